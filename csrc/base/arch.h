@@ -1,0 +1,42 @@
+// Instruction-set levels: what the machine offers and what dispatch may use.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace softneuro {
+
+// A level is a named set of CPU features with prerequisites (see isa_prerequisites), not a rung of one ladder: a later
+// avxvnni needs avx2 but not avx512, neon needs neither.
+enum class Isa : unsigned char { scalar, avx2, avx512 };
+
+struct CacheInfo {
+  size_t l1d = 0, l2 = 0, l3 = 0;  // bytes, 0 if unknown; l3 is shared by the package
+};
+
+std::string_view isa_name(Isa isa);
+// Throws Error naming the known levels.
+Isa parse_isa(std::string_view name);
+// The levels that must be available too for `isa` to be.
+std::vector<Isa> isa_prerequisites(Isa isa);
+// Every level that this build has kernels for.
+std::vector<Isa> all_isas();
+
+// True if CPU and operating system support the level and SOFTNEURO_MAX_ISA (the level itself or one that has it as
+// prerequisite, transitively) does not exclude it. The variable is read once, on first use.
+bool isa_available(Isa isa);
+// Available levels, best first; scalar is always the last.
+const std::vector<Isa>& available_isas();
+// Width in float32 elements of the channel block that the level's blocked layout uses: 16, 8 or 4.
+int isa_block(Isa isa);
+
+// For instance "intel-6-85-4"; stable between runs on one machine type.
+const std::string& cpu_id();
+std::string cpu_brand();
+const CacheInfo& caches();
+// Physical cores that this process may run on.
+int physical_cores();
+
+}  // namespace softneuro
