@@ -1,0 +1,61 @@
+// A DAG of layers with fixed shapes, as a front door lowers it and as the passes rewrite it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "layers/layer.h"
+
+namespace softneuro {
+
+struct Blob {
+  std::string name;
+  TensorDesc desc;
+  int producer = -1;  // layer index, -1 for a graph input
+};
+
+class Graph {
+ public:
+  // Each returns a blob id.
+  int add_input(std::string name, const TensorDesc& desc);
+  // Validates and infers through the layer's type. Throws Error naming the layer.
+  int add_layer(Layer layer);
+  // One blob may be several outputs, and an input may be an output.
+  void add_output(int blob);
+
+  const std::vector<Blob>& blobs() const { return blobs_; }
+  const Blob& blob(int id) const { return blobs_[static_cast<size_t>(id)]; }
+  // Always in topological order, none dead after compact().
+  const std::vector<Layer>& layers() const { return layers_; }
+  const std::vector<int>& inputs() const { return inputs_; }
+  const std::vector<int>& outputs() const { return outputs_; }
+
+  Problem problem(int layer, int threads) const;
+  // Layer indices that read a blob, each once, ascending.
+  std::vector<int> consumers(int blob) const;
+  bool is_output(int blob) const;
+
+  // For passes. Change attributes, weights and post-ops of a layer freely as long as the output's shape stays.
+  Layer& layer(int index) { return layers_[static_cast<size_t>(index)]; }
+  // Every reader of `from` (layers and graph outputs) reads `to` instead. Shapes must agree.
+  void replace_uses(int from, int to);
+  // Adds a layer in the midst of a rewrite; order is restored by compact().
+  int insert_layer(Layer layer) { return add_layer(std::move(layer)); }
+  // Drops layers and blobs that no output needs (graph inputs stay), sorts topologically (stable), renumbers both.
+  void compact();
+
+  // Canonical text: types, attributes, weight shapes, post-ops, blob shapes and topology; layers and blobs by index.
+  std::string canonical() const;
+  // 128 bits of canonical() in hex: the same for the same model through any door, whatever its weights and names.
+  std::string structural_hash() const;
+
+ private:
+  int check_blob(int blob, std::string_view where) const;
+
+  std::vector<Blob> blobs_;
+  std::vector<Layer> layers_;
+  std::vector<int> inputs_, outputs_;
+};
+
+}  // namespace softneuro

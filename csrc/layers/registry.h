@@ -1,0 +1,37 @@
+// All layer types and all their routines, built once from layers.inc and the routines.inc lists.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "layers/layer.h"
+#include "layers/routine.h"
+
+namespace softneuro {
+
+std::span<const LayerDef* const> layer_defs();
+// Throws Error naming the nearest known type.
+const LayerDef& layer_def(std::string_view type);
+
+// Routines of a type in list order, whatever their ISA; the naive one (layer/cpu:float32:nchw/naive, a fallback) last.
+std::span<const std::unique_ptr<const Routine>> routines(std::string_view type);
+// Those that this machine (and SOFTNEURO_MAX_ISA) can run and that accept the problem. Fallbacks only if nothing else
+// does. `refusals`, if given, receives (descriptor, reason) of the others.
+std::vector<const Routine*> accepting_routines(const Problem& problem,
+                                               std::vector<std::pair<std::string, std::string>>* refusals = nullptr);
+
+struct RoutineChoice {
+  const Routine* routine = nullptr;
+  Tuning tuning;
+  std::string descriptor() const { return routine->descriptor(tuning); }
+};
+// From a descriptor's text. Throws Error if there is no such routine or its params do not parse.
+RoutineChoice find_routine(std::string_view descriptor);
+
+// The adapt routine from one schema to another for the machine, or null.
+const Routine* adapt_routine(const TensorDesc& desc, const Schema& from, const Schema& to);
+
+}  // namespace softneuro

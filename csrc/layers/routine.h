@@ -1,0 +1,99 @@
+// The contract of a routine: one implementation of a layer type for one schema. It says *can*, never *should*.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/arch.h"
+#include "base/refusal.h"
+#include "base/tensor.h"
+#include "base/threads.h"
+#include "layers/layer.h"
+
+namespace softneuro {
+
+// Values of a routine's params, in the order of param_names().
+using Tuning = std::vector<int>;
+
+// Packed weights: immutable, shared between the nets of a model's shapes.
+class Packed {
+ public:
+  virtual ~Packed() = default;
+  virtual size_t bytes() const = 0;
+};
+
+struct RunArgs {
+  const TensorView* in;  // as many as the problem has inputs, residual last
+  TensorView out;
+  std::byte* workspace;  // Prepared::workspace() bytes, 64-byte aligned, contents undefined
+  const ParallelFor& parallel_for;
+};
+
+// A routine made ready for one problem. Immutable; run() is reentrant, allocates nothing, throws nothing, writes every
+// element of out (padding lanes as zero) and reads nothing beyond a blob's end.
+class Prepared {
+ public:
+  virtual ~Prepared() = default;
+  virtual size_t workspace() const { return 0; }
+  virtual void run(const RunArgs& args) const = 0;
+};
+
+// How the result's error relates to the same sum in another order.
+enum class ErrorClass : unsigned char { exact, winograd };
+
+struct RoutineInfo {
+  std::string layer_type;
+  std::string algorithm;    // "direct"
+  Isa isa = Isa::scalar;    // that it needs
+  bool isa_in_name = true;  // false for code without vector kernels (copies, views)
+  Schema in, out;           // of the blobs; see Routine::input_schema
+  ErrorClass error = ErrorClass::exact;
+  bool spreads_nonfinite = false;  // NaN or Inf may reach outputs that do not depend on them
+  bool fallback = false;           // a candidate only where no other routine accepts
+  bool view = false;               // output is the input's memory; run() is never called
+  int inplace_input = -1;          // the output may be this input's memory
+};
+
+class Routine {
+ public:
+  explicit Routine(RoutineInfo info) : info_(std::move(info)) {}
+  virtual ~Routine() = default;
+  const RoutineInfo& info() const { return info_; }
+
+  // A residual comes in the output's schema, every other input in info().in.
+  virtual Schema input_schema(const Problem& problem, int input) const;
+  virtual Refusal check(const Problem& problem) const = 0;
+  virtual std::vector<std::string> param_names() const { return {}; }
+  // Combinations worth profiling, the default first; never empty.
+  virtual std::vector<Tuning> tunings(const Problem&) const { return {{}}; }
+  // Packs the weights (null if there are none). The result may depend on layer, tuning and pack_key(), not on blob
+  // shapes.
+  virtual std::shared_ptr<const Packed> pack(const Problem&, const Tuning&) const { return nullptr; }
+  // Whatever of the blob shapes a packing depends on; packings with equal keys are shared.
+  virtual std::string pack_key(const Problem&, const Tuning&) const { return {}; }
+  virtual std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                                  std::shared_ptr<const Packed> packed) const = 0;
+
+  // `layer/schema/algorithm[_isa]{params}`; the schema is `in->out-layout` where they differ.
+  std::string descriptor(const Tuning& tuning = {}) const;
+
+ private:
+  RoutineInfo info_;
+};
+
+class RoutineList {
+ public:
+  template <typename R, typename... Args>
+  void add(Args&&... args) {
+    routines_.push_back(std::make_unique<R>(std::forward<Args>(args)...));
+  }
+  std::vector<std::unique_ptr<const Routine>> take() { return std::move(routines_); }
+
+ private:
+  std::vector<std::unique_ptr<const Routine>> routines_;
+};
+
+}  // namespace softneuro

@@ -1,0 +1,81 @@
+// A graph prepared for execution under one assignment of routines: shapes fixed, memory planned, weights packed.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/tensor.h"
+#include "base/threads.h"
+#include "graph/graph.h"
+#include "layers/registry.h"
+
+namespace softneuro {
+
+// A blob wanted in another schema than its producer's: one conversion, shared by all that want it.
+struct AdaptChoice {
+  int blob = -1;
+  Schema from, to;
+};
+
+// What a plan says of one graph, resolved against the registry.
+struct Assignment {
+  std::vector<RoutineChoice> layers;  // by layer index
+  std::vector<AdaptChoice> adapts;    // chains appear in order: from of a later one may be to of an earlier one
+};
+
+// Packed weights by (layer index, descriptor, pack key), shared by the nets of one model. Thread-safe.
+class PackedCache {
+ public:
+  PackedCache();
+  ~PackedCache();
+  std::shared_ptr<const Packed> get(int layer, const RoutineChoice& choice, const Problem& problem);
+  size_t bytes() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+struct NetStats {
+  size_t arena_bytes = 0;  // planned, workspace included
+  size_t blob_bytes = 0;   // sum of all blobs, for comparison
+  size_t packed_bytes = 0;
+  int steps = 0;  // that run; views and in-place concatenations need none
+};
+
+// One timed step of a profiled run.
+struct StepTime {
+  int layer;  // index in the graph, -1 for an adapt
+  std::string name, descriptor;
+  double seconds;
+};
+
+class Net {
+ public:
+  // Throws Error if the assignment does not fit the graph, or memory is short.
+  static std::shared_ptr<const Net> prepare(const Graph& graph, const Assignment& assignment, int threads,
+                                            PackedCache& cache);
+  ~Net();
+
+  // Dense row-major float32 memory of the graph's input and output shapes; outputs must not overlap inputs or each
+  // other. Reentrant: any number of threads at once, each takes a workspace from a pool.
+  void run(std::span<const float* const> inputs, std::span<float* const> outputs,
+           const ParallelFor& parallel_for) const;
+  // The same with a clock around each step; medians over `rounds`.
+  std::vector<StepTime> profile(std::span<const float* const> inputs, std::span<float* const> outputs,
+                                const ParallelFor& parallel_for, int rounds) const;
+
+  const std::vector<TensorDesc>& input_descs() const;
+  const std::vector<TensorDesc>& output_descs() const;
+  const NetStats& stats() const;
+  int threads() const;
+
+ private:
+  Net();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace softneuro
