@@ -53,7 +53,7 @@ struct RoutineInfo {
   ErrorClass error = ErrorClass::exact;
   bool spreads_nonfinite = false;  // NaN or Inf may reach outputs that do not depend on them
   bool fallback = false;           // a candidate only where no other routine accepts
-  bool view = false;               // output is the input's memory; run() is never called
+  bool view = false;               // the output is the input's memory at view_offset(); run() is never called
   int inplace_input = -1;          // the output may be this input's memory
 };
 
@@ -76,6 +76,9 @@ class Routine {
   virtual std::string pack_key(const Problem&, const Tuning&) const { return {}; }
   virtual std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                                   std::shared_ptr<const Packed> packed) const = 0;
+
+  // Of a view: elements from the input's start to the output's.
+  virtual int64_t view_offset(const Problem&) const { return 0; }
 
   // `layer/schema/algorithm[_isa]{params}`; the schema is `in->out-layout` where they differ.
   std::string descriptor(const Tuning& tuning = {}) const;

@@ -1,0 +1,155 @@
+#include "graph/graph.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "layers/registry.h"
+
+namespace softneuro {
+namespace {
+
+std::string where_of(const Layer& layer) {
+  return layer.name.empty() ? "layer of type '" + layer.type + "'" : "layer '" + layer.name + "' (" + layer.type + ")";
+}
+
+}  // namespace
+
+int Graph::check_blob(int blob, std::string_view where) const {
+  if (blob >= 0 && blob < static_cast<int>(blobs_.size())) return blob;
+  throw Error("there is no blob " + std::to_string(blob), std::string(where), "use the id that an add returned");
+}
+
+int Graph::add_input(std::string name, const TensorDesc& desc) {
+  for (int64_t dim : desc.shape) {
+    if (dim < 0) throw Error("shape " + desc.shape.str() + " has a negative dimension", "input '" + name + "'");
+  }
+  blobs_.push_back({std::move(name), desc, -1});
+  inputs_.push_back(static_cast<int>(blobs_.size()) - 1);
+  return inputs_.back();
+}
+
+int Graph::add_layer(Layer layer) {
+  const std::string where = where_of(layer);
+  std::vector<TensorDesc> in;
+  for (int input : layer.inputs) in.push_back(blob(check_blob(input, where)).desc);
+  TensorDesc out;
+  try {
+    const std::span<const TensorDesc> main(in.data(), static_cast<size_t>(layer.main_inputs()));
+    out = layer_def(layer.type).infer(layer, main);
+  } catch (const Error& error) {
+    throw Error(error.what(), where);
+  }
+  if (layer.post.residual && in.back() != out) {
+    throw Error("residual of shape " + in.back().shape.str() + " does not match the output's " + out.shape.str(),
+                where);
+  }
+  layer.output = static_cast<int>(blobs_.size());
+  blobs_.push_back({layer.name, out, static_cast<int>(layers_.size())});
+  layers_.push_back(std::move(layer));
+  return layers_.back().output;
+}
+
+void Graph::add_output(int blob) { outputs_.push_back(check_blob(blob, "graph output")); }
+
+Problem Graph::problem(int index, int threads) const {
+  const Layer& layer = layers_[static_cast<size_t>(index)];
+  Problem problem{&layer, {}, blob(layer.output).desc, threads};
+  for (int input : layer.inputs) problem.in.push_back(blob(input).desc);
+  return problem;
+}
+
+std::vector<int> Graph::consumers(int blob) const {
+  std::vector<int> readers;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const auto& inputs = layers_[i].inputs;
+    if (std::find(inputs.begin(), inputs.end(), blob) != inputs.end()) readers.push_back(static_cast<int>(i));
+  }
+  return readers;
+}
+
+bool Graph::is_output(int blob) const { return std::find(outputs_.begin(), outputs_.end(), blob) != outputs_.end(); }
+
+void Graph::replace_uses(int from, int to) {
+  if (blob(from).desc != blob(to).desc) {
+    throw Error("blob of shape " + blob(from).desc.shape.str() + " cannot stand in for " + blob(to).desc.shape.str());
+  }
+  for (Layer& layer : layers_) std::replace(layer.inputs.begin(), layer.inputs.end(), from, to);
+  std::replace(outputs_.begin(), outputs_.end(), from, to);
+}
+
+void Graph::compact() {
+  // Depth-first from the layers that outputs need, visiting in index order, so that the order is stable.
+  std::vector<char> needed(layers_.size(), 0), placed(layers_.size(), 0);
+  std::vector<int> stack;
+  for (int output : outputs_) stack.push_back(blob(output).producer);
+  while (!stack.empty()) {
+    const int index = stack.back();
+    stack.pop_back();
+    if (index < 0 || needed[static_cast<size_t>(index)]) continue;
+    needed[static_cast<size_t>(index)] = 1;
+    for (int input : layers_[static_cast<size_t>(index)].inputs) stack.push_back(blob(input).producer);
+  }
+  std::vector<int> order;
+  const auto ready = [&](int producer) { return producer < 0 || placed[static_cast<size_t>(producer)]; };
+  for (int root = 0; root < static_cast<int>(layers_.size()); ++root) {
+    if (!needed[static_cast<size_t>(root)]) continue;
+    stack.assign(1, root);
+    while (!stack.empty()) {
+      const int index = stack.back();
+      if (placed[static_cast<size_t>(index)]) {
+        stack.pop_back();
+        continue;
+      }
+      bool waits = false;
+      for (int input : layers_[static_cast<size_t>(index)].inputs) {
+        const int producer = blob(input).producer;
+        if (!ready(producer)) {
+          stack.push_back(producer);
+          waits = true;
+        }
+      }
+      if (waits) continue;
+      placed[static_cast<size_t>(index)] = 1;
+      order.push_back(index);
+      stack.pop_back();
+    }
+  }
+  std::vector<int> new_blob(blobs_.size(), -1);
+  std::vector<Blob> blobs;
+  std::vector<Layer> layers;
+  for (int& input : inputs_) {
+    blobs.push_back(blob(input));
+    new_blob[static_cast<size_t>(input)] = static_cast<int>(blobs.size()) - 1;
+    input = static_cast<int>(blobs.size()) - 1;
+  }
+  for (int index : order) {
+    Layer layer = std::move(layers_[static_cast<size_t>(index)]);
+    for (int& input : layer.inputs) input = new_blob[static_cast<size_t>(input)];
+    blobs.push_back(blob(layer.output));
+    blobs.back().producer = static_cast<int>(layers.size());
+    new_blob[static_cast<size_t>(layer.output)] = static_cast<int>(blobs.size()) - 1;
+    layer.output = static_cast<int>(blobs.size()) - 1;
+    layers.push_back(std::move(layer));
+  }
+  for (int& output : outputs_) output = new_blob[static_cast<size_t>(output)];
+  blobs_ = std::move(blobs);
+  layers_ = std::move(layers);
+}
+
+std::string Graph::canonical() const {
+  std::string text;
+  for (int input : inputs_) text += "input " + std::to_string(input) + " " + blob(input).desc.shape.str() + "\n";
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    text += std::to_string(layers_[i].output) + " = " + problem(static_cast<int>(i), 1).signature() + " (";
+    for (int input : layers_[i].inputs) text += " " + std::to_string(input);
+    text += " )\n";
+  }
+  for (int output : outputs_) text += "output " + std::to_string(output) + "\n";
+  return text;
+}
+
+std::string Graph::structural_hash() const { return content_hash(canonical()); }
+
+}  // namespace softneuro

@@ -1,0 +1,19 @@
+#include "layers/constant_data.h"
+
+#include <utility>
+
+namespace softneuro {
+
+ConstantData::ConstantData(const Shape& shape, Values values) : shape_(shape), values_(std::move(values)) {}
+
+ConstantData::ConstantData(const Shape& shape, std::function<Values()> make) : shape_(shape), make_(std::move(make)) {}
+
+Constant constant_from(const Shape& shape, std::vector<float> values) {
+  if (static_cast<int64_t>(values.size()) != shape.elements()) {
+    throw Error("a constant of shape " + shape.str() + " was given " + std::to_string(values.size()) + " values");
+  }
+  auto held = std::make_shared<const std::vector<float>>(std::move(values));
+  return std::make_shared<const ConstantData>(shape, ConstantData::Values(held, held->data()));
+}
+
+}  // namespace softneuro

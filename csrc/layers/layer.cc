@@ -1,0 +1,98 @@
+#include "layers/layer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+
+namespace softneuro {
+
+double reference_activation(const Activation& act, double x) {
+  switch (act.kind) {
+    case ActivationKind::none:
+      return x;
+    case ActivationKind::relu:
+      return x < 0 ? 0 : x;
+    case ActivationKind::clamp:  // NaN stays, and with a > b the result is b, as in torch
+      return x < act.a && act.a <= act.b ? act.a : (x > act.b || act.a > act.b) && !std::isnan(x) ? act.b : x;
+    case ActivationKind::leaky_relu:
+      return x > 0 ? x : act.a * x;
+    case ActivationKind::hardswish:
+    case ActivationKind::hardsigmoid: {
+      const double gate = (x + 3 < 0 ? 0 : x + 3 > 6 ? 6 : x + 3) / 6;
+      return act.kind == ActivationKind::hardswish ? x * gate : gate;
+    }
+    case ActivationKind::sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case ActivationKind::tanh:
+      return std::tanh(x);
+    case ActivationKind::silu:
+      return x / (1 + std::exp(-x));
+    case ActivationKind::gelu:
+      return x * 0.5 * (1 + std::erf(x * 0.70710678118654752440));
+    case ActivationKind::gelu_tanh:
+      return 0.5 * x * (1 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+    case ActivationKind::elu:
+      return x > 0 ? x : act.a * std::expm1(x);
+    case ActivationKind::mish:
+      return x * std::tanh(x > 20 ? x : std::log1p(std::exp(x)));
+  }
+  return x;
+}
+
+std::string PostOps::str() const {
+  std::string text;
+  if (residual) text += "+residual";
+  if (activation.kind != ActivationKind::none) {
+    text += "+" + std::string(activation_name(activation.kind)) + "(" +
+            exact_number(static_cast<double>(activation.a)) + "," + exact_number(static_cast<double>(activation.b)) +
+            ")";
+  }
+  return text;
+}
+
+const Constant* Layer::find_weight(std::string_view role) const {
+  for (const auto& [name, value] : weights) {
+    if (name == role) return &value;
+  }
+  return nullptr;
+}
+
+const Constant& Layer::weight(std::string_view role) const {
+  if (const Constant* value = find_weight(role)) return *value;
+  throw Error("weight '" + std::string(role) + "' is missing");
+}
+
+void Layer::set_weight(std::string_view role, Constant value) {
+  std::erase_if(weights, [&](const auto& item) { return item.first == role; });
+  if (value) weights.emplace_back(role, std::move(value));
+}
+
+std::string Problem::signature() const {
+  std::string text = layer->type + "{" + layer->attrs.str() + "}";
+  auto sorted = layer->weights;
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [role, value] : sorted) text += " " + role + ":" + value->shape().str();
+  text += layer->post.str();
+  for (const TensorDesc& desc : in) text += " " + desc.shape.str();
+  return text + "->" + out.shape.str();
+}
+
+std::vector<double> reference_weight(const Layer& layer, std::string_view role) {
+  const Constant& constant = layer.weight(role);
+  const auto values = constant->values();
+  return {values.get(), values.get() + constant->elements()};
+}
+
+void run_reference(const LayerDef& def, const Layer& layer, std::span<const RefTensor> in, RefTensor out) {
+  const auto main = in.first(in.size() - (layer.post.residual ? 1 : 0));
+  def.reference(layer, main, out);
+  const int64_t count = out.shape.elements();
+  for (int64_t i = 0; i < count; ++i) {
+    double value = out.data[i];
+    if (layer.post.residual) value += in.back().data[i];
+    out.data[i] = reference_activation(layer.post.activation, value);
+  }
+}
+
+}  // namespace softneuro

@@ -1,0 +1,83 @@
+#include "layers/naive.h"
+
+#include <algorithm>
+
+namespace softneuro {
+namespace {
+
+// References own their weights' copies while they run, so this is the one routine whose run() allocates. It is a
+// fallback for problems that no other routine accepts, and a second witness in tests.
+class PreparedNaive final : public Prepared {
+ public:
+  PreparedNaive(const LayerDef& def, const Problem& problem) : def_(def), layer_(*problem.layer), out_(problem.out) {
+    for (const TensorDesc& desc : problem.in) in_.push_back(desc);
+  }
+
+  size_t workspace() const override {
+    int64_t elements = out_.shape.elements();
+    for (const TensorDesc& desc : in_) elements += desc.shape.elements();
+    return static_cast<size_t>(elements) * sizeof(double);
+  }
+
+  void run(const RunArgs& args) const override {
+    auto* memory = reinterpret_cast<double*>(args.workspace);
+    std::vector<RefTensor> in;
+    for (size_t i = 0; i < in_.size(); ++i) {
+      in.push_back({in_[i].shape, memory});
+      memory = gather(args.in[i], memory);
+    }
+    const RefTensor out{out_.shape, memory};
+    run_reference(def_, layer_, in, out);
+    scatter(out, args.out);
+  }
+
+ private:
+  static double* gather(const TensorView& view, double* to) {
+    const int64_t images = view.shape.rank() == 0 ? 1 : view.shape[0], size = view.image_elements();
+    for (int64_t n = 0; n < images; ++n) {
+      to = std::copy_n(view.f32() + n * view.batch_stride, size, to);
+    }
+    return to;
+  }
+
+  static void scatter(const RefTensor& from, const TensorView& view) {
+    const int64_t images = view.shape.rank() == 0 ? 1 : view.shape[0], size = view.image_elements();
+    for (int64_t n = 0; n < images; ++n) {
+      std::transform(from.data + n * size, from.data + (n + 1) * size, view.f32() + n * view.batch_stride,
+                     [](double value) { return static_cast<float>(value); });
+    }
+  }
+
+  const LayerDef& def_;
+  Layer layer_;  // constants are shared, not copied
+  std::vector<TensorDesc> in_;
+  TensorDesc out_;
+};
+
+class Naive final : public Routine {
+ public:
+  explicit Naive(const LayerDef& def)
+      : Routine({.layer_type = def.type,
+                 .algorithm = "naive",
+                 .isa = Isa::scalar,
+                 .isa_in_name = false,
+                 .in = f32_nchw,
+                 .out = f32_nchw,
+                 .fallback = true}),
+        def_(def) {}
+
+  Refusal check(const Problem&) const override { return {}; }
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
+                                          std::shared_ptr<const Packed>) const override {
+    return std::make_unique<PreparedNaive>(def_, problem);
+  }
+
+ private:
+  const LayerDef& def_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Routine> make_naive_routine(const LayerDef& def) { return std::make_unique<Naive>(def); }
+
+}  // namespace softneuro

@@ -1,0 +1,131 @@
+#include "layers/registry.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "layers/naive.h"
+
+namespace softneuro {
+
+#define SN_LAYER(type) const LayerDef& type##_layer();
+#include "layers/layers.inc"
+#undef SN_LAYER
+
+namespace {
+
+using Routines = std::vector<std::unique_ptr<const Routine>>;
+
+struct Registry {
+  std::vector<const LayerDef*> defs;
+  std::map<std::string, Routines, std::less<>> by_type;
+
+  Registry() {
+#define SN_LAYER(type) defs.push_back(&type##_layer());
+#include "layers/layers.inc"
+#undef SN_LAYER
+    for (const LayerDef* def : defs) {
+      RoutineList list;
+      def->add_routines(list);
+      Routines routines = list.take();
+      // Adapts exist between schemas, which a row-major reference cannot express.
+      if (std::string_view(def->type) != "adapt") routines.push_back(make_naive_routine(*def));
+      by_type.emplace(def->type, std::move(routines));
+    }
+  }
+};
+
+const Registry& registry() {
+  static const Registry instance;
+  return instance;
+}
+
+// "{a=1,b=2}" against the routine's names; false if it does not parse.
+bool parse_tuning(std::string_view text, const Routine& routine, Tuning& tuning) {
+  for (const std::string& name : routine.param_names()) {
+    const char opener = tuning.empty() ? '{' : ',';
+    if (text.size() < name.size() + 2 || text[0] != opener || text.substr(1, name.size()) != name ||
+        text[name.size() + 1] != '=') {
+      return false;
+    }
+    text.remove_prefix(name.size() + 2);
+    int value = 0;
+    const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (result.ec != std::errc()) return false;
+    text.remove_prefix(static_cast<size_t>(result.ptr - text.data()));
+    tuning.push_back(value);
+  }
+  return tuning.empty() ? text.empty() : text == "}";
+}
+
+}  // namespace
+
+std::span<const LayerDef* const> layer_defs() { return registry().defs; }
+
+const LayerDef& layer_def(std::string_view type) {
+  std::vector<std::string_view> names;
+  for (const LayerDef* def : registry().defs) {
+    if (type == def->type) return *def;
+    names.push_back(def->type);
+  }
+  throw Error("unknown layer type '" + std::string(type) + "'", {},
+              "did you mean '" + std::string(nearest_name(type, names)) + "'?");
+}
+
+std::span<const std::unique_ptr<const Routine>> routines(std::string_view type) {
+  return registry().by_type.find(layer_def(type).type)->second;
+}
+
+std::vector<const Routine*> accepting_routines(const Problem& problem,
+                                               std::vector<std::pair<std::string, std::string>>* refusals) {
+  std::vector<const Routine*> accepted, fallbacks;
+  for (const auto& routine : routines(problem.layer->type)) {
+    Refusal refusal;
+    if (!isa_available(routine->info().isa)) {
+      refusal = Refusal("needs " + std::string(isa_name(routine->info().isa)));
+    } else if (!layout_fits(problem.out.shape, routine->info().out.layout)) {
+      refusal =
+          Refusal("layout " + routine->info().out.layout.str() + " does not fit shape " + problem.out.shape.str());
+    } else {
+      refusal = routine->check(problem);
+    }
+    if (refusal.accepted()) {
+      (routine->info().fallback ? fallbacks : accepted).push_back(routine.get());
+    } else if (refusals != nullptr) {
+      refusals->emplace_back(routine->descriptor(), refusal.reason());
+    }
+  }
+  return accepted.empty() ? fallbacks : accepted;
+}
+
+RoutineChoice find_routine(std::string_view descriptor) {
+  const std::string_view type = descriptor.substr(0, descriptor.find('/'));
+  for (const auto& routine : routines(type)) {
+    const std::string plain = routine->descriptor();
+    if (!descriptor.starts_with(plain)) continue;
+    Tuning tuning;
+    if (parse_tuning(descriptor.substr(plain.size()), *routine, tuning)) return {routine.get(), std::move(tuning)};
+  }
+  throw Error("no routine '" + std::string(descriptor.substr(0, 200)) + "'", {},
+              "softneuro.registry() lists them; a plan of another version must be tuned again");
+}
+
+const Routine* adapt_routine(const TensorDesc& desc, const Schema& from, const Schema& to) {
+  static const Layer layer = [] {
+    Layer adapt;
+    adapt.type = "adapt";
+    return adapt;
+  }();
+  const Problem problem{&layer, {desc}, desc, 1};
+  for (const auto& routine : routines("adapt")) {
+    const RoutineInfo& info = routine->info();
+    if (info.in == from && info.out == to && isa_available(info.isa) && routine->check(problem).accepted()) {
+      return routine.get();
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace softneuro
