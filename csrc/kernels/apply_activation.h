@@ -1,0 +1,75 @@
+// The activations of kernels/activation.h over vectors: in registers, and over rows for the costly ones.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/activation.h"
+#include "simd/math.h"
+
+namespace softneuro::SN_ISA {
+
+template <ActivationKind kind>
+SN_INLINE Vf activate(Vf x, Vf a, Vf b) {
+  using K = ActivationKind;
+  if constexpr (kind == K::none) {
+    return x;
+  } else if constexpr (kind == K::relu) {
+    return at_least(x, zero());
+  } else if constexpr (kind == K::clamp) {
+    return clamp(x, a, b);
+  } else if constexpr (kind == K::leaky_relu) {
+    return select(lt(zero(), x), x, a * x);
+  } else if constexpr (kind == K::hardswish) {
+    return x * activate<K::hardsigmoid>(x, a, b);
+  } else if constexpr (kind == K::hardsigmoid) {
+    return clamp(x + set(3.0f), zero(), set(6.0f)) * set(1.0f / 6.0f);
+  } else if constexpr (kind == K::sigmoid) {
+    return sigmoid(x);
+  } else if constexpr (kind == K::tanh) {
+    return tanh(x);
+  } else if constexpr (kind == K::silu) {
+    return x / (set(1.0f) + exp(-x));
+  } else if constexpr (kind == K::gelu) {
+    return x * set(0.5f) * (set(1.0f) + erf(x * set(0.70710678f)));
+  } else if constexpr (kind == K::gelu_tanh) {
+    const Vf inner = x * fma(x * x, set(0.79788456f * 0.044715f), set(0.79788456f));
+    return x * set(0.5f) * (set(1.0f) + tanh(inner));
+  } else if constexpr (kind == K::elu) {
+    return select(lt(zero(), x), x, a * expm1(x));
+  } else {
+    static_assert(kind == K::mish);
+    // tanh(log(1 + t)) = (t^2 + 2t) / (t^2 + 2t + 2), which is 1 in float32 from x = 20 on.
+    const Vf t = exp(at_most(x, set(20.0f)));
+    const Vf n = t * (t + set(2.0f));
+    return x * (n / (n + set(2.0f)));
+  }
+}
+
+// Calls body with the kind as a template argument: body.template operator()<kind>().
+template <class Body>
+SN_INLINE void with_activation(ActivationKind kind, const Body& body) {
+  switch (kind) {
+#define SN_CASE(name, formula)                        \
+  case ActivationKind::name:                          \
+    body.template operator()<ActivationKind::name>(); \
+    break;
+    SN_ACTIVATIONS(SN_CASE)
+#undef SN_CASE
+  }
+}
+
+// dst[i] = activation(src[i]) for i < n; dst may be src. Not inlined: one copy per level serves every kernel.
+template <class = void>
+[[gnu::noinline]] void activate_row(float* dst, const float* src, size_t n, const Activation& activation) {
+  const Vf a = set(activation.a), b = set(activation.b);
+  with_activation(activation.kind, [&]<ActivationKind kind>() {
+    size_t i = 0;
+    for (; i + lanes <= n; i += lanes) store(dst + i, activate<kind>(load(src + i), a, b));
+    if (i < n) {
+      const int rest = static_cast<int>(n - i);
+      store_n(dst + i, activate<kind>(load_n(src + i, rest), a, b), rest);
+    }
+  });
+}
+
+}  // namespace softneuro::SN_ISA

@@ -1,0 +1,2 @@
+#define SN_TEST_LEVEL "avx2"
+#include "tests/simd_check.h"

@@ -1,0 +1,2 @@
+#define SN_TEST_LEVEL "scalar"
+#include "tests/simd_check.h"

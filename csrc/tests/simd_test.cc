@@ -1,0 +1,25 @@
+// Runs the simd checks of every level that this machine has; exit status 1 if any failed.
+#include <cstdio>
+
+namespace softneuro {
+namespace scalar {
+int check();
+}
+namespace avx2 {
+int check();
+}
+namespace avx512 {
+int check();
+}
+}  // namespace softneuro
+
+int main() {
+  int failures = softneuro::scalar::check();
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) failures += softneuro::avx2::check();
+  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    failures += softneuro::avx512::check();
+#endif
+  std::printf(failures == 0 ? "ok\n" : "%d failures\n", failures);
+  return failures == 0 ? 0 : 1;
+}
