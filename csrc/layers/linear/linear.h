@@ -1,0 +1,16 @@
+// linear: x[...,C] * weight[K,C]^T + bias[K] -> [...,K].
+#pragma once
+
+#include "layers/layer.h"
+
+namespace softneuro {
+
+struct LinearParams {
+  int64_t rows = 0;  // product of the leading axes
+  int64_t c = 0, k = 0;
+};
+
+// Throws Error about the first thing that is wrong with attributes, weights or the input.
+LinearParams linear_params(const Layer& layer, const TensorDesc& in);
+
+}  // namespace softneuro
