@@ -74,8 +74,8 @@ class ThroughConv2d final : public Routine {
   }
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
-    return std::make_unique<PreparedThroughConv2d>(
-        inner_->prepare(Conv2dView(problem).view, tuning, std::move(packed)), problem.in.size());
+    return std::make_unique<PreparedThroughConv2d>(inner_->prepare(Conv2dView(problem).view, tuning, std::move(packed)),
+                                                   problem.in.size());
   }
 
  private:

@@ -7,11 +7,11 @@ namespace softneuro {
 
 // Everything a convolution's routines need to know, validated. Sizes in elements; padding may differ on all sides.
 struct Conv2dParams {
-  int64_t n = 0, c = 0, h = 0, w = 0;    // input
-  int64_t k = 0, oh = 0, ow = 0;         // output
-  int64_t kh = 1, kw = 1;                // kernel
-  int64_t sh = 1, sw = 1;                // stride
-  int64_t dh = 1, dw = 1;                // dilation
+  int64_t n = 0, c = 0, h = 0, w = 0;      // input
+  int64_t k = 0, oh = 0, ow = 0;           // output
+  int64_t kh = 1, kw = 1;                  // kernel
+  int64_t sh = 1, sw = 1;                  // stride
+  int64_t dh = 1, dw = 1;                  // dilation
   int64_t pt = 0, pl = 0, pb = 0, pr = 0;  // padding
   int64_t groups = 1;
 
