@@ -1,0 +1,42 @@
+// What the binding files share: one bind_*() each, and conversions between Python and core values.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <string>
+
+#include "base/shape.h"
+#include "base/threads.h"
+#include "graph/graph.h"
+#include "layers/attrs.h"
+#include "layers/constant_data.h"
+
+namespace softneuro::bindings {
+
+namespace py = pybind11;
+using FloatArray = py::array_t<float, py::array::c_style | py::array::forcecast>;
+
+void bind_graph(py::module_& m);
+void bind_routines(py::module_& m);
+void bind_net(py::module_& m);
+void bind_tune(py::module_& m);
+void bind_tuner(py::module_& m);
+
+// Integers (and bools), floats, texts and integer sequences; throws Error naming the attribute for anything else.
+Attrs to_attrs(const py::dict& values);
+// Borrows a contiguous float32 array (kept alive by the constant); copies anything else that NumPy can convert.
+Constant to_constant(const py::handle& array);
+Layer to_layer(const std::string& type, const py::dict& attrs, const py::dict& weights, const py::dict& post);
+Shape to_shape(const py::handle& dims);
+py::tuple from_shape(const Shape& shape);
+template <typename T>
+py::array_t<T> new_array(const Shape& shape) {
+  return py::array_t<T>(std::vector<py::ssize_t>(shape.begin(), shape.end()));
+}
+
+// The process's own pool for bare use, one per thread count.
+ParallelFor own_pool(int threads);
+
+}  // namespace softneuro::bindings

@@ -1,0 +1,105 @@
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "base/error.h"
+#include "ext/bindings/bindings.h"
+
+namespace softneuro::bindings {
+
+Attrs to_attrs(const py::dict& values) {
+  Attrs attrs;
+  for (const auto& [key, value] : values) {
+    const auto name = py::cast<std::string>(key);
+    if (py::isinstance<py::bool_>(value)) {
+      attrs.set(name, static_cast<int64_t>(py::cast<bool>(value) ? 1 : 0));
+    } else if (py::isinstance<py::int_>(value)) {
+      attrs.set(name, py::cast<int64_t>(value));
+    } else if (py::isinstance<py::float_>(value)) {
+      attrs.set(name, py::cast<double>(value));
+    } else if (py::isinstance<py::str>(value)) {
+      attrs.set(name, py::cast<std::string>(value));
+    } else if (py::isinstance<py::sequence>(value)) {
+      std::vector<int64_t> list;
+      for (const auto& item : py::reinterpret_borrow<py::sequence>(value)) list.push_back(py::cast<int64_t>(item));
+      attrs.set(name, std::move(list));
+    } else {
+      throw Error("attribute '" + name + "' has type " + std::string(py::str(py::type::of(value))), {},
+                  "give an integer, a float, a text or a list of integers");
+    }
+  }
+  return attrs;
+}
+
+Shape to_shape(const py::handle& dims) {
+  Shape shape;
+  for (const auto& dim : dims) shape.push_back(py::cast<int64_t>(dim));
+  return shape;
+}
+
+py::tuple from_shape(const Shape& shape) {
+  py::tuple dims(static_cast<size_t>(shape.rank()));
+  for (int axis = 0; axis < shape.rank(); ++axis) dims[static_cast<size_t>(axis)] = shape[axis];
+  return dims;
+}
+
+Constant to_constant(const py::handle& value) {
+  auto array = FloatArray::ensure(value);
+  if (!array) throw Error("a weight is not convertible to a float32 array");
+  Shape shape;
+  for (py::ssize_t axis = 0; axis < array.ndim(); ++axis) shape.push_back(array.shape(axis));
+  const float* data = array.data();
+  // The last owner may let go of it in any thread, without the GIL.
+  auto* held = new py::object(std::move(array));
+  const ConstantData::Values values(data, [held](const float*) {
+    py::gil_scoped_acquire gil;
+    delete held;
+  });
+  return std::make_shared<const ConstantData>(shape, values);
+}
+
+Layer to_layer(const std::string& type, const py::dict& attrs, const py::dict& weights, const py::dict& post) {
+  Layer layer;
+  layer.type = type;
+  layer.attrs = to_attrs(attrs);
+  for (const auto& [role, value] : weights) {
+    if (!value.is_none()) layer.set_weight(py::cast<std::string>(role), to_constant(value));
+  }
+  for (const auto& [key, value] : post) {
+    const auto name = py::cast<std::string>(key);
+    if (name == "residual") {
+      layer.post.residual = py::cast<bool>(value);
+    } else if (name == "activation") {
+      const auto text = py::cast<std::string>(value);
+      bool known = false;
+#define SN_MATCH(kind_name, formula)                        \
+  if (text == #kind_name) {                                 \
+    layer.post.activation.kind = ActivationKind::kind_name; \
+    known = true;                                           \
+  }
+      SN_ACTIVATIONS(SN_MATCH)
+#undef SN_MATCH
+      if (!known) throw Error("unknown activation '" + text + "'");
+    } else if (name == "a") {
+      layer.post.activation.a = py::cast<float>(value);
+    } else if (name == "b") {
+      layer.post.activation.b = py::cast<float>(value);
+    } else {
+      throw Error("unknown post-op '" + name + "'", {}, "residual, activation, a and b are known");
+    }
+  }
+  return layer;
+}
+
+ParallelFor own_pool(int threads) {
+  static std::mutex mutex;
+  // Never destroyed: worker threads may outlive static destruction.
+  static auto* pools = new std::map<int, std::unique_ptr<ThreadPool>>;
+  if (threads <= 1) return {};
+  const std::lock_guard lock(mutex);
+  auto& pool = (*pools)[threads];
+  if (!pool) pool = std::make_unique<ThreadPool>(threads);
+  return pool->parallel_for();
+}
+
+}  // namespace softneuro::bindings

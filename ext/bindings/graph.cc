@@ -1,0 +1,118 @@
+// softneuro._C.Graph
+#include "graph/graph.h"
+
+#include "base/error.h"
+#include "ext/bindings/bindings.h"
+#include "graph/passes/passes.h"
+#include "layers/registry.h"
+
+namespace softneuro::bindings {
+namespace {
+
+using DoubleArray = py::array_t<double, py::array::c_style | py::array::forcecast>;
+
+py::dict from_attrs(const Attrs& attrs) {
+  py::dict values;
+  for (const auto& [name, value] : attrs.items()) {
+    values[py::str(name)] = std::visit([](const auto& held) -> py::object { return py::cast(held); }, value);
+  }
+  return values;
+}
+
+py::list layer_list(const Graph& graph) {
+  py::list list;
+  for (const Layer& layer : graph.layers()) {
+    py::dict weights;
+    for (const auto& [role, value] : layer.weights) weights[py::str(role)] = from_shape(value->shape());
+    py::dict entry;
+    entry["name"] = layer.name;
+    entry["type"] = layer.type;
+    entry["attrs"] = from_attrs(layer.attrs);
+    entry["weights"] = weights;
+    entry["residual"] = layer.post.residual;
+    entry["activation"] = std::string(activation_name(layer.post.activation.kind));
+    entry["inputs"] = layer.inputs;
+    entry["output"] = layer.output;
+    list.append(entry);
+  }
+  return list;
+}
+
+// Every blob in float64, layer by layer.
+py::list run_graph_reference(const Graph& graph, const py::sequence& inputs) {
+  if (inputs.size() != graph.inputs().size()) throw Error("the graph has another number of inputs");
+  std::vector<std::vector<double>> values(graph.blobs().size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto array = DoubleArray::ensure(inputs[i]);
+    const int blob = graph.inputs()[i];
+    if (!array || array.size() != graph.blob(blob).desc.shape.elements()) throw Error("an input has another shape");
+    values[static_cast<size_t>(blob)].assign(array.data(), array.data() + array.size());
+  }
+  const auto tensor = [&](int blob) {
+    return RefTensor{graph.blob(blob).desc.shape, values[static_cast<size_t>(blob)].data()};
+  };
+  for (const Layer& layer : graph.layers()) {
+    std::vector<RefTensor> in;
+    for (int input : layer.inputs) in.push_back(tensor(input));
+    values[static_cast<size_t>(layer.output)].resize(
+        static_cast<size_t>(graph.blob(layer.output).desc.shape.elements()));
+    run_reference(layer_def(layer.type), layer, in, tensor(layer.output));
+  }
+  py::list outputs;
+  for (int blob : graph.outputs()) {
+    const auto& data = values[static_cast<size_t>(blob)];
+    auto array = new_array<double>(graph.blob(blob).desc.shape);
+    std::copy(data.begin(), data.end(), array.mutable_data());
+    outputs.append(array);
+  }
+  return outputs;
+}
+
+std::vector<py::tuple> shapes_of(const Graph& graph, const std::vector<int>& blobs) {
+  std::vector<py::tuple> shapes;
+  for (int blob : blobs) shapes.push_back(from_shape(graph.blob(blob).desc.shape));
+  return shapes;
+}
+
+}  // namespace
+
+void bind_graph(py::module_& m) {
+  py::class_<Graph>(m, "Graph", "A DAG of layers with fixed shapes. See docs/layers.md for layer types.")
+      .def(py::init<>())
+      .def(
+          "input",
+          [](Graph& graph, const std::string& name, const py::sequence& shape) {
+            return graph.add_input(name, {to_shape(shape), DType::float32});
+          },
+          py::arg("name"), py::arg("shape"), "Adds a float32 graph input and returns its blob id.")
+      .def(
+          "add",
+          [](Graph& graph, const std::string& type, const std::vector<int>& inputs, const std::string& name,
+             const py::dict& weights, const py::dict& post, const py::kwargs& attrs) {
+            Layer layer = to_layer(type, attrs, weights, post);
+            layer.name = name;
+            layer.inputs = inputs;
+            return graph.add_layer(std::move(layer));
+          },
+          py::arg("type"), py::arg("inputs"), py::kw_only(), py::arg("name") = "", py::arg("weights") = py::dict(),
+          py::arg("post") = py::dict(),
+          "Adds a layer and returns its output's blob id. Float32 C-contiguous weights are borrowed, not copied. "
+          "Raises "
+          "Error naming the layer if a param, weight or input shape is not valid.")
+      .def("output", &Graph::add_output, py::arg("blob"), "Makes a blob a graph output.")
+      .def(
+          "shape", [](const Graph& graph, int blob) { return from_shape(graph.blob(blob).desc.shape); },
+          py::arg("blob"))
+      .def(
+          "optimize", [](Graph& graph) { optimize(graph); }, "Runs the graph passes, in place.")
+      .def("layers", &layer_list, "One dictionary per layer, in execution order.")
+      .def_property_readonly("input_shapes", [](const Graph& graph) { return shapes_of(graph, graph.inputs()); })
+      .def_property_readonly("output_shapes", [](const Graph& graph) { return shapes_of(graph, graph.outputs()); })
+      .def("canonical", &Graph::canonical, "The text that structural_hash() hashes.")
+      .def("structural_hash", &Graph::structural_hash,
+           "32 hex digits of types, params, shapes and topology: independent of weights and names.")
+      .def("reference", &run_graph_reference, py::arg("inputs"),
+           "The outputs in float64 by the naive references: slow, exact, for tests.");
+}
+
+}  // namespace softneuro::bindings
