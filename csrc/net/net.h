@@ -21,9 +21,15 @@ struct AdaptChoice {
 
 // What a plan says of one graph, resolved against the registry.
 struct Assignment {
-  std::vector<RoutineChoice> layers;  // by layer index
+  std::vector<RoutineChoice> layers;  // by layer index; `constant` layers need none
   std::vector<AdaptChoice> adapts;    // chains appear in order: from of a later one may be to of an earlier one
 };
+
+// Adds the adapts that the chosen routines and the graph's outputs (always nchw) need and the assignment lacks:
+// directly from the producer's schema where a routine for that exists, through nchw otherwise.
+void add_needed_adapts(const Graph& graph, Assignment& assignment, int threads);
+// Every layer's first accepting routine with its default tuning, and the adapts needed: what runs without a plan.
+Assignment default_assignment(const Graph& graph, int threads);
 
 // Packed weights by (layer index, descriptor, pack key), shared by the nets of one model. Thread-safe.
 class PackedCache {
@@ -43,6 +49,15 @@ struct NetStats {
   size_t blob_bytes = 0;   // sum of all blobs, for comparison
   size_t packed_bytes = 0;
   int steps = 0;  // that run; views and in-place concatenations need none
+};
+
+// Where a blob is during a run, in one schema: for reports and for checking the plan.
+struct BlobMemory {
+  std::string name, schema;
+  std::string home;      // "arena", "output 0", "input 0", "constant 12"
+  size_t offset, bytes;  // within its home
+  int first, last;       // positions of the writer and the last reader among the planned steps, -1: before them
+  int content;           // blobs of equal content hold the same data where they overlap
 };
 
 // One timed step of a profiled run.
@@ -70,6 +85,7 @@ class Net {
   const std::vector<TensorDesc>& input_descs() const;
   const std::vector<TensorDesc>& output_descs() const;
   const NetStats& stats() const;
+  std::vector<BlobMemory> memory() const;
   int threads() const;
 
  private:

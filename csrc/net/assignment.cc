@@ -1,0 +1,81 @@
+#include <algorithm>
+
+#include "net/net.h"
+
+namespace softneuro {
+namespace {
+
+class Adapts {
+ public:
+  Adapts(const Graph& graph, Assignment& assignment) : graph_(graph), assignment_(assignment) {
+    schemas_.resize(graph.blobs().size());
+    for (int input : graph.inputs()) schemas(input).push_back(f32_nchw);
+  }
+
+  void produced(int blob, const Schema& schema) {
+    schemas(blob).push_back(schema);
+    for (const AdaptChoice& adapt : assignment_.adapts)
+      if (adapt.blob == blob) schemas(blob).push_back(adapt.to);
+  }
+
+  void need(int blob, const Schema& to) {
+    if (has(blob, to)) return;
+    const Schema from = schemas(blob).front();
+    if (adapt_routine(graph_.blob(blob).desc, from, to) != nullptr) {
+      add(blob, from, to);
+      return;
+    }
+    if (!has(blob, f32_nchw)) add(blob, from, f32_nchw);
+    add(blob, f32_nchw, to);
+  }
+
+ private:
+  std::vector<Schema>& schemas(int blob) { return schemas_[static_cast<size_t>(blob)]; }
+  bool has(int blob, const Schema& schema) {
+    return std::find(schemas(blob).begin(), schemas(blob).end(), schema) != schemas(blob).end();
+  }
+  void add(int blob, const Schema& from, const Schema& to) {
+    assignment_.adapts.push_back({blob, from, to});
+    schemas(blob).push_back(to);
+  }
+
+  const Graph& graph_;
+  Assignment& assignment_;
+  std::vector<std::vector<Schema>> schemas_;  // by blob, the producer's first
+};
+
+}  // namespace
+
+void add_needed_adapts(const Graph& graph, Assignment& assignment, int threads) {
+  Adapts adapts(graph, assignment);
+  for (size_t l = 0; l < graph.layers().size(); ++l) {
+    const Layer& layer = graph.layers()[l];
+    const Routine* routine = assignment.layers.at(l).routine;
+    if (routine == nullptr) {  // a constant
+      adapts.produced(layer.output, f32_nchw);
+      continue;
+    }
+    const Problem problem = graph.problem(static_cast<int>(l), threads);
+    for (size_t k = 0; k < layer.inputs.size(); ++k)
+      adapts.need(layer.inputs[k], routine->input_schema(problem, static_cast<int>(k)));
+    adapts.produced(layer.output, routine->info().out);
+  }
+  for (int output : graph.outputs()) adapts.need(output, f32_nchw);
+}
+
+Assignment default_assignment(const Graph& graph, int threads) {
+  Assignment assignment;
+  for (size_t l = 0; l < graph.layers().size(); ++l) {
+    RoutineChoice choice;
+    if (graph.layers()[l].type != "constant") {
+      const Problem problem = graph.problem(static_cast<int>(l), threads);
+      choice.routine = accepting_routines(problem).at(0);
+      choice.tuning = choice.routine->tunings(problem).front();
+    }
+    assignment.layers.push_back(std::move(choice));
+  }
+  add_needed_adapts(graph, assignment, threads);
+  return assignment;
+}
+
+}  // namespace softneuro

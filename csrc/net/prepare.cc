@@ -1,0 +1,339 @@
+// Graph + Assignment -> Program: steps in order, every blob's place, weights packed.
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <set>
+
+#include "net/contiguous.h"
+#include "net/program.h"
+
+namespace softneuro {
+namespace {
+
+// Copies one dense blob onto another of the same schema.
+class CopyPrepared : public Prepared {
+ public:
+  CopyPrepared(size_t bytes, int threads) : bytes_(bytes), tasks_(bytes < 65536 ? 1 : threads) {}
+
+  void run(const RunArgs& args) const override {
+    auto* dst = static_cast<std::byte*>(args.out.data);
+    const auto* src = static_cast<const std::byte*>(args.in[0].data);
+    args.parallel_for(tasks_, [&](int64_t task) {
+      const Range range = split_range(static_cast<int64_t>(bytes_), tasks_, task);
+      std::memcpy(dst + range.begin, src + range.begin, static_cast<size_t>(range.end - range.begin));
+    });
+  }
+
+ private:
+  size_t bytes_;
+  int tasks_;
+};
+
+// Gives errors of preparation their place.
+template <typename Fn>
+auto guarded(const std::string& where, Fn&& fn) {
+  try {
+    return fn();
+  } catch (const std::bad_alloc&) {
+    throw Error("out of memory while the weights were packed", where, "free memory elsewhere");
+  } catch (const Error& error) {
+    if (!error.where().empty()) throw;
+    throw Error(error.what(), where);
+  }
+}
+
+class Builder {
+ public:
+  Builder(const Graph& graph, const Assignment& assignment, int threads, PackedCache& cache)
+      : graph_(graph), assignment_(assignment), threads_(threads), cache_(cache) {
+    program_.threads = threads;
+    adapt_layer_.type = "adapt";
+  }
+
+  Program build() {
+    if (threads_ < 1) throw Error("a net needs at least one thread, not " + std::to_string(threads_));
+    if (assignment_.layers.size() != graph_.layers().size())
+      throw Error("the assignment is for a graph of " + std::to_string(assignment_.layers.size()) + " layers, not " +
+                  std::to_string(graph_.layers().size()));
+    values_of_blob_.resize(graph_.blobs().size());
+    adapt_used_.resize(assignment_.adapts.size());
+    for (size_t k = 0; k < graph_.inputs().size(); ++k) {
+      const int blob = graph_.inputs()[k];
+      values_[new_value(blob, f32_nchw, true)].input = static_cast<int>(k);
+      program_.input_descs.push_back(graph_.blob(blob).desc);
+    }
+    for (size_t l = 0; l < graph_.layers().size(); ++l) add_layer(static_cast<int>(l));
+    add_outputs();
+    place_values();
+    add_copies();
+    finish_stats();
+    program_.values = std::move(values_);
+    program_.steps = std::move(steps_);
+    return std::move(program_);
+  }
+
+ private:
+  static size_t at(int index) { return static_cast<size_t>(index); }
+
+  size_t new_value(int blob, const Schema& schema, bool read_only) {
+    const Blob& b = graph_.blob(blob);
+    Value value;
+    value.name = b.name;
+    value.shape = b.desc.shape;
+    value.schema = schema;
+    const size_t bytes = static_cast<size_t>(physical_elements(b.desc.shape, schema.layout)) * dtype_size(schema.dtype);
+    values_of_blob_[at(blob)].push_back({schema, static_cast<int>(values_.size())});
+    values_.push_back(std::move(value));
+    plan_values_.push_back({bytes, read_only, -1});
+    return values_.size() - 1;
+  }
+
+  // The blob's value in a schema, adapted if the assignment says so; -1 if it is not to be had.
+  int find_value(int blob, const Schema& schema) {
+    for (const auto& [known, id] : values_of_blob_[at(blob)])
+      if (known == schema) return id;
+    for (size_t a = 0; a < assignment_.adapts.size(); ++a) {
+      const AdaptChoice& adapt = assignment_.adapts[a];
+      if (adapt.blob != blob || adapt.to != schema || adapt_used_[a]) continue;
+      adapt_used_[a] = true;
+      const int source = find_value(blob, adapt.from);
+      if (source >= 0) return add_adapt(blob, source, schema);
+    }
+    return -1;
+  }
+
+  int need_value(int blob, const Schema& schema, const std::string& where) {
+    const int id = find_value(blob, schema);
+    if (id >= 0) return id;
+    std::string have;
+    for (const auto& [known, unused] : values_of_blob_[at(blob)]) have += (have.empty() ? "" : ", ") + known.str();
+    throw Error(
+        "needs blob '" + graph_.blob(blob).name + "' as " + schema.str() + ", which is only to be had as " + have,
+        where, "the plan lacks an adapt");
+  }
+
+  int add_adapt(int blob, int source, const Schema& to) {
+    const TensorDesc& desc = graph_.blob(blob).desc;
+    const Schema from = values_[at(source)].schema;
+    const std::string name = graph_.blob(blob).name;
+    const Routine* routine = adapt_routine(desc, from, to);
+    if (routine == nullptr)
+      throw Error("no routine adapts " + from.str() + " to " + to.str() + " for shape " + desc.shape.str(),
+                  "blob '" + name + "'");
+    Problem problem{&adapt_layer_, {desc}, desc, threads_};
+    const Tuning tuning = routine->tunings(problem).front();
+    const std::string descriptor = routine->descriptor(tuning);
+    const std::string where = "adapt of '" + name + "' (" + descriptor + ")";
+    const bool constant = values_[at(source)].constant != nullptr;
+    const size_t target = new_value(blob, to, constant);
+    if (constant) {
+      adapt_constant(problem, *routine, tuning, at(source), target, where);
+      return static_cast<int>(target);
+    }
+    PlanStep plan{.reads = {source}, .writes = static_cast<int>(target), .offsets = {}};
+    if (routine->info().view || same_memory(desc.shape, from.layout, to.layout)) {
+      plan.kind = PlanStep::Kind::view;
+      plan.offsets = {0};
+      add_step(plan, {}, -1, name, descriptor);
+    } else {
+      std::unique_ptr<const Prepared> prepared;
+      if (desc.shape.elements() > 0) prepared = prepare(*routine, tuning, problem, nullptr, where);
+      add_step(plan, std::move(prepared), -1, name, descriptor);
+    }
+    return static_cast<int>(target);
+  }
+
+  void adapt_constant(const Problem& problem, const Routine& routine, const Tuning& tuning, size_t source,
+                      size_t target, const std::string& where) {
+    AlignedBuffer result(plan_values_[target].bytes);
+    const TensorView in =
+        dense_view(const_cast<float*>(values_[source].constant), values_[source].shape, values_[source].schema);
+    const TensorView out = dense_view(result.data(), values_[target].shape, values_[target].schema);
+    if (in.shape.elements() > 0) {
+      const auto prepared = prepare(routine, tuning, problem, nullptr, where);
+      const AlignedBuffer workspace(prepared->workspace());
+      prepared->run({&in, out, static_cast<std::byte*>(workspace.data()), ParallelFor()});
+    }
+    values_[target].constant = result.f32();
+    program_.stats.packed_bytes += result.size();
+    program_.adapted_constants.push_back(std::move(result));
+  }
+
+  void add_constant(const Layer& layer) {
+    ConstantData::Values data = layer.weight("value")->values();
+    values_[new_value(layer.output, f32_nchw, true)].constant = data.get();
+    program_.constants.push_back(std::move(data));
+  }
+
+  void add_layer(int index) {
+    const Layer& layer = graph_.layers()[at(index)];
+    if (layer.type == "constant") {
+      add_constant(layer);
+      return;
+    }
+    const RoutineChoice& choice = assignment_.layers[at(index)];
+    if (choice.routine == nullptr) throw Error("no routine was assigned", "layer '" + layer.name + "'");
+    const RoutineInfo& info = choice.routine->info();
+    const std::string descriptor = choice.descriptor();
+    const std::string where = "layer '" + layer.name + "' (" + descriptor + ")";
+    if (info.layer_type != layer.type) throw Error("the routine is not one of a " + layer.type + " layer", where);
+    if (!isa_available(info.isa))
+      throw Error("this machine cannot run " + std::string(isa_name(info.isa)) + " code", where, "tune again here");
+    const Problem problem = graph_.problem(index, threads_);
+    if (!layout_fits(problem.out.shape, info.out.layout))
+      throw Error("layout " + info.out.layout.str() + " does not fit shape " + problem.out.shape.str(), where);
+    if (const Refusal refusal = choice.routine->check(problem); !refusal.accepted())
+      throw Error("the routine declines: " + refusal.reason(), where);
+
+    PlanStep plan{.reads = {}, .offsets = {}};
+    for (size_t k = 0; k < layer.inputs.size(); ++k)
+      plan.reads.push_back(
+          need_value(layer.inputs[k], choice.routine->input_schema(problem, static_cast<int>(k)), where));
+    plan.writes = static_cast<int>(new_value(layer.output, info.out, false));
+    classify(plan, problem, *choice.routine);
+    std::unique_ptr<const Prepared> prepared;
+    if (plan.kind == PlanStep::Kind::compute && graph_.blob(layer.output).desc.shape.elements() > 0) {
+      auto packed = pack(index, choice, problem, where);
+      prepared = prepare(*choice.routine, choice.tuning, problem, std::move(packed), where);
+    }
+    add_step(plan, std::move(prepared), index, layer.name, descriptor);
+    for (const AdaptChoice& adapt : assignment_.adapts)
+      if (adapt.blob == layer.output) need_value(layer.output, adapt.to, "adapt of '" + layer.name + "'");
+  }
+
+  // What needs no step of its own.
+  void classify(PlanStep& plan, const Problem& problem, const Routine& routine) const {
+    const RoutineInfo& info = routine.info();
+    const Layer& layer = *problem.layer;
+    const bool one_schema = std::all_of(plan.reads.begin(), plan.reads.end(),
+                                        [&](int read) { return values_[at(read)].schema == info.out; });
+    plan.inplace = info.inplace_input;
+    if (info.view) {
+      plan.kind = PlanStep::Kind::view;
+      plan.offsets = {static_cast<size_t>(routine.view_offset(problem)) * dtype_size(info.out.dtype)};
+    } else if (layer.type == "concat" && one_schema && layer.post.empty()) {
+      plan.offsets = concat_offsets(problem, info.out.layout);
+      if (!plan.offsets.empty()) plan.kind = PlanStep::Kind::gather;
+    }
+    if (plan.kind != PlanStep::Kind::compute) plan.inplace = -1;
+  }
+
+  void add_step(PlanStep& plan, std::unique_ptr<const Prepared> prepared, int layer, const std::string& name,
+                const std::string& descriptor) {
+    if (prepared != nullptr) plan.workspace = prepared->workspace();
+    Step step;
+    step.layer = layer;
+    step.name = name;
+    step.descriptor = descriptor;
+    step.prepared = std::move(prepared);
+    step.in = plan.reads;
+    step.out = plan.writes;
+    steps_.push_back(std::move(step));
+    plan_steps_.push_back(std::move(plan));
+  }
+
+  std::shared_ptr<const Packed> pack(int index, const RoutineChoice& choice, const Problem& problem,
+                                     const std::string& where) {
+    auto packed = guarded(where, [&] { return cache_.get(index, choice, problem); });
+    if (packed != nullptr && seen_packed_.insert(packed.get()).second) program_.stats.packed_bytes += packed->bytes();
+    return packed;
+  }
+
+  static std::unique_ptr<const Prepared> prepare(const Routine& routine, const Tuning& tuning, const Problem& problem,
+                                                 std::shared_ptr<const Packed> packed, const std::string& where) {
+    return guarded(where, [&] { return routine.prepare(problem, tuning, std::move(packed)); });
+  }
+
+  void add_outputs() {
+    for (size_t k = 0; k < graph_.outputs().size(); ++k) {
+      const int blob = graph_.outputs()[k];
+      const int value = need_value(blob, f32_nchw, "output " + std::to_string(k));
+      output_values_.push_back(value);
+      program_.output_descs.push_back(graph_.blob(blob).desc);
+      if (plan_values_[at(value)].output < 0) plan_values_[at(value)].output = static_cast<int>(k);
+    }
+  }
+
+  void place_values() {
+    const MemoryPlan plan = plan_memory(plan_values_, plan_steps_);
+    for (size_t v = 0; v < values_.size(); ++v) values_[v].place = plan.values[v];
+    for (size_t s = 0; s < steps_.size(); ++s) steps_[s].workspace = plan.workspaces[s];
+    program_.stats.arena_bytes = plan.arena_bytes;
+  }
+
+  // Concatenations whose parts live elsewhere, and outputs that are not the caller's memory already.
+  void add_copies() {
+    std::vector<Step> steps;
+    for (size_t s = 0; s < steps_.size(); ++s) {
+      const PlanStep& plan = plan_steps_[s];
+      if (plan.kind == PlanStep::Kind::gather) {
+        for (size_t k = 0; k < plan.reads.size(); ++k) {
+          MemoryPlace place = values_[at(plan.writes)].place;
+          place.offset += plan.offsets[k];
+          add_copy(steps, steps_[s], plan.reads[k], place);
+        }
+      } else if (steps_[s].prepared != nullptr && values_[at(plan.writes)].shape.elements() > 0) {
+        steps.push_back(std::move(steps_[s]));
+      }
+    }
+    for (size_t k = 0; k < output_values_.size(); ++k) {
+      MemoryPlace place;
+      place.home = MemoryPlace::Home::output;
+      place.root = static_cast<int>(k);
+      Step step;
+      step.name = values_[at(output_values_[k])].name;
+      step.descriptor = "copy to output " + std::to_string(k);
+      add_copy(steps, step, output_values_[k], place);
+    }
+    steps_ = std::move(steps);
+  }
+
+  void add_copy(std::vector<Step>& steps, const Step& like, int source, const MemoryPlace& target) {
+    const MemoryPlace& from = values_[at(source)].place;
+    const size_t bytes = plan_values_[at(source)].bytes;
+    const bool there = from.home == target.home && from.root == target.root && from.offset == target.offset;
+    if (there || bytes == 0) return;
+    Value part = values_[at(source)];
+    part.place = target;
+    part.input = -1;
+    part.constant = nullptr;
+    Step step;
+    step.layer = like.layer;
+    step.name = like.name;
+    step.descriptor = like.descriptor;
+    step.prepared = std::make_unique<CopyPrepared>(bytes, threads_);
+    step.in = {source};
+    step.out = static_cast<int>(values_.size());
+    values_.push_back(std::move(part));
+    steps.push_back(std::move(step));
+  }
+
+  void finish_stats() {
+    for (const PlanStep& step : plan_steps_)
+      if (step.kind != PlanStep::Kind::view) program_.stats.blob_bytes += plan_values_[at(step.writes)].bytes;
+    program_.stats.steps = static_cast<int>(steps_.size());
+  }
+
+  const Graph& graph_;
+  const Assignment& assignment_;
+  const int threads_;
+  PackedCache& cache_;
+  Layer adapt_layer_;
+  Program program_;
+  std::vector<Value> values_;
+  std::vector<PlanValue> plan_values_;
+  std::vector<Step> steps_;
+  std::vector<PlanStep> plan_steps_;
+  std::vector<std::vector<std::pair<Schema, int>>> values_of_blob_;
+  std::vector<bool> adapt_used_;
+  std::vector<int> output_values_;
+  std::set<const Packed*> seen_packed_;
+};
+
+}  // namespace
+
+Program build_program(const Graph& graph, const Assignment& assignment, int threads, PackedCache& cache) {
+  return Builder(graph, assignment, threads, cache).build();
+}
+
+}  // namespace softneuro

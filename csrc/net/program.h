@@ -1,0 +1,45 @@
+// A graph turned into steps over planned memory: what Net executes. Internal to net/.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/arena.h"
+#include "net/memory_plan.h"
+#include "net/net.h"
+
+namespace softneuro {
+
+// A blob in one schema, or a part of one that a copy fills.
+struct Value {
+  std::string name;
+  Shape shape;
+  Schema schema;
+  int input = -1;  // graph input number: the caller's memory
+  const float* constant = nullptr;
+  MemoryPlace place;
+};
+
+struct Step {
+  int layer = -1;  // index in the graph; -1 for adapts and the copies of outputs
+  std::string name, descriptor;
+  std::unique_ptr<const Prepared> prepared;
+  std::vector<int> in;  // values
+  int out = -1;
+  size_t workspace = 0;  // offset in the arena
+};
+
+struct Program {
+  std::vector<TensorDesc> input_descs, output_descs;
+  std::vector<Value> values;
+  std::vector<Step> steps;
+  std::vector<ConstantData::Values> constants;  // keep alive
+  std::vector<AlignedBuffer> adapted_constants;
+  NetStats stats;
+  int threads = 1;
+};
+
+Program build_program(const Graph& graph, const Assignment& assignment, int threads, PackedCache& cache);
+
+}  // namespace softneuro
