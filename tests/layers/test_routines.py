@@ -1,0 +1,74 @@
+"""Every routine of the registry against its layer's naive float64 reference, on random problems."""
+
+from __future__ import annotations
+
+import importlib
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+
+import softneuro
+from softneuro import _C
+
+TYPES = sorted({entry["layer"] for entry in softneuro.registry()} - {"adapt"})
+BOUND = {"exact": 1e-5, "winograd": 1e-3}  # relative L2, by error class
+
+
+def relative_l2(actual: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:
+    """Relative L2 error; absolute where the reference is zero."""
+    norm = float(np.linalg.norm(expected))
+    difference = float(np.linalg.norm(actual.astype(np.float64) - expected))
+    return difference / norm if norm > 0 else difference
+
+
+def build(layer: str, problem: dict[str, Any]) -> softneuro.Graph:
+    graph = softneuro.Graph()
+    blobs = [graph.input(f"x{i}", x.shape) for i, x in enumerate(problem["inputs"])]
+    graph.output(graph.add(layer, blobs, weights=problem["weights"], post=problem.get("post", {}), **problem["attrs"]))
+    return graph
+
+
+@pytest.mark.parametrize("layer", TYPES)
+def test_every_routine_matches_the_reference(layer: str) -> None:
+    """All accepting routines and tunings, at one and three threads."""
+    strategy = importlib.import_module(f"tests.layers.strategies.{layer}").problems()
+    descriptors = {e["descriptor"]: e for e in softneuro.registry() if e["layer"] == layer}
+    seen: set[str] = set()
+
+    @seed(zlib.crc32(layer.encode()))
+    @settings(max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(problem=strategy)
+    def check(problem: dict[str, Any]) -> None:
+        post = problem.get("post", {})
+        inputs = [np.ascontiguousarray(x, dtype=np.float32) for x in problem["inputs"]]
+        with np.errstate(all="ignore"):
+            expected = build(layer, problem).reference(inputs)[0]
+        for threads in (1, 3):
+            accepted = _C.testing.accepting(
+                layer, problem["attrs"], problem["weights"], [x.shape for x in inputs], post, threads
+            )
+            assert accepted, f"no routine accepts {problem}"
+            for descriptor in accepted:
+                actual = _C.testing.run_routine(
+                    layer, problem["attrs"], problem["weights"], inputs, descriptor, post, threads
+                )
+                assert actual.shape == expected.shape
+                seen.add(descriptor.split("{")[0])
+                compare(descriptor, actual, expected)
+
+    def compare(descriptor: str, actual: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> None:
+        with np.errstate(all="ignore"):
+            reference = expected.astype(np.float32)
+        finite = np.isfinite(reference)
+        if not descriptors[descriptor.split("{")[0]]["spreads_nonfinite"]:
+            np.testing.assert_array_equal(actual[~finite], reference[~finite], err_msg=descriptor)
+        error = relative_l2(actual[finite], expected[finite])
+        bound = BOUND[descriptors[descriptor.split("{")[0]]["error"]]
+        assert error <= bound, f"{descriptor}: relative L2 error {error:.2e} is above {bound:.0e}"
+
+    check()
+    missed = {d for d, e in descriptors.items() if e["available"] and not e["fallback"]} - seen
+    assert not missed, f"no random problem reached {sorted(missed)}"
