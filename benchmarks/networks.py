@@ -1,0 +1,115 @@
+"""Whole networks, softneuro against every peer installed, in interleaved rounds in one process.
+
+Each turn of a peer is one untimed run, which takes the caches and cores back from the peer before it, and then the timed
+ones; a pause lets other pools' threads go to sleep first. Figures are medians over all timed runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+import warnings
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from benchmarks import models
+from benchmarks.peers import PEERS, Runner
+
+NETWORKS = [
+    "resnet18",
+    "resnet50",
+    "vgg16",
+    "mobilenet_v2",
+    "mobilenet_v3_large",
+    "mobilenet_v3_small",
+    "squeezenet1_1",
+]
+
+
+def set_up(network: str, peers: list[str], threads: int, console: Console) -> dict[str, tuple[Runner, float]]:
+    """Each peer's runner and the seconds that making it took; a peer that cannot run the network is left out."""
+    model, example = models.build(network)
+    runners: dict[str, tuple[Runner, float]] = {}
+    for peer in peers:
+        start = time.perf_counter()
+        try:
+            runner = PEERS[peer](model, example, threads)
+            runner(example)
+        except Exception as error:  # a peer that is not installed or fails must not end the others' run
+            console.print(f"[dim]{network}: no {peer}: {type(error).__name__}: {str(error)[:120]}[/dim]")
+            continue
+        runners[peer] = (runner, time.perf_counter() - start)
+    return runners
+
+
+def measure(runners: dict[str, tuple[Runner, float]], example: torch.Tensor, seconds: float) -> dict[str, float]:
+    """Median milliseconds by peer."""
+    samples: dict[str, list[float]] = {peer: [] for peer in runners}
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or min(map(len, samples.values())) < 9:
+        for peer, (runner, _) in runners.items():
+            time.sleep(0.005)
+            runner(example)
+            for _ in range(3):
+                start = time.perf_counter()
+                runner(example)
+                samples[peer].append((time.perf_counter() - start) * 1e3)
+    return {peer: statistics.median(times) for peer, times in samples.items()}
+
+
+def relative_l2(actual: torch.Tensor, expected: torch.Tensor) -> float:
+    return float((actual.double() - expected.double()).norm() / expected.double().norm())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("networks", nargs="*", default=NETWORKS, help=f"default: {' '.join(NETWORKS)}")
+    parser.add_argument("--peers", default=",".join(PEERS), help="comma list (default: %(default)s)")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=10, help="per network (default: %(default)s)")
+    parser.add_argument("--json", type=Path, help="also write the figures there")
+    arguments = parser.parse_args()
+
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(arguments.threads)
+    console = Console()
+    peers = [peer for peer in arguments.peers.split(",") if peer in PEERS]
+    figures: dict[str, dict[str, float]] = {}
+    others = [peer for peer in peers if peer != "softneuro"]
+    table = Table(title=f"batch 1, {arguments.threads} threads: median ms, and how many times faster softneuro is")
+    for column in ("network", "softneuro ms", *(f"{peer} ms (ratio)" for peer in others), "error", "first call s"):
+        table.add_column(column, justify="left" if column == "network" else "right")
+
+    with torch.no_grad(), Progress(console=console, transient=True) as progress:
+        task = progress.add_task("networks", total=len(arguments.networks))
+        for network in arguments.networks:
+            progress.update(task, description=network)
+            _, example = models.build(network)
+            runners = set_up(network, peers, arguments.threads, console)
+            medians = measure(runners, example, arguments.seconds)
+            expected = runners["eager"][0](example) if "eager" in runners else runners["softneuro"][0](example)
+            ours = medians["softneuro"]
+            error = relative_l2(runners["softneuro"][0](example), expected)
+            figures[network] = {**medians, "error": error, "first_call_s": runners["softneuro"][1]}
+            table.add_row(
+                network,
+                f"{ours:.2f}",
+                *(f"{medians[p]:.2f} ({medians[p] / ours:.2f}x)" if p in medians else "-" for p in others),
+                f"{error:.1e}",
+                f"{runners['softneuro'][1]:.1f}",
+            )
+            torch.compiler.reset()
+            progress.advance(task)
+    console.print(table)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""The other ways to run a torch model on this CPU, each as a callable that takes and returns a torch tensor."""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+Runner = Callable[[torch.Tensor], torch.Tensor]
+
+
+def eager(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
+    """PyTorch as it is."""
+    return model
+
+
+def inductor(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
+    """TorchInductor with freezing, which prepacks weights."""
+    import torch._inductor.config as config
+
+    config.freezing = True
+    compiled: Runner = torch.compile(copy.deepcopy(model), backend="inductor")
+    compiled(example)
+    return compiled
+
+
+def softneuro(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
+    """This project."""
+    compiled: Runner = torch.compile(copy.deepcopy(model), backend="softneuro")
+    compiled(example)
+    return compiled
+
+
+def _onnx_file(model: torch.nn.Module, example: torch.Tensor, folder: str) -> str:
+    path = str(Path(folder) / "model.onnx")
+    torch.onnx.export(model, (example,), path, dynamo=True, verbose=False)
+    return path
+
+
+def onnxruntime(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
+    """ONNX Runtime's CPU provider."""
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # A pool that spins between runs would slow whoever is measured next.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
+    with tempfile.TemporaryDirectory() as folder:
+        session = ort.InferenceSession(_onnx_file(model, example, folder), options, providers=["CPUExecutionProvider"])
+    name = session.get_inputs()[0].name
+    return lambda x: torch.from_numpy(session.run(None, {name: x.numpy()})[0])
+
+
+def openvino(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
+    """OpenVINO's CPU device in float32."""
+    import openvino as ov
+
+    with tempfile.TemporaryDirectory() as folder:
+        converted = ov.Core().read_model(_onnx_file(model, example, folder))
+        config: dict[str, Any] = {
+            "INFERENCE_PRECISION_HINT": "f32",
+            "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_NUM_THREADS": threads,
+        }
+        request = ov.Core().compile_model(converted, "CPU", config).create_infer_request()
+    return lambda x: torch.from_numpy(np.array(request.infer([x.numpy()])[0], copy=True))
+
+
+def ncnn(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
+    """ncnn, converted by pnnx, in float32."""
+    import ncnn as ncnn_module
+    import pnnx
+
+    with tempfile.TemporaryDirectory() as folder:
+        base = Path(folder) / "model"
+        pnnx.export(model, f"{base}.pt", (example,), fp16=False)
+        net = ncnn_module.Net()
+        net.opt.num_threads = threads
+        net.opt.use_fp16_packed = net.opt.use_fp16_storage = net.opt.use_fp16_arithmetic = False
+        net.opt.use_bf16_storage = False
+        net.load_param(f"{base}.ncnn.param")
+        net.load_model(f"{base}.ncnn.bin")
+
+    def run(x: torch.Tensor) -> torch.Tensor:
+        with net.create_extractor() as extractor:
+            extractor.input("in0", ncnn_module.Mat(x.squeeze(0).numpy()))
+            _, out = extractor.extract("out0")
+            return torch.from_numpy(np.array(out)).unsqueeze(0)
+
+    return run
+
+
+PEERS: dict[str, Callable[[torch.nn.Module, torch.Tensor, int], Runner]] = {
+    "eager": eager,
+    "inductor": inductor,
+    "softneuro": softneuro,
+    "onnxruntime": onnxruntime,
+    "openvino": openvino,
+    "ncnn": ncnn,
+}

@@ -1,0 +1,69 @@
+#include "tune/candidates.h"
+
+#include <algorithm>
+
+namespace softneuro {
+namespace {
+
+// Expected relative L2 error of a routine's class, from the tests' bounds: what max_error is held against.
+double expected_error(ErrorClass error) { return error == ErrorClass::exact ? 1e-6 : 5e-5; }
+
+bool schema_allowed(const Schema& schema, const std::vector<std::string>& allowed) {
+  return std::any_of(allowed.begin(), allowed.end(),
+                     [&](const std::string& text) { return text == dtype_name(schema.dtype) || text == schema.str(); });
+}
+
+bool within(const Candidate& candidate, const SearchLimits& limits) {
+  const RoutineInfo& info = candidate.choice.routine->info();
+  if (info.spreads_nonfinite && limits.strict_nonfinite) return false;
+  if (expected_error(info.error) > limits.max_error) return false;
+  return schema_allowed(candidate.out, limits.schemas) &&
+         std::all_of(candidate.in.begin(), candidate.in.end(),
+                     [&](const Schema& schema) { return schema_allowed(schema, limits.schemas); });
+}
+
+double flops(const Problem& problem) {
+  const Constant* weight = problem.layer->find_weight("weight");
+  const double outputs = static_cast<double>(problem.out.shape.elements());
+  if (weight == nullptr || (*weight)->shape().rank() == 0) return 4 * outputs;
+  const Shape& shape = (*weight)->shape();
+  return 2 * outputs * static_cast<double>(std::max<int64_t>(1, shape.elements() / std::max<int64_t>(1, shape[0])));
+}
+
+}  // namespace
+
+std::vector<Candidate> enumerate_candidates(const Problem& problem, const SearchLimits& limits) {
+  std::vector<Candidate> all, allowed;
+  for (const Routine* routine : accepting_routines(problem)) {
+    Candidate candidate;
+    candidate.out = routine->info().out;
+    for (int i = 0; i < static_cast<int>(problem.in.size()); ++i) {
+      candidate.in.push_back(routine->input_schema(problem, i));
+    }
+    for (const Tuning& tuning : routine->tunings(problem)) {
+      candidate.choice = {routine, tuning};
+      candidate.descriptor = routine->descriptor(tuning);
+      candidate.seconds = routine->info().view ? 0 : estimate_seconds(problem, all.size());
+      all.push_back(candidate);
+      if (within(candidate, limits)) allowed.push_back(candidate);
+    }
+  }
+  if (!allowed.empty()) return allowed;
+  std::erase_if(all, [](const Candidate& candidate) {
+    return candidate.out.layout != Layout::nchw() || candidate.choice.routine->info().error != ErrorClass::exact;
+  });
+  return all;
+}
+
+double estimate_seconds(const Problem& problem, size_t rank) {
+  double elements = static_cast<double>(problem.out.shape.elements());
+  for (const TensorDesc& desc : problem.in) elements += static_cast<double>(desc.shape.elements());
+  const double seconds = flops(problem) / 5e10 + elements * sizeof(float) / 1e10;
+  return 1e-7 + seconds * (1 + 0.2 * static_cast<double>(rank));
+}
+
+double estimate_adapt_seconds(const TensorDesc& desc) {
+  return 1e-6 + 2 * static_cast<double>(desc.shape.elements()) * sizeof(float) / 1e10;
+}
+
+}  // namespace softneuro

@@ -1,0 +1,35 @@
+// What may run each layer: every accepting routine and tuning that the user's limits allow.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "layers/registry.h"
+
+namespace softneuro {
+
+struct Candidate {
+  RoutineChoice choice;
+  std::string descriptor;
+  std::vector<Schema> in;  // by layer input
+  Schema out;
+  double seconds = 0;
+  bool measured = false;  // else seconds is estimate_seconds()
+};
+
+struct SearchLimits {
+  std::vector<std::string> schemas;  // dtypes or full schemas; row-major float32 is always there to fall back on
+  double max_error = 1e-4;
+  bool strict_nonfinite = false;
+};
+
+// Never empty for a valid problem: if the limits leave nothing, the row-major routines stand.
+std::vector<Candidate> enumerate_candidates(const Problem& problem, const SearchLimits& limits);
+
+// A guess for plans made without measuring: arithmetic and traffic at fixed rates, later entries of routines.inc
+// dearer, so that list order is the prior. Comparable between candidates of one layer only.
+double estimate_seconds(const Problem& problem, size_t rank);
+double estimate_adapt_seconds(const TensorDesc& desc);
+
+}  // namespace softneuro

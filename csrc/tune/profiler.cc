@@ -1,0 +1,188 @@
+#include "tune/profiler.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "base/arch.h"
+
+namespace softneuro {
+namespace {
+
+constexpr int max_samples = 9;
+constexpr size_t interleave_limit = size_t{256} << 20;  // bytes of packed weights held for one layer's race
+
+int64_t largest_blob(const Shape& shape) {
+  int64_t elements = shape.elements();
+  if (layout_fits(shape, Layout::blocked(16))) elements = physical_elements(shape, Layout::blocked(16));
+  return elements;
+}
+
+void fill(AlignedBuffer& buffer) {
+  // Any finite values of ordinary size do; a small generator avoids denormals and repeated zeros.
+  uint32_t state = 12345;
+  float* data = buffer.f32();
+  for (size_t i = 0; i < buffer.size() / sizeof(float); ++i) {
+    state = state * 1664525U + 1013904223U;
+    data[i] = static_cast<float>(state >> 8) * (2.0F / 16777216.0F) - 1.0F;
+  }
+}
+
+void grow(AlignedBuffer& buffer, const Shape& shape) {
+  const size_t bytes = std::max(static_cast<size_t>(largest_blob(shape)) * sizeof(float), AlignedBuffer::alignment);
+  if (buffer.size() >= bytes) return;
+  buffer = AlignedBuffer(bytes);
+  fill(buffer);
+}
+
+size_t weight_bytes(const Problem& problem) {
+  int64_t elements = 0;
+  for (const auto& [role, value] : problem.layer->weights) elements += value->elements();
+  return static_cast<size_t>(elements) * sizeof(float);
+}
+
+}  // namespace
+
+double winsorised_mean(std::vector<double>& samples) {
+  std::sort(samples.begin(), samples.end());
+  const size_t n = samples.size(), cut = (n + 2) / 5;
+  const double low = samples[cut], high = samples[n - 1 - cut];
+  double sum = 0;
+  for (const double sample : samples) sum += std::clamp(sample, low, high);
+  return sum / static_cast<double>(n);
+}
+
+Coldness coldness_for(size_t model_weight_bytes) {
+  const CacheInfo& cache = caches();
+  if (cache.l3 != 0 && model_weight_bytes > cache.l3 / 2) return Coldness::out_of_l3;
+  return model_weight_bytes > cache.l2 / 2 ? Coldness::out_of_l2 : Coldness::hot;
+}
+
+std::string_view coldness_name(Coldness coldness) {
+  constexpr std::string_view names[] = {"hot", "l2cold", "l3cold"};
+  return names[static_cast<int>(coldness)];
+}
+
+struct Profiler::Contender {
+  Candidate* candidate;
+  std::unique_ptr<const Prepared> prepared;
+  std::vector<TensorView> in;
+  TensorView out;
+  std::vector<double> samples;
+  double best = INFINITY;
+};
+
+Profiler::Profiler(int threads, const ParallelFor& parallel_for, Coldness coldness)
+    : threads_(threads), parallel_for_(parallel_for), coldness_(coldness) {
+  const CacheInfo& cache = caches();
+  if (coldness == Coldness::out_of_l2) flush_ = AlignedBuffer(2 * cache.l2 * static_cast<size_t>(threads));
+  // A shared server cache can be far larger than what one guest gets of it: 48 MiB evicts enough.
+  if (coldness == Coldness::out_of_l3) flush_ = AlignedBuffer(std::min(cache.l3 + cache.l3 / 4, size_t{48} << 20));
+  fill(flush_);
+}
+
+void Profiler::prepare_blobs(const Problem& problem) {
+  inputs_.resize(std::max(inputs_.size(), problem.in.size()));
+  for (size_t i = 0; i < problem.in.size(); ++i) grow(inputs_[i], problem.in[i].shape);
+  grow(output_, problem.out.shape);
+}
+
+// Puts the caches in the state of a net's run: weights evicted as far as the model's size says, inputs just written.
+void Profiler::settle(const Problem& problem, bool has_weights) {
+  if (!has_weights || flush_.size() == 0) {
+    parallel_for_(threads_, [](int64_t) {});  // wakes the pool: in a net, the layer before has just used it
+    return;
+  }
+  std::atomic<uint64_t> sink{0};
+  parallel_for_(threads_, [&](int64_t task) {
+    const Range part = split_range(static_cast<int64_t>(flush_.size() / 64), threads_, task);
+    const auto* lines = static_cast<const uint64_t*>(flush_.data());
+    uint64_t sum = 0;
+    for (int64_t line = part.begin; line < part.end; ++line) sum += lines[line * 8];
+    for (size_t i = 0; i < problem.in.size(); ++i) {
+      float* data = inputs_[i].f32();
+      const Range own = split_range(problem.in[i].shape.elements(), threads_, task);
+      for (int64_t j = own.begin; j < own.end; j += 16) data[j] += 0.0F;
+    }
+    sink += sum;
+  });
+}
+
+double Profiler::time_once(const Contender& contender) {
+  const RunArgs args{contender.in.data(), contender.out, static_cast<std::byte*>(workspace_.data()), parallel_for_};
+  const auto start = Clock::now();
+  contender.prepared->run(args);
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void Profiler::race(const Problem& problem, std::vector<Contender>& contenders, bool has_weights, double allowance) {
+  for (Contender& contender : contenders) time_once(contender);  // page faults, code into caches
+  const auto start = Clock::now();
+  for (int round = 0; round < max_samples; ++round) {
+    double leader = INFINITY;
+    for (Contender& contender : contenders) leader = std::min(leader, contender.best);
+    // Timings scatter by some ten per cent; the more samples, the tighter the gate.
+    const double gate = leader * (round < 2 ? 2.0 : round < 4 ? 1.4 : 1.15);
+    size_t running = 0;
+    for (Contender& contender : contenders) {
+      if (round > 0 && contender.best > gate) continue;
+      ++running;
+      settle(problem, has_weights);
+      const double seconds = time_once(contender);
+      contender.samples.push_back(seconds);
+      contender.best = std::min(contender.best, seconds);
+    }
+    const double spent = std::chrono::duration<double>(Clock::now() - start).count();
+    if (spent > allowance || (running == 1 && round >= 4)) break;
+  }
+  for (Contender& contender : contenders) {
+    contender.candidate->seconds = winsorised_mean(contender.samples);
+    contender.candidate->measured = true;
+  }
+}
+
+void Profiler::measure(const Problem& problem, std::span<Candidate* const> candidates, double allowance) {
+  prepare_blobs(problem);
+  const size_t bytes = weight_bytes(problem);
+  const bool has_weights = bytes > caches().l1d;
+  std::vector<Contender> contenders;
+  for (Candidate* candidate : candidates) {
+    const Routine& routine = *candidate->choice.routine;
+    if (routine.info().view) {
+      candidate->seconds = 0;
+      candidate->measured = true;
+      continue;
+    }
+    Contender contender;
+    contender.candidate = candidate;
+    contender.prepared =
+        routine.prepare(problem, candidate->choice.tuning, routine.pack(problem, candidate->choice.tuning));
+    for (size_t i = 0; i < problem.in.size(); ++i) {
+      contender.in.push_back(dense_view(inputs_[i].data(), problem.in[i].shape, candidate->in[i]));
+    }
+    contender.out = dense_view(output_.data(), problem.out.shape, candidate->out);
+    if (workspace_.size() < contender.prepared->workspace())
+      workspace_ = AlignedBuffer(contender.prepared->workspace());
+    contenders.push_back(std::move(contender));
+    if (bytes * contenders.size() > interleave_limit) {
+      race(problem, contenders, has_weights, allowance / static_cast<double>(candidates.size()));
+      contenders.clear();
+    }
+  }
+  if (!contenders.empty()) race(problem, contenders, has_weights, allowance);
+}
+
+double Profiler::measure_adapt(const TensorDesc& desc, const Routine& routine, double allowance) {
+  Layer layer;
+  layer.type = "adapt";
+  const Problem problem{&layer, {desc}, desc, threads_};
+  Candidate candidate;
+  candidate.choice = {&routine, routine.tunings(problem).front()};
+  candidate.in = {routine.info().in};
+  candidate.out = routine.info().out;
+  Candidate* const one[] = {&candidate};
+  measure(problem, one, allowance);
+  return candidate.seconds;
+}
+
+}  // namespace softneuro
