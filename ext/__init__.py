@@ -1,0 +1,9 @@
+"""softneuro: runs trained networks faster where they already run.
+
+Importing the package needs neither torch nor onnxruntime. The front doors are `softneuro.torch_backend`
+(`torch.compile(model, backend="softneuro")`) and `softneuro.providers` (ONNX Runtime).
+"""
+
+from softneuro._C import Error, __version__, available_isas, cpu_brand, cpu_id
+
+__all__ = ["Error", "__version__", "available_isas", "cpu_brand", "cpu_id"]

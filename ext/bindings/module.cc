@@ -1,0 +1,36 @@
+// The Python module `softneuro._C`.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "base/arch.h"
+#include "base/error.h"
+#include "base/version.h"
+
+namespace py = pybind11;
+using namespace softneuro;
+
+PYBIND11_MODULE(_C, m) {
+  m.doc() = "The core of softneuro.";
+  py::register_exception<Error>(m, "Error", PyExc_RuntimeError);
+  m.attr("__version__") = std::string(library_version());
+
+  m.def("cpu_id", &cpu_id, "The CPU as the cost database names it, for instance 'intel-6-85-4'.");
+  m.def("cpu_brand", &cpu_brand, "The CPU's own name for itself; empty if unknown.");
+  m.def("kernel_hash", &kernel_hash, "Hash of the kernel sources; costs are valid for one hash.");
+  m.def("physical_cores", &physical_cores, "Physical cores that this process may run on.");
+  m.def(
+      "available_isas",
+      [] {
+        std::vector<std::string> names;
+        for (Isa isa : available_isas()) names.emplace_back(isa_name(isa));
+        return names;
+      },
+      "Instruction-set levels in use, best first; SOFTNEURO_MAX_ISA clamps them.");
+  m.def(
+      "caches",
+      [] {
+        const CacheInfo& info = caches();
+        return std::map<std::string, size_t>{{"l1d", info.l1d}, {"l2", info.l2}, {"l3", info.l3}};
+      },
+      "Cache sizes in bytes by name (l1d, l2, l3); 0 if unknown.");
+}
