@@ -4,6 +4,6 @@ Importing the package needs neither torch nor onnxruntime. The front doors are `
 (`torch.compile(model, backend="softneuro")`) and `softneuro.providers` (ONNX Runtime).
 """
 
-from softneuro._C import Error, __version__, available_isas, cpu_brand, cpu_id
+from softneuro._C import Error, Graph, __version__, available_isas, cpu_brand, cpu_id, registry
 
-__all__ = ["Error", "__version__", "available_isas", "cpu_brand", "cpu_id"]
+__all__ = ["Error", "Graph", "__version__", "available_isas", "cpu_brand", "cpu_id", "registry"]

@@ -5,6 +5,7 @@
 #include "base/arch.h"
 #include "base/error.h"
 #include "base/version.h"
+#include "ext/bindings/bindings.h"
 
 namespace py = pybind11;
 using namespace softneuro;
@@ -33,4 +34,6 @@ PYBIND11_MODULE(_C, m) {
         return std::map<std::string, size_t>{{"l1d", info.l1d}, {"l2", info.l2}, {"l3", info.l3}};
       },
       "Cache sizes in bytes by name (l1d, l2, l3); 0 if unknown.");
+  bindings::bind_graph(m);
+  bindings::bind_routines(m);
 }
