@@ -1,2 +1,3 @@
+#define SN_ISA scalar
 #define SN_TEST_LEVEL "scalar"
 #include "tests/simd_check.h"

@@ -1,0 +1,324 @@
+// conv_direct over Vf: a tile of pixels by panel blocks of output channels in registers, all of them for one pass over
+// (input block, r, s, lane). Layouts and contract: conv_direct.h.
+#pragma once
+
+#include <cstring>
+
+#include "kernels/apply_activation.h"
+#include "kernels/conv_direct/conv_direct.h"
+#include "kernels/integers.h"
+#include "kernels/unroll.h"
+
+namespace softneuro::SN_ISA {
+namespace conv_direct {
+
+// Accumulators leave room for a panel's weights and one broadcast.
+constexpr int max_panel = registers >= 32 ? 4 : 3;
+// Floats from the weights in use to those being fetched.
+constexpr int weights_ahead = 2048;
+constexpr int max_tile(int panel) {
+  const int accumulators = registers >= 32 ? 28 : 12;
+  return panel == 1 && registers >= 32 ? 24 : accumulators / panel;
+}
+
+struct Tile {
+  const float* src;  // pixel 0, first tap
+  const int* tap_x;  // offset of each s
+  size_t src_block, src_row;
+  const float* weights;  // at the first tap
+  size_t weights_block, weights_row;
+  int blocks, rows, taps;  // input channel blocks, r, s
+  float* dst;
+  const float* residual;  // null: none
+  const float* bias;      // null: zero
+  size_t dst_block;
+  bool first, last;  // start from the bias, else from dst; finish, else store the sums
+  ClampBounds bounds;
+};
+
+// One input channel: a broadcast per pixel, used by every block of the panel. The weights ahead are fetched here, as
+// the hardware's own prefetch stops at page ends and lags behind.
+template <int tile, int panel>
+SN_INLINE void accumulate(Vf (&sum)[tile * panel], const float* src, const float* weights) {
+  Vf w[panel];
+  unroll<panel>([&](auto b) {
+    w[b] = load(weights + b * lanes);
+    prefetch(weights + b * lanes + weights_ahead);
+  });
+  unroll<tile>([&](auto p) {
+    const Vf x = set(src[p * lanes]);
+    unroll<panel>([&](auto b) { sum[p * panel + b] = fma(x, w[b], sum[p * panel + b]); });
+  });
+}
+
+template <int tile, int panel>
+void compute_tile(const Tile& t) {
+  Vf sum[tile * panel];
+  unroll<panel>([&](auto b) {
+    const Vf start = t.bias != nullptr ? load(t.bias + b * lanes) : zero();
+    unroll<tile>([&](auto p) { sum[p * panel + b] = start; });
+  });
+  if (!t.first) {
+    unroll<panel>(
+        [&](auto b) { unroll<tile>([&](auto p) { sum[p * panel + b] = load(t.dst + b * t.dst_block + p * lanes); }); });
+  }
+  for (int cb = 0; cb < t.blocks; ++cb) {
+    for (int r = 0; r < t.rows; ++r) {
+      const float* row = t.src + cb * t.src_block + r * t.src_row;
+      const float* w = t.weights + cb * t.weights_block + r * t.weights_row;
+      for (int s = 0; s < t.taps; ++s) {
+        const float* src = row + t.tap_x[s];
+        for (int i = 0; i < lanes; i += 4) {
+          unroll<4>([&](auto j) { accumulate<tile, panel>(sum, src + i + j, w + j * panel * lanes); });
+          w += 4 * panel * lanes;
+        }
+      }
+    }
+  }
+  if (t.last) {
+    if (t.residual != nullptr) {
+      unroll<panel>([&](auto b) {
+        unroll<tile>(
+            [&](auto p) { sum[p * panel + b] = sum[p * panel + b] + load(t.residual + b * t.dst_block + p * lanes); });
+      });
+    }
+    const Vf lo = set(t.bounds.lo), hi = set(t.bounds.hi);
+    unroll<tile * panel>([&](auto i) { sum[i] = clamp(sum[i], lo, hi); });
+  }
+  unroll<panel>(
+      [&](auto b) { unroll<tile>([&](auto p) { store(t.dst + b * t.dst_block + p * lanes, sum[p * panel + b]); }); });
+}
+
+using ComputeTile = void (*)(const Tile&);
+struct TileTable {
+  ComputeTile compute[max_panel + 1][max_tile(1) + 1] = {};
+};
+constexpr TileTable tile_table() {
+  TileTable table;
+  unroll<max_panel>([&](auto b) {
+    constexpr int panel = b + 1;
+    unroll<max_tile(panel)>([&](auto p) { table.compute[panel][p + 1] = compute_tile<p + 1, panel>; });
+  });
+  return table;
+}
+constexpr TileTable tiles = tile_table();
+
+// Everything after the sums that is not a clamp, and the lanes past the last channel.
+inline void finish_row(const ConvDirectArgs& args, float* dst, size_t dst_block, int blocks, int pixels, int tail) {
+  const Activation& activation = args.epilogue.activation;
+  for (int b = 0; b < blocks; ++b) {
+    float* row = dst + b * dst_block;
+    const size_t n = static_cast<size_t>(pixels) * lanes;
+    if (!is_clamp(activation.kind)) activate_row(row, row, n, activation);
+    if (b + 1 == blocks && tail != lanes) {
+      for (int p = 0; p < pixels; ++p) store(row + p * lanes, load_n(row + p * lanes, tail));
+    }
+  }
+}
+
+// What a panel index stands for.
+struct Panel {
+  int group, first_block, blocks, out_block;  // out_block: in dst, counted over all groups
+  int tail;                                   // channels in the last block
+  const float* weights;
+};
+inline Panel find_panel(const ConvDirectArgs& args, int index) {
+  const ConvDirectShape& s = args.shape;
+  const int out_blocks = ceil_div(s.out_channels, lanes);
+  const int per_group = ceil_div(out_blocks, args.tiling.panel);
+  Panel p;
+  p.group = index / per_group;
+  p.first_block = index % per_group * args.tiling.panel;
+  p.blocks = out_blocks - p.first_block < args.tiling.panel ? out_blocks - p.first_block : args.tiling.panel;
+  p.out_block = p.group * out_blocks + p.first_block;
+  const bool last = p.first_block + p.blocks == out_blocks;
+  p.tail = last ? s.out_channels - (out_blocks - 1) * lanes : lanes;
+  const size_t per_block =
+      static_cast<size_t>(round_up(s.in_channels, lanes)) * s.kernel_h * s.kernel_w * lanes;  // floats
+  p.weights = args.weights + p.out_block * per_block;
+  return p;
+}
+
+// A run of output pixels, cut in tiles of nearly equal length.
+inline void compute_run(Tile t, int panel, int pixels) {
+  const int count = ceil_div(pixels, max_tile(panel)), length = pixels / count, longer = pixels % count;
+  for (int i = 0; i < count; ++i) {
+    const int tile = length + (i < longer ? 1 : 0);
+    tiles.compute[panel][tile](t);
+    t.src += tile * lanes;
+    t.dst += tile * lanes;
+    if (t.residual != nullptr) t.residual += tile * lanes;
+  }
+}
+
+// The rows of src that a band of output rows needs, copied with the padding in place and columns sorted by
+// x % stride_w, so that neighbours in a tile are neighbours in memory: [in block][row][phase][column][lane].
+struct Buffer {
+  int rows, columns;
+  size_t row, block;  // strides in floats
+
+  Buffer(const ConvDirectShape& s, int out_rows) {
+    rows = (out_rows - 1) * s.stride_h + (s.kernel_h - 1) * s.dilation_h + 1;
+    if (rows > s.h) rows = s.h;
+    columns = s.out_w + (s.kernel_w - 1) * s.dilation_w / s.stride_w;
+    row = static_cast<size_t>(columns) * s.stride_w * lanes;
+    // An odd number of lines apart, so that blocks do not compete for the same cache sets.
+    block = (static_cast<size_t>(rows) * row / lanes | 1) * lanes;
+  }
+};
+
+inline bool tap_reaches(int distance, int kernel, int dilation, int stride) {
+  for (int k = 0; k < kernel; ++k) {
+    if ((distance - k * dilation) % stride == 0) return true;
+  }
+  return false;
+}
+
+inline void copy_row(const ConvDirectShape& s, const Buffer& buffer, const float* src, float* dst) {
+  for (int phase = 0; phase < s.stride_w; ++phase, dst += buffer.columns * lanes) {
+    if (!tap_reaches(phase, s.kernel_w, s.dilation_w, s.stride_w)) continue;
+    int x = phase - s.pad_left;
+    for (int q = 0; q < buffer.columns; ++q, x += s.stride_w) {
+      store(dst + q * lanes, x >= 0 && x < s.w ? load(src + x * lanes) : zero());
+    }
+  }
+}
+
+inline void copy_band(const ConvDirectArgs& args, const Buffer& buffer, int group, int y0, int rows, float* dst) {
+  const ConvDirectShape& s = args.shape;
+  const int in_blocks = ceil_div(s.in_channels, lanes);
+  const size_t plane = static_cast<size_t>(s.h) * s.w * lanes;
+  for (int cb = 0; cb < in_blocks; ++cb) {
+    const float* src = args.src + (group * in_blocks + cb) * plane;
+    for (int i = 0; i < rows; ++i) {
+      const int y = y0 + i;
+      if (!tap_reaches(y + s.pad_top, s.kernel_h, s.dilation_h, s.stride_h)) continue;
+      copy_row(s, buffer, src + static_cast<size_t>(y) * s.w * lanes, dst + cb * buffer.block + i * buffer.row);
+    }
+  }
+}
+
+// All output rows of a band for one panel; buffer row 0 is row y0 of src.
+inline void compute_band(const ConvDirectArgs& args, const Buffer& buffer, const float* src, const int* tap_x, int y0,
+                         int row_begin, int row_end, const Panel& panel) {
+  const ConvDirectShape& s = args.shape;
+  const int in_blocks = ceil_div(s.in_channels, lanes);
+  Tile t;
+  t.tap_x = tap_x;
+  t.src_block = buffer.block;
+  t.src_row = s.dilation_h * buffer.row;
+  t.weights_row = static_cast<size_t>(s.kernel_w) * lanes * panel.blocks * lanes;
+  t.weights_block = s.kernel_h * t.weights_row;
+  t.taps = s.kernel_w;
+  t.bias = args.epilogue.bias != nullptr ? args.epilogue.bias + panel.out_block * lanes : nullptr;
+  t.dst_block = static_cast<size_t>(s.out_h) * s.out_w * lanes;
+  t.bounds = clamp_bounds(args.epilogue.activation);
+  for (int cb = 0; cb < in_blocks; cb += args.tiling.c_block) {
+    t.blocks = in_blocks - cb < args.tiling.c_block ? in_blocks - cb : args.tiling.c_block;
+    t.first = cb == 0;
+    t.last = cb + t.blocks == in_blocks;
+    for (int row = row_begin; row < row_end; ++row) {
+      const int y = row * s.stride_h - s.pad_top;
+      const int r_begin = y >= 0 ? 0 : ceil_div(-y, s.dilation_h);
+      int r_end = y >= s.h ? 0 : ceil_div(s.h - y, s.dilation_h);
+      if (r_end > s.kernel_h) r_end = s.kernel_h;
+      t.rows = r_end > r_begin ? r_end - r_begin : 0;
+      // Without a row in the image nothing is read; the pointers stay inside all the same.
+      t.src = src + cb * buffer.block + (t.rows > 0 ? (y + r_begin * s.dilation_h - y0) * buffer.row : 0);
+      t.weights = panel.weights + cb * t.weights_block + (t.rows > 0 ? r_begin * t.weights_row : 0);
+      const size_t at = panel.out_block * t.dst_block + static_cast<size_t>(row) * s.out_w * lanes;
+      t.dst = args.dst + at;
+      t.residual = args.epilogue.residual != nullptr ? args.epilogue.residual + at : nullptr;
+      compute_run(t, panel.blocks, s.out_w);
+      if (t.last) finish_row(args, t.dst, t.dst_block, panel.blocks, s.out_w, panel.tail);
+    }
+  }
+}
+
+inline int band_rows(const ConvDirectShape& shape, const ConvDirectTiling& tiling) {
+  return tiling.row_block < shape.out_h ? tiling.row_block : shape.out_h;
+}
+
+inline size_t taps_bytes(const ConvDirectShape& s) { return round_up(s.kernel_w * static_cast<int>(sizeof(int)), 64); }
+
+inline size_t scratch_bytes(const ConvDirectShape& shape, const ConvDirectTiling& tiling) {
+  const Buffer buffer(shape, band_rows(shape, tiling));
+  return taps_bytes(shape) + ceil_div(shape.in_channels, lanes) * buffer.block * sizeof(float);
+}
+
+inline void run(const ConvDirectArgs& args, int panel_begin, int panel_end, int row_begin, int row_end, void* scratch) {
+  const ConvDirectShape& s = args.shape;
+  const int step = band_rows(s, args.tiling);
+  const Buffer buffer(s, step);
+  int* tap_x = static_cast<int*>(scratch);
+  float* src = reinterpret_cast<float*>(static_cast<char*>(scratch) + taps_bytes(s));
+  for (int k = 0; k < s.kernel_w; ++k) {
+    const int x = k * s.dilation_w;
+    tap_x[k] = (x % s.stride_w * buffer.columns + x / s.stride_w) * lanes;
+  }
+  for (int row = row_begin; row < row_end; row += step) {
+    const int end = row_end - row < step ? row_end : row + step;
+    int y0 = row * s.stride_h - s.pad_top;
+    int y1 = (end - 1) * s.stride_h - s.pad_top + (s.kernel_h - 1) * s.dilation_h + 1;
+    if (y0 < 0) y0 = 0;
+    if (y1 > s.h) y1 = s.h;
+    int group = -1;
+    for (int index = panel_begin; index < panel_end; ++index) {
+      const Panel panel = find_panel(args, index);
+      if (panel.group != group) copy_band(args, buffer, group = panel.group, y0, y1 - y0, src);
+      compute_band(args, buffer, src, tap_x, y0, row, end, panel);
+    }
+  }
+}
+
+inline void run_pointwise(const ConvDirectArgs& args, int panel_begin, int panel_end, int pixel_begin, int pixel_end) {
+  const ConvDirectShape& s = args.shape;
+  const int in_blocks = ceil_div(s.in_channels, lanes);
+  const size_t plane = static_cast<size_t>(s.h) * s.w * lanes;
+  constexpr int tap_x[1] = {0};
+  Tile t;
+  t.tap_x = tap_x;
+  t.src_block = t.dst_block = plane;
+  t.src_row = t.weights_row = 0;
+  t.rows = t.taps = 1;
+  t.bounds = clamp_bounds(args.epilogue.activation);
+  for (int pixel = pixel_begin; pixel < pixel_end; pixel += args.tiling.row_block) {
+    const int pixels = pixel_end - pixel < args.tiling.row_block ? pixel_end - pixel : args.tiling.row_block;
+    for (int index = panel_begin; index < panel_end; ++index) {
+      const Panel panel = find_panel(args, index);
+      const size_t at = panel.out_block * plane + static_cast<size_t>(pixel) * lanes;
+      t.weights_block = static_cast<size_t>(lanes) * panel.blocks * lanes;
+      t.bias = args.epilogue.bias != nullptr ? args.epilogue.bias + panel.out_block * lanes : nullptr;
+      t.dst = args.dst + at;
+      t.residual = args.epilogue.residual != nullptr ? args.epilogue.residual + at : nullptr;
+      for (int cb = 0; cb < in_blocks; cb += args.tiling.c_block) {
+        t.blocks = in_blocks - cb < args.tiling.c_block ? in_blocks - cb : args.tiling.c_block;
+        t.first = cb == 0;
+        t.last = cb + t.blocks == in_blocks;
+        t.src = args.src + (panel.group * in_blocks + cb) * plane + static_cast<size_t>(pixel) * lanes;
+        t.weights = panel.weights + cb * t.weights_block;
+        compute_run(t, panel.blocks, pixels);
+      }
+      finish_row(args, t.dst, plane, panel.blocks, pixels, panel.tail);
+    }
+  }
+}
+
+}  // namespace conv_direct
+}  // namespace softneuro::SN_ISA
+
+namespace softneuro {
+
+extern const ConvDirectKernels SN_ISA_NAME(conv_direct);
+const ConvDirectKernels SN_ISA_NAME(conv_direct) = {
+    .block = SN_ISA::lanes,
+    .max_panel = SN_ISA::conv_direct::max_panel,
+    .max_tile = {0, SN_ISA::conv_direct::max_tile(1), SN_ISA::conv_direct::max_tile(2),
+                 SN_ISA::conv_direct::max_tile(3),
+                 SN_ISA::conv_direct::max_panel >= 4 ? SN_ISA::conv_direct::max_tile(4) : 0},
+    .scratch_bytes = SN_ISA::conv_direct::scratch_bytes,
+    .run = SN_ISA::conv_direct::run,
+    .run_pointwise = SN_ISA::conv_direct::run_pointwise,
+};
+
+}  // namespace softneuro

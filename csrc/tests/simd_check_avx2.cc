@@ -1,2 +1,0 @@
-#define SN_TEST_LEVEL "avx2"
-#include "tests/simd_check.h"

@@ -1,2 +1,0 @@
-#define SN_TEST_LEVEL "avx512"
-#include "tests/simd_check.h"
