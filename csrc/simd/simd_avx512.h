@@ -65,6 +65,10 @@ SN_INLINE void frexp2(Vf x, Vf& m, Vf& e) {
   e.v = _mm512_maskz_getexp_ps(0xffff, x.v);
 }
 
+// The first, or the last, two floats of every 128 bits of a, then of b.
+SN_INLINE __m512 low_pairs(__m512 a, __m512 b) { return _mm512_maskz_shuffle_ps(0xffff, a, b, 0x44); }
+SN_INLINE __m512 high_pairs(__m512 a, __m512 b) { return _mm512_maskz_shuffle_ps(0xffff, a, b, 0xee); }
+
 SN_INLINE void transpose(Vf (&r)[lanes]) {
   __m512 t[16];
 #pragma GCC unroll 8
@@ -72,15 +76,13 @@ SN_INLINE void transpose(Vf (&r)[lanes]) {
     t[i] = _mm512_maskz_unpacklo_ps(0xffff, r[i].v, r[i + 1].v);
     t[i + 1] = _mm512_maskz_unpackhi_ps(0xffff, r[i].v, r[i + 1].v);
   }
-  const auto lo = [](__m512 a, __m512 b) { return _mm512_maskz_shuffle_ps(0xffff, a, b, 0x44); };
-  const auto hi = [](__m512 a, __m512 b) { return _mm512_maskz_shuffle_ps(0xffff, a, b, 0xee); };
   __m512 u[16];
 #pragma GCC unroll 4
   for (int i = 0; i < 16; i += 4) {
-    u[i] = lo(t[i], t[i + 2]);
-    u[i + 1] = hi(t[i], t[i + 2]);
-    u[i + 2] = lo(t[i + 1], t[i + 3]);
-    u[i + 3] = hi(t[i + 1], t[i + 3]);
+    u[i] = low_pairs(t[i], t[i + 2]);
+    u[i + 1] = high_pairs(t[i], t[i + 2]);
+    u[i + 2] = low_pairs(t[i + 1], t[i + 3]);
+    u[i + 3] = high_pairs(t[i + 1], t[i + 3]);
   }
   // u[4 * i + j], 128-bit lane q: column 4 * q + j of rows 4 * i ... 4 * i + 3.
 #pragma GCC unroll 4

@@ -2,10 +2,8 @@
 // (input block, r, s, lane). Layouts and contract: conv_direct.h.
 #pragma once
 
-#include <cstring>
-
-#include "kernels/apply_activation.h"
 #include "kernels/conv_direct/conv_direct.h"
+#include "kernels/finish_row.h"
 #include "kernels/integers.h"
 #include "kernels/unroll.h"
 
@@ -103,19 +101,6 @@ constexpr TileTable tile_table() {
 }
 constexpr TileTable tiles = tile_table();
 
-// Everything after the sums that is not a clamp, and the lanes past the last channel.
-inline void finish_row(const ConvDirectArgs& args, float* dst, size_t dst_block, int blocks, int pixels, int tail) {
-  const Activation& activation = args.epilogue.activation;
-  for (int b = 0; b < blocks; ++b) {
-    float* row = dst + b * dst_block;
-    const size_t n = static_cast<size_t>(pixels) * lanes;
-    if (!is_clamp(activation.kind)) activate_row(row, row, n, activation);
-    if (b + 1 == blocks && tail != lanes) {
-      for (int p = 0; p < pixels; ++p) store(row + p * lanes, load_n(row + p * lanes, tail));
-    }
-  }
-}
-
 // What a panel index stands for.
 struct Panel {
   int group, first_block, blocks, out_block;  // out_block: in dst, counted over all groups
@@ -137,6 +122,12 @@ inline Panel find_panel(const ConvDirectArgs& args, int index) {
       static_cast<size_t>(round_up(s.in_channels, lanes)) * s.kernel_h * s.kernel_w * lanes;  // floats
   p.weights = args.weights + p.out_block * per_block;
   return p;
+}
+
+inline void finish_panel(const ConvDirectArgs& args, const Panel& panel, float* dst, size_t dst_block, int pixels) {
+  for (int b = 0; b < panel.blocks; ++b) {
+    finish_row(args.epilogue.activation, dst + b * dst_block, pixels, b + 1 == panel.blocks ? panel.tail : lanes);
+  }
 }
 
 // A run of output pixels, cut in tiles of nearly equal length.
@@ -230,7 +221,7 @@ inline void compute_band(const ConvDirectArgs& args, const Buffer& buffer, const
       t.dst = args.dst + at;
       t.residual = args.epilogue.residual != nullptr ? args.epilogue.residual + at : nullptr;
       compute_run(t, panel.blocks, s.out_w);
-      if (t.last) finish_row(args, t.dst, t.dst_block, panel.blocks, s.out_w, panel.tail);
+      if (t.last) finish_panel(args, panel, t.dst, t.dst_block, s.out_w);
     }
   }
 }
@@ -299,7 +290,7 @@ inline void run_pointwise(const ConvDirectArgs& args, int panel_begin, int panel
         t.weights = panel.weights + cb * t.weights_block;
         compute_run(t, panel.blocks, pixels);
       }
-      finish_row(args, t.dst, plane, panel.blocks, pixels, panel.tail);
+      finish_panel(args, panel, t.dst, plane, pixels);
     }
   }
 }

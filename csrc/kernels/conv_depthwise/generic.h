@@ -1,0 +1,191 @@
+// conv_depthwise over Vf: a tile of output pixels of one or two rows in registers; every source pixel is loaded once
+// and used by all pixels of the tile that it reaches. Layouts and contract: conv_depthwise.h.
+#pragma once
+
+#include "kernels/conv_depthwise/conv_depthwise.h"
+#include "kernels/finish_row.h"
+#include "kernels/integers.h"
+#include "kernels/unroll.h"
+
+namespace softneuro::SN_ISA {
+namespace conv_depthwise {
+
+struct Tile {
+  const float* src;      // row of tap r = 0 for the first output row, column of tap s = 0 for pixel 0; may lie outside
+  const float* weights;  // [r][s][lane]
+  const float* bias;     // null: zero
+  float* dst;
+  const float* residual;  // null: none
+  size_t src_row, dst_row;
+  int first_row, last_row;        // source rows [first_row, last_row) from src on are in the image
+  int first_column, last_column;  // columns likewise; looked at by border tiles only
+  ClampBounds bounds;
+};
+
+// One source row: weights row r for output row 0, r - stride for output row 1.
+template <int kernel, int stride, int tile, bool border, bool row0, bool row1>
+SN_INLINE void accumulate_row(const Tile& t, Vf* sum, const float* src, const float* weights) {
+  Vf w0[kernel], w1[kernel];
+  unroll<kernel>([&](auto s) {
+    if constexpr (row0) w0[s] = load(weights + s * lanes);
+    if constexpr (row1) w1[s] = load(weights + (s - stride * kernel) * lanes);
+  });
+  unroll<(tile - 1) * stride + kernel>([&](auto column) {
+    if constexpr (border) {
+      if (column < t.first_column || column >= t.last_column) return;
+    }
+    const Vf x = load(src + column * lanes);
+    unroll<kernel>([&](auto s) {
+      constexpr int p = (column - s) / stride;
+      if constexpr (column >= s && (column - s) % stride == 0 && p < tile) {
+        if constexpr (row0) sum[p] = fma(x, w0[s], sum[p]);
+        if constexpr (row1) sum[tile + p] = fma(x, w1[s], sum[tile + p]);
+      }
+    });
+  });
+}
+
+template <int kernel, int stride, int tile, int rows, bool border>
+void compute_tile(const Tile& t) {
+  static_assert(rows == 1 || stride == 1);
+  const Vf start = t.bias != nullptr ? load(t.bias) : zero();
+  Vf sum[rows * tile];
+  unroll<rows * tile>([&](auto i) { sum[i] = start; });
+  const auto row = [&](int r) { return t.src + r * static_cast<ptrdiff_t>(t.src_row); };
+  const auto weights = [&](int r) { return t.weights + r * kernel * lanes; };
+  if constexpr (rows == 1) {
+    for (int r = t.first_row; r < t.last_row; ++r) {
+      accumulate_row<kernel, stride, tile, border, true, false>(t, sum, row(r), weights(r));
+    }
+  } else {
+    const bool top = t.first_row == 0, bottom = t.last_row == kernel + 1;
+    if (top) accumulate_row<kernel, stride, tile, border, true, false>(t, sum, row(0), weights(0));
+    for (int r = top ? 1 : t.first_row; r < (bottom ? kernel : t.last_row); ++r) {
+      accumulate_row<kernel, stride, tile, border, true, true>(t, sum, row(r), weights(r));
+    }
+    if (bottom) accumulate_row<kernel, stride, tile, border, false, true>(t, sum, row(kernel), weights(kernel));
+  }
+  const Vf lo = set(t.bounds.lo), hi = set(t.bounds.hi);
+  unroll<rows>([&](auto y) {
+    if (t.residual != nullptr) {
+      unroll<tile>(
+          [&](auto p) { sum[y * tile + p] = sum[y * tile + p] + load(t.residual + y * t.dst_row + p * lanes); });
+    }
+    unroll<tile>([&](auto p) { store(t.dst + y * t.dst_row + p * lanes, clamp(sum[y * tile + p], lo, hi)); });
+  });
+}
+
+// Rows are cut greedily: 14 pixels while they last (maps of 7, 14, 28, ... are common), then the smaller ones.
+constexpr int tile_sizes[] = {14, 7, 4, 2, 1};
+constexpr int size_count = 5;
+// With 16 registers 7 pixels, of two rows even, are enough.
+constexpr int largest = registers >= 32 ? 0 : 1;
+
+using ComputeTile = void (*)(const Tile&);
+
+// One output row, or two, of one channel block, pixels left to right.
+template <int kernel, int stride, int rows>
+void compute_rows(Tile t, int out_w) {
+  int x = 0;
+  unroll<size_count>([&](auto index) {
+    constexpr int tile = tile_sizes[index];
+    if constexpr (index >= largest) {
+      for (; x + tile <= out_w; x += tile) {
+        const bool inside = t.first_column <= 0 && t.last_column >= (tile - 1) * stride + kernel;
+        if (tile >= 7 && inside) {
+          compute_tile < kernel, stride, tile, rows, tile<7>(t);
+        } else {
+          compute_tile<kernel, stride, tile, rows, true>(t);
+        }
+        t.src += tile * stride * lanes;
+        t.first_column -= tile * stride;
+        t.last_column -= tile * stride;
+        t.dst += tile * lanes;
+        if (t.residual != nullptr) t.residual += tile * lanes;
+      }
+    }
+  });
+}
+
+// Any kernel, stride and dilation.
+inline void compute_row_generic(const ConvDepthwiseArgs& a, const Tile& t, int out_w) {
+  const Vf lo = set(t.bounds.lo), hi = set(t.bounds.hi);
+  for (int x = 0; x < out_w; ++x) {
+    Vf sum = t.bias != nullptr ? load(t.bias) : zero();
+    for (int r = t.first_row; r < t.last_row; ++r) {
+      for (int s = 0; s < a.kernel_w; ++s) {
+        const int column = x * a.stride_w + s * a.dilation_w;
+        if (column < t.first_column || column >= t.last_column) continue;
+        const Vf pixel = load(t.src + r * static_cast<ptrdiff_t>(t.src_row) + column * lanes);
+        sum = fma(pixel, load(t.weights + (r * a.kernel_w + s) * lanes), sum);
+      }
+    }
+    if (t.residual != nullptr) sum = sum + load(t.residual + x * lanes);
+    store(t.dst + x * lanes, clamp(sum, lo, hi));
+  }
+}
+
+using ComputeRows = void (*)(Tile, int);
+inline ComputeRows find_rows(int kernel, int stride, int rows) {
+  if (stride == 1) {
+    if (kernel == 3) return rows == 1 ? compute_rows<3, 1, 1> : compute_rows<3, 1, 2>;
+    if (kernel == 5) return rows == 1 ? compute_rows<5, 1, 1> : compute_rows<5, 1, 2>;
+    if (kernel == 7) return rows == 1 ? compute_rows<7, 1, 1> : compute_rows<7, 1, 2>;
+  } else if (stride == 2 && rows == 1) {
+    if (kernel == 3) return compute_rows<3, 2, 1>;
+    if (kernel == 5) return compute_rows<5, 2, 1>;
+    if (kernel == 7) return compute_rows<7, 2, 1>;
+  }
+  return nullptr;
+}
+
+inline void run(const ConvDepthwiseArgs& a, int block_begin, int block_end, int row_begin, int row_end) {
+  const bool plain = a.kernel_h == a.kernel_w && a.stride_h == a.stride_w && a.dilation_h == 1 && a.dilation_w == 1;
+  const ComputeRows one = plain ? find_rows(a.kernel_w, a.stride_w, 1) : nullptr;
+  const ComputeRows two = plain ? find_rows(a.kernel_w, a.stride_w, 2) : nullptr;
+  Tile t;
+  t.src_row = static_cast<size_t>(a.w) * lanes * a.dilation_h;
+  t.dst_row = static_cast<size_t>(a.out_w) * lanes;
+  t.bounds = clamp_bounds(a.epilogue.activation);
+  t.first_column = a.pad_left;
+  t.last_column = a.pad_left + a.w;
+  for (int block = block_begin; block < block_end; ++block) {
+    const float* plane = a.src + static_cast<size_t>(block) * a.h * a.w * lanes;
+    const int channels = a.channels - block * lanes < lanes ? a.channels - block * lanes : lanes;
+    t.weights = a.weights + static_cast<size_t>(block) * a.kernel_h * a.kernel_w * lanes;
+    t.bias = a.epilogue.bias != nullptr ? a.epilogue.bias + block * lanes : nullptr;
+    for (int row = row_begin, rows; row < row_end; row += rows) {
+      rows = two != nullptr && row + 2 <= row_end ? 2 : 1;
+      const int y = row * a.stride_h - a.pad_top;
+      t.src = plane + (static_cast<ptrdiff_t>(y) * a.w - a.pad_left) * lanes;
+      t.first_row = y >= 0 ? 0 : ceil_div(-y, a.dilation_h);
+      t.last_row = y >= a.h ? 0 : ceil_div(a.h - y, a.dilation_h);
+      const int reach = a.kernel_h + rows - 1;
+      if (t.last_row > reach) t.last_row = reach;
+      const size_t at = (static_cast<size_t>(block) * a.out_h + row) * t.dst_row;
+      t.dst = a.dst + at;
+      t.residual = a.epilogue.residual != nullptr ? a.epilogue.residual + at : nullptr;
+      if (rows == 2) {
+        two(t, a.out_w);
+      } else if (one != nullptr) {
+        one(t, a.out_w);
+      } else {
+        compute_row_generic(a, t, a.out_w);
+      }
+      finish_row(a.epilogue.activation, t.dst, rows * a.out_w, channels);
+    }
+  }
+}
+
+}  // namespace conv_depthwise
+}  // namespace softneuro::SN_ISA
+
+namespace softneuro {
+
+extern const ConvDepthwiseKernels SN_ISA_NAME(conv_depthwise);
+const ConvDepthwiseKernels SN_ISA_NAME(conv_depthwise) = {
+    .block = SN_ISA::lanes,
+    .run = SN_ISA::conv_depthwise::run,
+};
+
+}  // namespace softneuro
