@@ -76,6 +76,8 @@ class CMakeBuild(build_ext):
             target = Path(self.get_finalized_command("build_py").get_package_dir("softneuro"))
         else:
             target = Path(self.build_lib) / "softneuro"
+            for stale in target.glob("*.so"):  # setuptools keeps build_lib between builds
+                stale.unlink()
         target.mkdir(parents=True, exist_ok=True)
         for library in self.libraries_in(work):
             replacement = target / (library.name + ".new")
@@ -123,7 +125,10 @@ class CMakeBuild(build_ext):
 
 
 setup(
-    packages=[*PACKAGE_DIR, *(f"{name}.{sub}" for name, folder in PACKAGE_DIR.items() for sub in find_packages(folder))],
+    packages=[
+        *PACKAGE_DIR,
+        *(f"{name}.{sub}" for name, folder in PACKAGE_DIR.items() for sub in find_packages(folder)),
+    ],
     package_dir=PACKAGE_DIR,
     ext_modules=[Extension("softneuro._C", sources=[])],
     cmdclass={"build_ext": CMakeBuild},

@@ -21,7 +21,7 @@ def eager(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner
 
 def inductor(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
     """TorchInductor with freezing, which prepacks weights."""
-    import torch._inductor.config as config
+    from torch._inductor import config
 
     config.freezing = True
     compiled: Runner = torch.compile(copy.deepcopy(model), backend="inductor")

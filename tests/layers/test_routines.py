@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import zlib
 from typing import Any
 
@@ -14,6 +15,7 @@ import softneuro
 from softneuro import _C
 
 TYPES = sorted({entry["layer"] for entry in softneuro.registry()} - {"adapt"})
+EXAMPLES = int(os.environ.get("SOFTNEURO_TEST_EXAMPLES", "60"))  # per layer type
 BOUND = {"exact": 1e-5, "winograd": 1e-3}  # relative L2, by error class
 
 
@@ -39,7 +41,7 @@ def test_every_routine_matches_the_reference(layer: str) -> None:
     seen: set[str] = set()
 
     @seed(zlib.crc32(layer.encode()))
-    @settings(max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(problem=strategy)
     def check(problem: dict[str, Any]) -> None:
         post = problem.get("post", {})
@@ -63,10 +65,10 @@ def test_every_routine_matches_the_reference(layer: str) -> None:
         with np.errstate(all="ignore"):
             reference = expected.astype(np.float32)
         finite = np.isfinite(reference)
-        if not descriptors[descriptor.split("{")[0]]["spreads_nonfinite"]:
+        if not descriptors[descriptor.split("{", maxsplit=1)[0]]["spreads_nonfinite"]:
             np.testing.assert_array_equal(actual[~finite], reference[~finite], err_msg=descriptor)
         error = relative_l2(actual[finite], expected[finite])
-        bound = BOUND[descriptors[descriptor.split("{")[0]]["error"]]
+        bound = BOUND[descriptors[descriptor.split("{", maxsplit=1)[0]]["error"]]
         assert error <= bound, f"{descriptor}: relative L2 error {error:.2e} is above {bound:.0e}"
 
     check()

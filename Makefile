@@ -1,0 +1,66 @@
+# Everything happens in .venv, which is made on first use. PYTHON chooses the interpreter it is made from.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check -q
+CXX_FILES := git ls-files '*.cc' '*.h'
+
+.PHONY: install test demo bench lint typecheck format check-extra sanitize clean
+
+# The environment is remade when its requirements change; the build itself is incremental and quick to repeat.
+$(VENV)/.requirements: Makefile pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "softneuro needs Python 3.10 or newer; set PYTHON=<path>"; exit 1; }
+	@command -v $${CXX:-c++} >/dev/null || { echo "softneuro needs a C++20 compiler, for instance g++ 11 or newer; set CXX=<path>"; exit 1; }
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade pip 'setuptools>=77' wheel 'cmake>=3.24' ninja 'pybind11>=2.13'
+	$(PIP) install torch==2.13.0 pillow
+	$(PIP) install --no-deps torchvision==0.28.0
+	touch $@
+
+install: $(VENV)/.requirements
+	SOFTNEURO_TORCH=1 $(PIP) install --no-build-isolation -e '.[test]'
+
+test: install
+	$(PY) -m pytest -n 2 -m 'not slow'
+
+demo: install
+	$(PY) -m benchmarks.demo
+
+bench: install
+	$(PIP) install --no-build-isolation -e '.[bench]'
+	$(PY) -m benchmarks.networks
+
+lint: install typecheck
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(CXX_FILES) | xargs $(VENV)/bin/clang-format --dry-run --Werror
+
+# mypy does not see through an editable install, so the package is shown to it as links.
+typecheck:
+	rm -rf build/typed && mkdir -p build/typed/softneuro
+	ln -s $(CURDIR)/ext/* $(CURDIR)/torch_backend $(CURDIR)/providers build/typed/softneuro/
+	MYPYPATH=build/typed $(PY) -m mypy -p softneuro
+
+format: $(VENV)/.requirements
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+	$(CXX_FILES) | xargs $(VENV)/bin/clang-format -i
+
+# Slow tests, the lower instruction sets, and the core once more under the sanitizers.
+check-extra: install sanitize
+	$(PY) -m pytest -n 2 -m slow
+	SOFTNEURO_MAX_ISA=scalar $(PY) -m pytest -n 2 -m 'not slow' tests/layers
+	SOFTNEURO_MAX_ISA=avx2 $(PY) -m pytest -n 2 -m 'not slow' tests/layers
+
+SANITIZED := $(CURDIR)/build/sanitized
+sanitize: install
+	SOFTNEURO_BUILD_DIR=$(SANITIZED) SOFTNEURO_TORCH=0 \
+	CMAKE_ARGS='-DSOFTNEURO_SANITIZE=address,undefined -DCMAKE_CXX_FLAGS_RELEASE=-O1' \
+	$(PIP) install --no-build-isolation --no-deps --upgrade --target $(SANITIZED)/site .
+	SOFTNEURO_BUILD_DIR=$(SANITIZED) $(PY) -m pytest -n 2 tests/house/test_cxx.py
+	LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libubsan.so)" \
+	ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED)/site SOFTNEURO_TEST_EXAMPLES=10 \
+	$(PY) -m pytest -n 2 -m 'not slow' tests --ignore=tests/house --ignore=tests/torch_backend
+
+clean:
+	rm -rf build dist *.egg-info ext/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,80 @@
+// Schema texts, sizes of blobs, and memory that cannot be had.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/arch.h"
+#include "base/arena.h"
+#include "base/tensor.h"
+
+namespace {
+
+using namespace softneuro;
+
+int failures = 0;
+void expect(bool ok, const char* what) {
+  if (ok) return;
+  std::printf("failed: %s\n", what);
+  ++failures;
+}
+
+template <typename Fn>
+bool refuses(Fn fn) {
+  try {
+    fn();
+  } catch (const Error&) {
+    return true;
+  }
+  return false;
+}
+
+void schemas() {
+  for (const char* text : {"cpu:float32:nchw", "cpu:float32:nhwc", "cpu:float32:nchw4c", "cpu:float32:nchw16c"})
+    expect(parse_schema(text).str() == text, text);
+  for (const char* text : {"", "cpu", "cpu:float32", "cpu:float32:", ":::", "gpu:float32:nchw", "cpu:float99:nchw",
+                           "cpu:float32:nchw16c:x", "cpu:float32:nchw3c", "cpu:float32:nchw-16c", "cpu:float32:NCHW"})
+    expect(refuses([&] { (void)parse_schema(text); }), text);
+}
+
+void sizes() {
+  expect(physical_elements({2, 3, 5, 7}, Layout::nchw()) == 210, "dense elements");
+  expect(physical_elements({2, 3, 5, 7}, Layout::blocked(16)) == 2 * 16 * 35, "padding lanes are counted");
+  expect(physical_elements({2, 0, 5}, Layout::blocked(8)) == 0, "no channels, no elements");
+  expect(physical_elements({}, Layout::nchw()) == 1, "a scalar is one element");
+  expect(refuses([] { (void)physical_elements({INT64_MAX, 2}, Layout::nchw()); }), "overflow is refused");
+  expect(refuses([] { (void)physical_elements({1, INT64_MAX}, Layout::blocked(16)); }), "overflow in the padding");
+  expect(refuses([] { (void)physical_elements({-1, 2}, Layout::nchw()); }), "negative sizes are refused");
+  expect(refuses([] { (void)Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}; }), "nine dimensions are refused");
+  expect(dense_view(nullptr, {2, 3, 4}, f32_blocked(8)).batch_stride == 32, "stride of a blocked view");
+}
+
+void memory() {
+  for (size_t bytes : {size_t{1}, size_t{100}, size_t{3} << 20}) {
+    const AlignedBuffer buffer(bytes);
+    expect(reinterpret_cast<uintptr_t>(buffer.data()) % AlignedBuffer::alignment == 0, "alignment");
+  }
+  expect(AlignedBuffer(0).data() == nullptr, "an empty buffer");
+  for (size_t bytes : {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX >> 8})
+    expect(refuses([&] { AlignedBuffer buffer(bytes); }), "memory that is not there is an Error");
+}
+
+void levels() {
+  expect(available_isas().back() == Isa::scalar, "scalar is always there, last");
+  for (Isa isa : available_isas()) {
+    expect(parse_isa(isa_name(isa)) == isa, "names of levels");
+    for (Isa below : isa_prerequisites(isa)) expect(isa_available(below), "prerequisites are available");
+  }
+  expect(refuses([] { (void)parse_isa("avx1024"); }), "an unknown level is refused");
+  expect(physical_cores() >= 1, "at least one core");
+}
+
+}  // namespace
+
+int main() {
+  schemas();
+  sizes();
+  memory();
+  levels();
+  std::printf(failures ? "%d failures\n" : "ok\n", failures);
+  return failures != 0;
+}

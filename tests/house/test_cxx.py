@@ -1,0 +1,24 @@
+"""Builds and runs the tests that are written in C++ (csrc/tests)."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.house.build_folder import build_folder, cmake
+
+ROOT = Path(__file__).parents[2]
+NAMES = sorted(path.stem for path in (ROOT / "csrc" / "tests").glob("*_test.cc"))
+
+
+@pytest.fixture(scope="session")
+def binaries() -> Path:
+    folder = build_folder()
+    subprocess.run([cmake(), "--build", str(folder), "--target", "cxx_tests"], check=True)
+    return folder / "tests"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cxx(binaries: Path, name: str) -> None:
+    done = subprocess.run([str(binaries / name)], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

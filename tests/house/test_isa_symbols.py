@@ -1,0 +1,59 @@
+"""What an ISA object may define: names of its own namespace, nothing that another object could share.
+
+An inline function compiled with AVX-512 flags, merged by the linker with the same function compiled without, crashes
+older CPUs.
+"""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.house.build_folder import build_folder
+
+ISAS = ("scalar", "avx2", "avx512", "avx512vnni", "avx512bf16", "neon", "neondot")
+
+
+def isa_objects() -> list[tuple[str, Path]]:
+    objects = (build_folder() / "CMakeFiles" / "core.dir").rglob("*.cc.o")
+    found = ((re.search(rf"_({'|'.join(ISAS)})\.cc\.o$", path.name), path) for path in objects)
+    return sorted((match[1], path) for match, path in found if match)
+
+
+def defined_symbols(path: Path) -> list[tuple[str, str]]:
+    """(kind, demangled name) of everything with external linkage."""
+    listing = subprocess.run(
+        ["nm", "-C", "--defined-only", "--extern-only", "--format=posix", str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    matches = (re.match(r"(.+) ([A-Za-z]) [0-9a-f]* ?[0-9a-f]*$", line) for line in listing.splitlines())
+    return [(match[2], match[1]) for match in matches if match]
+
+
+def test_isa_objects_keep_to_their_namespace() -> None:
+    objects = isa_objects()
+    if not objects:
+        pytest.skip("no ISA files in this build")
+    harmless = re.compile(r"DW\.ref\.")  # a pointer that the exception tables need; data, not code
+    strangers = [
+        f"{path.name}: {kind} {name}"
+        for isa, path in objects
+        for kind, name in defined_symbols(path)
+        if not harmless.match(name) and not re.match(rf"([^(]* )?(guard variable for )?softneuro::{isa}::", name)
+    ]
+    assert not strangers, "defined outside softneuro::<isa>:\n" + "\n".join(strangers)
+
+
+def test_isa_namespaces_are_hidden() -> None:
+    library = build_folder() / "lib" / "libsoftneuro.so"
+    exported = subprocess.run(["nm", "-DC", "--defined-only", str(library)], capture_output=True, text=True, check=True)
+    lines = exported.stdout.splitlines()
+    assert lines
+    outside = [line for line in lines if "softneuro" not in line]
+    assert not outside, "exported but not of softneuro:\n" + "\n".join(outside)
+    isa = re.compile(rf"^[0-9a-f]* [A-Za-z] softneuro::({'|'.join(ISAS)})::")
+    shown = [line for line in lines if isa.match(line)]
+    assert not shown, "ISA code is exported:\n" + "\n".join(shown)
