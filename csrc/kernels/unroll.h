@@ -1,5 +1,6 @@
 // unroll<n>(body): body(0) ... body(n - 1) with the index as a constant, so that arrays of vectors stay in registers
-// (g++ 12 spills them under its unroll pragmas).
+// (g++ 12 spills them under its unroll pragmas). Functions that use it on such arrays are [[gnu::flatten]], as a large
+// body would otherwise be left as a call, with every vector in memory.
 #pragma once
 
 #include "simd/simd.h"

@@ -46,7 +46,7 @@ SN_INLINE void accumulate_row(const Tile& t, Vf* sum, const float* src, const fl
 }
 
 template <int kernel, int stride, int tile, int rows, bool border>
-void compute_tile(const Tile& t) {
+[[gnu::flatten]] void compute_tile(const Tile& t) {
   static_assert(rows == 1 || stride == 1);
   const Vf start = t.bias != nullptr ? load(t.bias) : zero();
   Vf sum[rows * tile];

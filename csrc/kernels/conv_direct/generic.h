@@ -50,7 +50,7 @@ SN_INLINE void accumulate(Vf (&sum)[tile * panel], const float* src, const float
 }
 
 template <int tile, int panel>
-void compute_tile(const Tile& t) {
+[[gnu::flatten]] void compute_tile(const Tile& t) {
   Vf sum[tile * panel];
   unroll<panel>([&](auto b) {
     const Vf start = t.bias != nullptr ? load(t.bias + b * lanes) : zero();
