@@ -70,6 +70,7 @@ static DprsResult solve(const DprsProblem& problem, const DprsLimits& limits, bo
   result.stats.largest_table = order.largest;
   result.stats.table_entries = order.total;
   Assignment values;
+  double found = infinity;
   std::vector<std::vector<double>> marginals;
   if (order.largest <= static_cast<double>(limits.max_table) &&
       order.total <= static_cast<double>(limits.max_entries)) {
@@ -77,17 +78,17 @@ static DprsResult solve(const DprsProblem& problem, const DprsLimits& limits, bo
     values = std::move(exact.values);
     marginals = std::move(exact.marginals);
     result.exact = true;
-    if (exact.cost == infinity) values.clear();
-    if (graph.domains.empty() && exact.cost != infinity) return result.cost = result.lower_bound = exact.cost, result;
+    found = exact.cost;
   } else {
-    Bounded bounded =
-        branch_and_bound(graph, order, limits, [&](Assignment& candidate) { return model.polish(candidate); });
+    Bounded bounded = branch_and_bound(graph, order, limits, model.starts(),
+                                       [&](Assignment& candidate) { return model.polish(candidate); });
     values = std::move(bounded.values);
+    found = bounded.cost;
     result.lower_bound = bounded.lower_bound;
     result.exact = bounded.complete;
     result.stats.nodes = bounded.nodes;
   }
-  if (values.empty()) {
+  if (found == infinity) {
     throw Error(result.exact ? "no combination of candidates fits together" : "found no plan within the limits", "dprs",
                 result.exact ? "some conversion between schemas is missing" : "raise the limits");
   }

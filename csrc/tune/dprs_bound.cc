@@ -28,16 +28,18 @@ class Search {
         rank_(graph.domains.size()),
         buckets_(graph.domains.size()),
         values_(graph.domains.size(), 0),
-        deadline_(std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                                         std::chrono::duration<double>(limits.time_limit_s))) {
+        deadline_(std::chrono::steady_clock::now() +
+                  std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                      std::chrono::duration<double>(std::min(limits.time_limit_s, 1e6)))) {
     for (size_t i = 0; i < rank_.size(); ++i) rank_[static_cast<size_t>(order.variables[i])] = i;
     build();
   }
 
-  Bounded run() {
+  Bounded run(const std::vector<Assignment>& starts) {
     result_.cost = infinity;
+    for (const Assignment& start : starts) accept(start);
     result_.lower_bound = root_;
-    result_.complete = root_ == infinity || descend();
+    result_.complete = root_ >= result_.cost || descend();
     if (result_.complete) result_.lower_bound = result_.cost;
     result_.lower_bound = std::min(result_.lower_bound, result_.cost);
     return std::move(result_);
@@ -114,7 +116,7 @@ class Search {
     double bound = root_;
     while (true) {
       if (levels.size() == count) {
-        accept();
+        accept(values_);
       } else {
         levels.push_back(expand(count - 1 - levels.size(), bound));
       }
@@ -151,8 +153,7 @@ class Search {
     return level;
   }
 
-  void accept() {
-    Assignment candidate = values_;
+  void accept(Assignment candidate) {
     double cost = polish_(candidate);
     if (cost < result_.cost) {
       result_.cost = cost;
@@ -176,8 +177,8 @@ class Search {
 }  // namespace
 
 Bounded branch_and_bound(const FactorGraph& graph, const Order& order, const DprsLimits& limits,
-                         const std::function<double(Assignment&)>& polish) {
-  return Search(graph, order, limits, polish).run();
+                         const std::vector<Assignment>& starts, const std::function<double(Assignment&)>& polish) {
+  return Search(graph, order, limits, polish).run(starts);
 }
 
 }  // namespace softneuro::dprs

@@ -1,6 +1,7 @@
 // The objective straight from its definition, and what a solution means.
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "tune/dprs_model.h"
 
@@ -90,6 +91,26 @@ double Model::polish(Assignment& values) const {
     values[static_cast<size_t>(or_node.variable)] = set;
   }
   return cost;
+}
+
+std::vector<Assignment> Model::starts() const {
+  std::vector<Assignment> result;
+  for (int schema = 0; schema < problem_.schemas; ++schema) {
+    Assignment& values = result.emplace_back(graph_.domains.size(), 0);
+    for (int i = 0; i < layers(); ++i) {
+      auto rank = [&](const Option& option) {
+        auto elsewhere = [&](int other) { return other != schema; };
+        const auto moves = std::count_if(option.in.begin(), option.in.end(), elsewhere) +
+                           std::count_if(option.out.begin(), option.out.end(), elsewhere);
+        return std::tuple(option.choice.group >= 0, moves, option.cost);
+      };
+      for (size_t x = 1; x < options(i).size(); ++x) {
+        int& value = values[static_cast<size_t>(i)];
+        if (rank(options(i)[x]) < rank(options(i)[static_cast<size_t>(value)])) value = static_cast<int>(x);
+      }
+    }
+  }
+  return result;
 }
 
 std::vector<DprsChoice> Model::choices(const Assignment& values) const {

@@ -70,8 +70,8 @@ struct Bounded {
   int64_t nodes = 0;
 };
 
-// `polish` may improve a solution in place and returns its cost.
+// `polish` may improve a solution in place and returns its cost. `starts` are tried before the search.
 Bounded branch_and_bound(const FactorGraph& graph, const Order& order, const DprsLimits& limits,
-                         const std::function<double(Assignment&)>& polish);
+                         const std::vector<Assignment>& starts, const std::function<double(Assignment&)>& polish);
 
 }  // namespace softneuro::dprs

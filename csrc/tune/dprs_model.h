@@ -47,6 +47,9 @@ class Model {
   // Improves one layer at a time until nothing helps, sets the auxiliary variables, returns the cost.
   double polish(Assignment& values) const;
 
+  // Per schema the assignment that stays in it wherever a layer can, without groups if possible.
+  std::vector<Assignment> starts() const;
+
   std::vector<DprsChoice> choices(const Assignment& values) const;
   std::vector<DprsAdapt> adapts(const Assignment& values) const;
   // Spreads the options' marginals [layer][option] to all labels and groups, and sets the regrets.

@@ -69,9 +69,7 @@ def random_group(rng: random.Random, toy: Toy, members: list[int]) -> bool:
             wanted = any(blob == b for b, _ in toy.outputs)
             if readers & inside and (readers - inside or wanted):
                 return False
-        covers.append(
-            (i, [rng.randrange(toy.schemas) for _ in inputs], [rng.randrange(toy.schemas) for _ in outputs])
-        )
+        covers.append((i, [rng.randrange(toy.schemas) for _ in inputs], [rng.randrange(toy.schemas) for _ in outputs]))
     producer = {blob: i for i, (_, outputs, _) in enumerate(toy.layers) for blob in outputs}
     tainted: set[int] = set()
     for i, (inputs, _, _) in enumerate(toy.layers):
@@ -132,7 +130,7 @@ def closure(table: list[float], n: int) -> list[float]:
 
 
 def plan_cost(toy: Toy, chains: list[list[float]], plan: tuple[tuple[int, int], ...]) -> float:
-    """The cost of one plan, (label, group) per layer; infinite if a group is not complete or a conversion is missing."""
+    """The cost of one plan, (label, group) per layer; infinite if a group is torn or a conversion missing."""
     total = 0.0
     made: dict[int, list[int]] = {blob: list(schemas) for blob, schemas in toy.inputs}
     wanted: dict[int, set[int]] = {blob: set() for blob in range(toy.blobs)}
