@@ -31,7 +31,7 @@ SN_INLINE void accumulate_row(const Tile& t, Vf* sum, const float* src, const fl
     if constexpr (row1) w1[s] = load(weights + (s - stride * kernel) * lanes);
   });
   unroll<(tile - 1) * stride + kernel>([&](auto column) {
-    if constexpr (border) {
+    if constexpr (border && (column < kernel - 1 || column > (tile - 1) * stride)) {
       if (column < t.first_column || column >= t.last_column) return;
     }
     const Vf x = load(src + column * lanes);
@@ -140,7 +140,10 @@ inline ComputeRows find_rows(int kernel, int stride, int rows) {
 }
 
 inline void run(const ConvDepthwiseArgs& a, int block_begin, int block_end, int row_begin, int row_end) {
-  const bool plain = a.kernel_h == a.kernel_w && a.stride_h == a.stride_w && a.dilation_h == 1 && a.dilation_w == 1;
+  // The unrolled tiles take at least one column of each pixel's window to be in the image.
+  const int overhang = (a.out_w - 1) * a.stride_w + a.kernel_w - a.pad_left - a.w;
+  const bool plain = a.kernel_h == a.kernel_w && a.stride_h == a.stride_w && a.dilation_h == 1 && a.dilation_w == 1 &&
+                     a.pad_left < a.kernel_w && overhang < a.kernel_w;
   const ComputeRows one = plain ? find_rows(a.kernel_w, a.stride_w, 1) : nullptr;
   const ComputeRows two = plain ? find_rows(a.kernel_w, a.stride_w, 2) : nullptr;
   Tile t;

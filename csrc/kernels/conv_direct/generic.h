@@ -15,8 +15,8 @@ constexpr int max_panel = registers >= 32 ? 4 : 3;
 // Floats from the weights in use to those being fetched.
 constexpr int weights_ahead = 2048;
 constexpr int max_tile(int panel) {
-  const int accumulators = registers >= 32 ? 28 : 12;
-  return panel == 1 && registers >= 32 ? 24 : accumulators / panel;
+  if (registers < 32) return 12 / panel;
+  return panel == 1 ? 24 : panel == 4 ? 6 : 28 / panel;
 }
 
 struct Tile {
