@@ -1,0 +1,188 @@
+// conv_first over Vf: a tile of pixels by one or two blocks of output channels in registers. Contract: conv_first.h.
+#pragma once
+
+#include "kernels/conv_first/conv_first.h"
+#include "kernels/finish_row.h"
+#include "kernels/integers.h"
+#include "kernels/unroll.h"
+
+namespace softneuro::SN_ISA {
+namespace conv_first {
+
+constexpr int max_panel = 2;
+constexpr int max_tile = (registers >= 32 ? 28 : 12) / max_panel;
+
+struct Tile {
+  const float* src;  // pixel 0, first tap
+  const int* tap_x;  // offset of each s
+  size_t src_channel, src_row;
+  const float* weights;  // at the first tap
+  size_t weights_channel;
+  int channels, rows, taps;  // input channels, r, s
+  float* dst;
+  const float* residual;  // null: none
+  const float* bias;      // null: zero
+  size_t dst_block;
+  ClampBounds bounds;
+};
+
+template <int tile, int panel>
+[[gnu::flatten]] void compute_tile(const Tile& t) {
+  Vf sum[tile * panel];
+  unroll<panel>([&](auto b) {
+    const Vf start = t.bias != nullptr ? load(t.bias + b * lanes) : zero();
+    unroll<tile>([&](auto p) { sum[p * panel + b] = start; });
+  });
+  for (int c = 0; c < t.channels; ++c) {
+    const float* w = t.weights + c * t.weights_channel;
+    for (int r = 0; r < t.rows; ++r) {
+      const float* row = t.src + c * t.src_channel + r * t.src_row;
+      for (int s = 0; s < t.taps; ++s, w += panel * lanes) {
+        const float* src = row + t.tap_x[s];
+        Vf v[panel];
+        unroll<panel>([&](auto b) { v[b] = load(w + b * lanes); });
+        unroll<tile>([&](auto p) {
+          const Vf x = set(src[p]);
+          unroll<panel>([&](auto b) { sum[p * panel + b] = fma(x, v[b], sum[p * panel + b]); });
+        });
+      }
+    }
+  }
+  const Vf lo = set(t.bounds.lo), hi = set(t.bounds.hi);
+  unroll<panel>([&](auto b) {
+    if (t.residual != nullptr) {
+      unroll<tile>(
+          [&](auto p) { sum[p * panel + b] = sum[p * panel + b] + load(t.residual + b * t.dst_block + p * lanes); });
+    }
+    unroll<tile>([&](auto p) { store(t.dst + b * t.dst_block + p * lanes, clamp(sum[p * panel + b], lo, hi)); });
+  });
+}
+
+using ComputeTile = void (*)(const Tile&);
+struct TileTable {
+  ComputeTile compute[max_panel + 1][max_tile + 1] = {};
+};
+constexpr TileTable tile_table() {
+  TileTable table;
+  unroll<max_panel>([&](auto b) {
+    constexpr int panel = b + 1;
+    unroll<max_tile>([&](auto p) { table.compute[panel][p + 1] = compute_tile<p + 1, panel>; });
+  });
+  return table;
+}
+constexpr TileTable tiles = tile_table();
+
+// The rows of src that a band of output rows needs, with the padding in place and columns sorted by x % stride_w, so
+// that neighbours in a tile are neighbours in memory: [channel][row][phase][column].
+struct Buffer {
+  int rows, columns;
+  size_t row, channel;  // strides in floats
+
+  Buffer(const ConvFirstArgs& a, int out_rows) {
+    rows = (out_rows - 1) * a.stride_h + (a.kernel_h - 1) * a.dilation_h + 1;
+    if (rows > a.h) rows = a.h;
+    columns = a.out_w + (a.kernel_w - 1) * a.dilation_w / a.stride_w;
+    row = static_cast<size_t>(columns) * a.stride_w;
+    channel = rows * row;
+  }
+};
+
+inline void copy_band(const ConvFirstArgs& a, const Buffer& buffer, int y0, int rows, float* dst) {
+  for (int c = 0; c < a.in_channels; ++c) {
+    for (int i = 0; i < rows; ++i) {
+      const float* src = a.src + (static_cast<size_t>(c) * a.h + y0 + i) * a.w;
+      float* to = dst + c * buffer.channel + i * buffer.row;
+      for (int phase = 0; phase < a.stride_w; ++phase, to += buffer.columns) {
+        for (int q = 0; q < buffer.columns; ++q) {
+          const int x = q * a.stride_w + phase - a.pad_left;
+          to[q] = x >= 0 && x < a.w ? src[x] : 0.0f;
+        }
+      }
+    }
+  }
+}
+
+inline void compute_row(Tile t, int panel, int pixels) {
+  const int count = ceil_div(pixels, max_tile), length = pixels / count, longer = pixels % count;
+  for (int i = 0; i < count; ++i) {
+    const int tile = length + (i < longer ? 1 : 0);
+    tiles.compute[panel][tile](t);
+    t.src += tile;
+    t.dst += tile * lanes;
+    if (t.residual != nullptr) t.residual += tile * lanes;
+  }
+}
+
+inline int band_rows(const ConvFirstArgs& a) { return a.row_block < a.out_h ? a.row_block : a.out_h; }
+inline size_t taps_bytes(const ConvFirstArgs& a) { return round_up(a.kernel_w * static_cast<int>(sizeof(int)), 64); }
+inline size_t scratch_bytes(const ConvFirstArgs& a) {
+  return taps_bytes(a) + a.in_channels * Buffer(a, band_rows(a)).channel * sizeof(float);
+}
+
+inline void run(const ConvFirstArgs& a, int row_begin, int row_end, void* scratch) {
+  const int step = band_rows(a), blocks = ceil_div(a.out_channels, lanes);
+  const Buffer buffer(a, step);
+  int* tap_x = static_cast<int*>(scratch);
+  float* src = reinterpret_cast<float*>(static_cast<char*>(scratch) + taps_bytes(a));
+  for (int k = 0; k < a.kernel_w; ++k) {
+    const int x = k * a.dilation_w;
+    tap_x[k] = x % a.stride_w * buffer.columns + x / a.stride_w;
+  }
+  Tile t;
+  t.tap_x = tap_x;
+  t.src_channel = buffer.channel;
+  t.src_row = a.dilation_h * buffer.row;
+  t.channels = a.in_channels;
+  t.taps = a.kernel_w;
+  t.dst_block = static_cast<size_t>(a.out_h) * a.out_w * lanes;
+  t.bounds = clamp_bounds(a.epilogue.activation);
+  const int products = a.in_channels * a.kernel_h * a.kernel_w;
+  for (int band = row_begin; band < row_end; band += step) {
+    const int end = row_end - band < step ? row_end : band + step;
+    int y0 = band * a.stride_h - a.pad_top;
+    int y1 = (end - 1) * a.stride_h - a.pad_top + (a.kernel_h - 1) * a.dilation_h + 1;
+    if (y0 < 0) y0 = 0;
+    if (y1 > a.h) y1 = a.h;
+    copy_band(a, buffer, y0, y1 - y0, src);
+    for (int block = 0; block < blocks; block += max_panel) {
+      const int panel = blocks - block < max_panel ? blocks - block : max_panel;
+      const size_t weights_row = static_cast<size_t>(a.kernel_w) * panel * lanes;
+      t.weights_channel = a.kernel_h * weights_row;
+      t.bias = a.epilogue.bias != nullptr ? a.epilogue.bias + block * lanes : nullptr;
+      for (int row = band; row < end; ++row) {
+        const int y = row * a.stride_h - a.pad_top;
+        const int r_begin = y >= 0 ? 0 : ceil_div(-y, a.dilation_h);
+        int r_end = y >= a.h ? 0 : ceil_div(a.h - y, a.dilation_h);
+        if (r_end > a.kernel_h) r_end = a.kernel_h;
+        t.rows = r_end > r_begin ? r_end - r_begin : 0;
+        // Without a row in the image nothing is read; the pointers stay inside all the same.
+        t.src = src + (t.rows > 0 ? (y + r_begin * a.dilation_h - y0) * buffer.row : 0);
+        t.weights =
+            a.weights + static_cast<size_t>(block) * products * lanes + (t.rows > 0 ? r_begin * weights_row : 0);
+        const size_t at = block * t.dst_block + static_cast<size_t>(row) * a.out_w * lanes;
+        t.dst = a.dst + at;
+        t.residual = a.epilogue.residual != nullptr ? a.epilogue.residual + at : nullptr;
+        compute_row(t, panel, a.out_w);
+        for (int b = 0; b < panel; ++b) {
+          const int left = a.out_channels - (block + b) * lanes;
+          finish_row(a.epilogue.activation, t.dst + b * t.dst_block, a.out_w, left < lanes ? left : lanes);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace conv_first
+}  // namespace softneuro::SN_ISA
+
+namespace softneuro {
+
+extern const ConvFirstKernels SN_ISA_NAME(conv_first);
+const ConvFirstKernels SN_ISA_NAME(conv_first) = {
+    .block = SN_ISA::lanes,
+    .max_tile = SN_ISA::conv_first::max_tile,
+    .scratch_bytes = SN_ISA::conv_first::scratch_bytes,
+    .run = SN_ISA::conv_first::run,
+};
+
+}  // namespace softneuro
