@@ -1,0 +1,22 @@
+// An activation over contiguous elements, after adding a residual.
+#pragma once
+
+#include <cstdint>
+
+#include "base/arch.h"
+#include "kernels/activation.h"
+
+namespace softneuro {
+
+// dst[i] = activation(src[i] + residual[i]) for i < count; residual may be null, dst may be any of the two.
+using ActivateKernel = void (*)(float* dst, const float* src, const float* residual, int64_t count,
+                                const Activation& activation);
+
+#define SN_KERNEL(isa) \
+  void activate_##isa(float* dst, const float* src, const float* residual, int64_t count, const Activation& activation);
+#include "kernels/activate/kernels.inc"
+#undef SN_KERNEL
+
+ActivateKernel activate_kernel(Isa isa);
+
+}  // namespace softneuro

@@ -1,0 +1,38 @@
+// Mean and variance of a row, and the row brought to mean 0 and variance 1, scaled and shifted.
+#pragma once
+
+#include <cstdint>
+
+#include "base/arch.h"
+
+namespace softneuro {
+
+struct Moments {
+  float center, offset;  // the mean is their sum: float32 alone does not hold it where it is large beside the deviation
+  float variance;        // of the whole population
+};
+
+// Two passes, the second over the differences to the mean. count > 0.
+using MomentsKernel = Moments (*)(const float* src, int64_t count);
+
+// dst[i] = ((src[i] - center) * factor + shift) * weight[i] + bias[i] for i < count; weight and bias may both be null.
+// dst may be src.
+struct NormalizeArgs {
+  float* dst;
+  const float *src, *weight, *bias;
+  int64_t count;
+  float center, factor, shift;
+};
+using NormalizeKernel = void (*)(const NormalizeArgs&);
+
+struct NormalizeKernels {
+  MomentsKernel moments;
+  NormalizeKernel normalize;
+};
+#define SN_KERNEL(isa) extern const NormalizeKernels normalize_##isa;
+#include "kernels/normalize/kernels.inc"
+#undef SN_KERNEL
+
+const NormalizeKernels& normalize_kernels(Isa isa);
+
+}  // namespace softneuro

@@ -1,0 +1,73 @@
+// Accumulators of the reductions over Vf.
+#pragma once
+
+#include <cstdint>
+
+#include "simd/simd.h"
+
+namespace softneuro::SN_ISA {
+
+// A running sum whose rounding errors are kept and subtracted from what comes next (Kahan).
+struct CompensatedSum {
+  Vf total = zero(), lost = zero();
+
+  SN_INLINE void add(Vf x) {
+    const Vf y = x - lost, next = total + y;
+    // Of an infinity nothing is lost: its difference would be NaN.
+    lost = select(lt(abs(next), set(__builtin_inff())), (next - total) - y, zero());
+    total = next;
+  }
+};
+
+// Vectors that are added plainly before their sum is added with compensation.
+constexpr int64_t plain_vectors = 128;
+
+// Sum over i < count of f(x, lanes in use) with x = src[i ...]; unused lanes of f's result must be zero.
+template <class F>
+SN_INLINE float sum_row(const float* src, int64_t count, const F& f) {
+  CompensatedSum sum;
+  int64_t i = 0;
+  while (i + lanes <= count) {
+    const int64_t vectors = (count - i) / lanes, block = vectors < plain_vectors ? vectors : plain_vectors;
+    Vf part[4] = {zero(), zero(), zero(), zero()};
+    int64_t k = 0;
+    for (; k + 4 <= block; k += 4) {
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j) part[j] = part[j] + f(load(src + i + (k + j) * lanes), lanes);
+    }
+    for (; k < block; ++k) part[0] = part[0] + f(load(src + i + k * lanes), lanes);
+    sum.add((part[0] + part[1]) + (part[2] + part[3]));
+    i += block * lanes;
+  }
+  if (i < count) {
+    const int rest = static_cast<int>(count - i);
+    sum.add(f(load_n(src + i, rest), rest));
+  }
+  return reduce_add(sum.total);
+}
+
+// The first n lanes of x, the others from `rest`.
+SN_INLINE Vf first_or(Vf x, int n, Vf rest) {
+  float lane[lanes];
+  store(lane, rest);
+  store_n(lane, x, n);
+  return load(lane);
+}
+
+SN_INLINE float max_row(const float* src, int64_t count) {
+  const Vf least = set(-__builtin_inff());
+  Vf most[4] = {least, least, least, least};
+  int64_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) most[j] = max(most[j], load(src + i + j * lanes));
+  }
+  for (; i + lanes <= count; i += lanes) most[0] = max(most[0], load(src + i));
+  if (i < count) {
+    const int rest = static_cast<int>(count - i);
+    most[1] = max(most[1], first_or(load_n(src + i, rest), rest, least));
+  }
+  return reduce_max(max(max(most[0], most[1]), max(most[2], most[3])));
+}
+
+}  // namespace softneuro::SN_ISA

@@ -1,0 +1,30 @@
+// Sums and maxima over contiguous rows and over columns.
+#pragma once
+
+#include <cstdint>
+
+#include "base/arch.h"
+
+namespace softneuro {
+
+// sum: in blocks whose sums are added with compensation, so that the error does not grow with the length. max: NaN if
+// any is; -infinity of nothing.
+enum class ReduceOp : uint8_t { sum, max };
+
+// dst[r] = op over i < count of src[r * stride + i], for r < rows.
+using ReduceRowsKernel = void (*)(float* dst, const float* src, int64_t rows, int64_t count, int64_t stride);
+// dst[i] = op over k < count of src[k * stride + i], for i < columns.
+using ReduceColumnsKernel = void (*)(float* dst, const float* src, int64_t count, int64_t stride, int64_t columns);
+
+// By op.
+struct ReduceKernels {
+  ReduceRowsKernel rows[2];
+  ReduceColumnsKernel columns[2];
+};
+#define SN_KERNEL(isa) extern const ReduceKernels reduce_##isa;
+#include "kernels/reduce/kernels.inc"
+#undef SN_KERNEL
+
+const ReduceKernels& reduce_kernels(Isa isa);
+
+}  // namespace softneuro

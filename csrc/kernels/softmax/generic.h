@@ -1,0 +1,85 @@
+// The softmax kernels over Vf; a level's file instantiates the table.
+#pragma once
+
+#include "kernels/reduce/accumulate.h"
+#include "kernels/softmax/softmax.h"
+#include "simd/math.h"
+
+namespace softneuro::SN_ISA {
+
+template <bool log_of>
+void softmax_rows(float* dst, const float* src, int64_t rows, int64_t count) {
+  for (int64_t r = 0; r < rows; ++r, src += count, dst += count) {
+    const Vf most = set(max_row(src, count));
+    const auto map = [&](const float* from, const auto& f) {
+      int64_t i = 0;
+      for (; i + lanes <= count; i += lanes) store(dst + i, f(load(from + i)));
+      if (i < count) {
+        const int rest = static_cast<int>(count - i);
+        store_n(dst + i, f(load_n(from + i, rest)), rest);
+      }
+    };
+    if constexpr (log_of) {
+      const float sum = sum_row(src, count, [&](Vf x, int used) {
+        const Vf e = exp(x - most);
+        return used < lanes ? first_or(e, used, zero()) : e;
+      });
+      const Vf log_sum = log(set(sum));
+      map(src, [&](Vf x) { return x - most - log_sum; });
+    } else {
+      map(src, [&](Vf x) { return exp(x - most); });
+      const Vf sum = set(sum_row(dst, count, [](Vf x, int) { return x; }));
+      map(dst, [&](Vf x) { return x / sum; });
+    }
+  }
+}
+
+// `width` vectors of columns at once, `used` lanes of the last; `to` and `from` are the strides.
+template <bool log_of, int width>
+SN_INLINE void softmax_strip(float* dst, const float* src, int64_t count, int64_t to, int64_t from, int used) {
+  const auto read = [&](const float* row, int j) {
+    return width == 1 && used < lanes ? load_n(row, used) : load(row + j * lanes);
+  };
+  const auto write = [&](float* row, int j, Vf x) {
+    if (width == 1 && used < lanes) return store_n(row, x, used);
+    store(row + j * lanes, x);
+  };
+  const auto each = [&](const auto& body) {
+    for (int64_t k = 0; k < count; ++k) {
+#pragma GCC unroll 4
+      for (int j = 0; j < width; ++j) body(src + k * from, dst + k * to, j);
+    }
+  };
+  Vf most[width];
+  CompensatedSum sum[width];
+#pragma GCC unroll 4
+  for (int j = 0; j < width; ++j) most[j] = set(-__builtin_inff());
+  each([&](const float* x, float*, int j) { most[j] = max(most[j], read(x, j)); });
+  each([&](const float* x, float* y, int j) {
+    const Vf e = exp(read(x, j) - most[j]);
+    if constexpr (!log_of) write(y, j, e);
+    sum[j].add(e);
+  });
+#pragma GCC unroll 4
+  for (int j = 0; j < width; ++j) {
+    if constexpr (log_of) sum[j].total = log(sum[j].total);
+  }
+  each([&](const float* x, float* y, int j) {
+    write(y, j, log_of ? read(x, j) - most[j] - sum[j].total : read(y, j) / sum[j].total);
+  });
+}
+
+template <bool log_of>
+void softmax_columns(float* dst, const float* src, int64_t count, int64_t to, int64_t from, int64_t columns) {
+  int64_t i = 0;
+  for (; i + 4 * lanes <= columns; i += 4 * lanes) softmax_strip<log_of, 4>(dst + i, src + i, count, to, from, lanes);
+  for (; i < columns; i += lanes) {
+    const int used = columns - i < lanes ? static_cast<int>(columns - i) : lanes;
+    softmax_strip<log_of, 1>(dst + i, src + i, count, to, from, used);
+  }
+}
+
+constexpr SoftmaxKernels softmax_table = {{softmax_rows<false>, softmax_rows<true>},
+                                          {softmax_columns<false>, softmax_columns<true>}};
+
+}  // namespace softneuro::SN_ISA
