@@ -1,0 +1,36 @@
+// activation in every layout: the function is the same for all elements, so the layout only matters for padding lanes.
+#include "layers/pointwise.h"
+
+#include "layers/activation/activation.h"
+
+namespace softneuro {
+namespace {
+
+class ActivationPointwise final : public Routine {
+ public:
+  ActivationPointwise(Isa isa, const Schema& schema)
+      : Routine({.layer_type = "activation",
+                 .algorithm = "vector",
+                 .isa = isa,
+                 .in = schema,
+                 .out = schema,
+                 .inplace_input = 0}) {}
+
+  Refusal check(const Problem&) const override { return {}; }
+
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
+                                          std::shared_ptr<const Packed>) const override {
+    PointwiseJob job = pointwise_job(problem, info());
+    job.function = activation_params(*problem.layer);
+    return prepare_pointwise(std::move(job));
+  }
+};
+
+}  // namespace
+
+void activation_pointwise(RoutineList& list) {
+  for (Isa isa : all_isas())
+    for (const Schema& schema : vector_schemas(isa)) list.add<ActivationPointwise>(isa, schema);
+}
+
+}  // namespace softneuro

@@ -1,0 +1,58 @@
+#include <cmath>
+
+#include "layers/binary/binary.h"
+
+namespace softneuro {
+namespace {
+
+// Where element `index` of `out` is read from in an operand of shape `from`.
+int64_t source(int64_t index, const Shape& out, const Shape& from) {
+  int64_t at = 0, stride = 1;
+  for (int axis = out.rank() - 1, own = from.rank() - 1; own >= 0; --axis, --own) {
+    if (from[own] != 1) at += index % out[axis] * stride;
+    stride *= from[own];
+    index /= out[axis];
+  }
+  return at;
+}
+
+double apply(ElementwiseOp function, double a, double b) {
+  switch (function) {
+    case ElementwiseOp::add:
+      return a + b;
+    case ElementwiseOp::sub:
+      return a - b;
+    case ElementwiseOp::mul:
+      return a * b;
+    case ElementwiseOp::div:
+      return a / b;
+    case ElementwiseOp::min:
+      return std::isnan(a) || a < b ? a : b;
+    case ElementwiseOp::max:
+      return std::isnan(a) || a > b ? a : b;
+    default:
+      return std::pow(a, b);
+  }
+}
+
+}  // namespace
+
+void binary_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out) {
+  std::vector<TensorDesc> descs;
+  for (const RefTensor& tensor : in) descs.push_back({tensor.shape, DType::float32});
+  const BinaryParams p = binary_params(layer, descs);
+  std::vector<double> values{static_cast<double>(p.scalar)};
+  if (p.other) values = reference_weight(layer, "other");
+  const double* left = p.constant == 0 ? values.data() : in[0].data;
+  const double* right = p.constant == 1 ? values.data() : in.back().data;
+  // torch takes roots where a scalar exponent is +-1/2; they differ from pow at -infinity and -0.
+  const bool power = p.function == ElementwiseOp::pow && p.constant == 1 && !p.other;
+  const bool root = power && p.scalar == 0.5f, inverse_root = power && p.scalar == -0.5f;
+  const int64_t count = out.shape.elements();
+  for (int64_t i = 0; i < count; ++i) {
+    const double a = left[source(i, out.shape, p.left)], b = right[source(i, out.shape, p.right)];
+    out.data[i] = root ? std::sqrt(a) : inverse_root ? 1 / std::sqrt(a) : apply(p.function, a, b);
+  }
+}
+
+}  // namespace softneuro

@@ -1,0 +1,86 @@
+// layer_norm of row-major blobs: each row's statistics, then the row.
+#include <cmath>
+
+#include "kernels/normalize/normalize.h"
+#include "layers/affine.h"
+#include "layers/grid.h"
+#include "layers/layer_norm/layer_norm.h"
+#include "layers/routine.h"
+
+namespace softneuro {
+namespace {
+
+class PreparedLayerNorm final : public Prepared {
+ public:
+  PreparedLayerNorm(const Problem& problem, Isa isa, std::shared_ptr<const Packed> packed)
+      : kernels_(normalize_kernels(isa)), threads_(problem.threads), packed_(std::move(packed)) {
+    const Shape& shape = problem.out.shape;
+    const LayerNormParams params = layer_norm_params(*problem.layer, shape);
+    const int first = shape.rank() - params.normalized.rank();
+    eps_ = static_cast<float>(params.eps);
+    size_ = params.normalized.elements();
+    images_ = first == 0 ? 1 : shape[0];
+    rows_ = first == 0 ? 1 : shape.product(1, first);
+  }
+
+  void run(const RunArgs& args) const override {
+    const float* weight = packed_floats(packed_.get());
+    const float* bias = weight == nullptr ? nullptr : weight + size_;
+    Grid grid;
+    grid.outer_rank = 1;
+    grid.outer[0] = images_, grid.rows = rows_, grid.work = size_;
+    for_each_cell(grid, threads_, args.parallel_for, [&](const Cell& cell) {
+      for (int64_t row = cell.row; row < cell.row + cell.rows; ++row) {
+        const float* src = args.in[0].f32() + cell.outer * args.in[0].batch_stride + row * size_;
+        float* dst = args.out.f32() + cell.outer * args.out.batch_stride + row * size_;
+        const Moments m = kernels_.moments(src, size_);
+        const float factor = 1 / std::sqrt(m.variance + eps_);
+        kernels_.normalize({dst, src, weight, bias, size_, m.center, factor, -m.offset * factor});
+      }
+    });
+  }
+
+ private:
+  const NormalizeKernels& kernels_;
+  int threads_;
+  std::shared_ptr<const Packed> packed_;
+  float eps_ = 0;
+  int64_t images_ = 1, rows_ = 1, size_ = 1;
+};
+
+class LayerNormRows final : public Routine {
+ public:
+  explicit LayerNormRows(Isa isa)
+      : Routine({.layer_type = "layer_norm",
+                 .algorithm = "rows",
+                 .isa = isa,
+                 .in = f32_nchw,
+                 .out = f32_nchw,
+                 .inplace_input = 0}) {}
+
+  Refusal check(const Problem& problem) const override {
+    if (!problem.layer->post.empty()) return "takes no post-ops";
+    const Shape& shape = problem.out.shape;
+    if (problem.layer->attrs.integer("axes") == shape.rank() && shape.rank() > 1 && shape[0] > 1) {
+      return "statistics over axis 0, along which a blob may have gaps";
+    }
+    return {};
+  }
+
+  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning&) const override {
+    return pack_affine(*problem.layer, layer_norm_params(*problem.layer, problem.out.shape).normalized.elements());
+  }
+
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
+                                          std::shared_ptr<const Packed> packed) const override {
+    return std::make_unique<PreparedLayerNorm>(problem, info().isa, std::move(packed));
+  }
+};
+
+}  // namespace
+
+void layer_norm_rows(RoutineList& list) {
+  for (Isa isa : all_isas()) list.add<LayerNormRows>(isa);
+}
+
+}  // namespace softneuro

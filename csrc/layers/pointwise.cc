@@ -1,0 +1,224 @@
+#include "layers/pointwise.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "kernels/activate/activate.h"
+#include "layers/walks.h"
+
+namespace softneuro {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+// A shape with ones in front, up to `rank`; that of a single number stays.
+Shape aligned(const Shape& shape, int rank) {
+  Shape result;
+  if (shape.rank() == 0) return result;
+  for (int axis = shape.rank(); axis < rank; ++axis) result.push_back(1);
+  for (int64_t dim : shape) result.push_back(dim);
+  return result;
+}
+
+void write_in_layout(const float* values, const Shape& shape, const Layout& layout, float* dst) {
+  if (layout.kind == Layout::Kind::nchw) {
+    std::copy_n(values, shape.elements(), dst);
+    return;
+  }
+  std::fill_n(dst, physical_elements(shape, layout), 0.0f);
+  const int64_t channels = shape[1], plane = shape.product(2, shape.rank()), block = layout.block;
+  const int64_t blocks = (channels + block - 1) / block;
+  for (int64_t n = 0; n < shape[0]; ++n)
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t i = 0; i < plane; ++i) {
+        const int64_t at = layout.is_blocked() ? ((n * blocks + c / block) * plane + i) * block + c % block
+                                               : (n * plane + i) * channels + c;
+        dst[at] = *values++;
+      }
+}
+
+void clear_padding(const TensorView& out) {
+  const int64_t block = out.schema.layout.block, used = out.shape[1] % block;
+  const int64_t pixels = out.shape.product(2, out.shape.rank());
+  for (int64_t n = 0; n < out.shape[0]; ++n) {
+    float* lanes = out.f32() + n * out.batch_stride + out.shape[1] / block * pixels * block + used;
+    for (int64_t pixel = 0; pixel < pixels; ++pixel, lanes += block) {
+      std::memset(lanes, 0, static_cast<size_t>(block - used) * sizeof(float));
+    }
+  }
+}
+
+class PreparedPointwise final : public Prepared {
+ public:
+  explicit PreparedPointwise(PointwiseJob job) : job_(std::move(job)), activate_(activate_kernel(job_.isa)) {
+    const Shape& out = job_.out;
+    if (!job_.op) job_.b = job_.a;
+    plan_walks(out, job_.layout, aligned(job_.a.shape, out.rank()), aligned(job_.b.shape, out.rank()), grid_, walks_);
+    walks_[Walkers::dst].batched = walks_[Walkers::residual].batched = out.rank() > 0;
+    walks_[Walkers::a].batched = batched(job_.a);
+    walks_[Walkers::b].batched = batched(job_.b);
+
+    const Activation& after = job_.post.activation;
+    finish_ = !job_.post.empty();
+    if (job_.op) {
+      kernel_ = elementwise_kernel(job_.isa, *job_.op, walks_[Walkers::a].access, walks_[Walkers::b].access);
+      const bool relu = after.kind == ActivationKind::relu;
+      if (!job_.post.residual && (relu || after.kind == ActivationKind::clamp)) {
+        lo_ = relu ? 0 : after.a, hi_ = relu ? infinity : after.b;
+        finish_ = false;
+      }
+    }
+    clear_ = job_.layout.is_blocked() && out[1] % job_.layout.block != 0 && !(padding_result() == 0);
+  }
+
+  size_t workspace() const override {
+    int64_t elements = 0;
+    for (const PointwiseOperand* operand : {&job_.a, &job_.b}) {
+      if (realigned(*operand)) elements += operand->shape.elements();
+    }
+    return static_cast<size_t>(elements) * sizeof(float);
+  }
+
+  void run(const RunArgs& args) const override {
+    Grid grid = grid_;
+    Walks walks = walks_;
+    const Pointers data = start(args, walks);
+    fold_batch(grid, walks);
+    for_each_cell(grid, job_.threads, args.parallel_for, [&](const Cell& cell) {
+      Pointers p;
+      for (size_t who = 0; who < Walkers::count; ++who) p[who] = data[who] + walk_offset(grid, walks[who], cell);
+      run_cell(walks, p, cell);
+    });
+    if (clear_) clear_padding(args.out);
+  }
+
+ private:
+  using Pointers = std::array<float*, Walkers::count>;
+
+  bool realigned(const PointwiseOperand& operand) const {
+    return operand.input >= 0 && operand.shape.rank() < job_.out.rank() && operand.shape.rank() > 0;
+  }
+  bool batched(const PointwiseOperand& operand) const {
+    return operand.input >= 0 && job_.out.rank() > 0 && operand.shape.rank() == job_.out.rank() &&
+           operand.shape[0] == job_.out[0];
+  }
+
+  Pointers start(const RunArgs& args, Walks& walks) const {
+    Pointers data{};
+    const auto take = [&](Walkers::Who who, const TensorView& view) {
+      data[who] = view.f32();
+      if (walks[who].batched) walks[who].outer[0] = view.batch_stride;
+    };
+    take(Walkers::dst, args.out);
+    auto* memory = reinterpret_cast<float*>(args.workspace);
+    for (const auto who : {Walkers::a, Walkers::b}) {
+      const PointwiseOperand& operand = who == Walkers::a ? job_.a : job_.b;
+      if (operand.input < 0) {
+        data[who] = const_cast<float*>(operand.constant);  // only dst is written
+        continue;
+      }
+      const TensorView& view = args.in[operand.input];
+      take(who, view);
+      if (!realigned(operand) || view.dense()) continue;
+      // Its axis 0 is an inner one of the grid's, for which all strides are planned as dense.
+      data[who] = memory;
+      for (int64_t n = 0; n < view.shape[0]; ++n) {
+        memory = std::copy_n(view.f32() + n * view.batch_stride, view.image_elements(), memory);
+      }
+    }
+    data[Walkers::residual] = data[Walkers::dst];
+    if (job_.post.residual) take(Walkers::residual, args.in[operands()]);
+    return data;
+  }
+
+  int operands() const { return 1 + std::max({job_.a.input, job_.op ? job_.b.input : -1, 0}); }
+
+  void run_cell(const Walks& walks, const Pointers& p, const Cell& cell) const {
+    float* dst = p[Walkers::dst];
+    const int64_t step = walks[Walkers::dst].row;
+    if (kernel_ != nullptr) {
+      kernel_({dst, p[Walkers::a], p[Walkers::b], p[Walkers::b] + job_.c_offset, cell.rows, cell.count, step,
+               walks[Walkers::a].row, walks[Walkers::b].row, lo_, hi_});
+    } else {
+      for (int64_t r = 0; r < cell.rows; ++r) {
+        activate_(dst + r * step, p[Walkers::a] + r * walks[Walkers::a].row, nullptr, cell.count, job_.function);
+      }
+    }
+    if (!finish_) return;
+    const int64_t residual_step = walks[Walkers::residual].row;
+    const bool one_run = step == cell.count && (!job_.post.residual || residual_step == step);
+    const int64_t runs = one_run ? 1 : cell.rows, length = one_run ? cell.rows * cell.count : cell.count;
+    for (int64_t r = 0; r < runs; ++r) {
+      const float* residual = job_.post.residual ? p[Walkers::residual] + r * residual_step : nullptr;
+      activate_(dst + r * step, dst + r * step, residual, length, job_.post.activation);
+    }
+  }
+
+  // What a padding lane comes to, by doing it; NaN where the operands do not tell.
+  float padding_result() const {
+    const auto lane = [&](const PointwiseOperand& operand) {
+      if (operand.shape.rank() == job_.out.rank() && operand.shape[1] == job_.out[1]) return 0.0f;
+      const bool known = operand.constant != nullptr && operand.shape.rank() == 0;
+      return known ? *operand.constant : std::numeric_limits<float>::quiet_NaN();
+    };
+    const float a = lane(job_.a), b = lane(job_.b), c = 0;
+    float result = 0;
+    if (job_.op) {
+      elementwise_kernel(job_.isa, *job_.op, Access::full,
+                         Access::full)({&result, &a, &b, &c, 1, 1, 0, 0, 0, lo_, hi_});
+    } else {
+      activate_(&result, &a, nullptr, 1, job_.function);
+    }
+    if (finish_) activate_(&result, &result, nullptr, 1, job_.post.activation);
+    return result;
+  }
+
+  PointwiseJob job_;
+  ActivateKernel activate_;
+  ElementwiseKernel kernel_ = nullptr;
+  Grid grid_;
+  Walks walks_;
+  float lo_ = -infinity, hi_ = infinity;
+  bool finish_ = false;  // residual and activation take a second step over each cell
+  bool clear_ = false;   // padding lanes do not come to zero by themselves
+};
+
+}  // namespace
+
+std::vector<Schema> vector_schemas(Isa isa) { return {f32_nchw, f32_nhwc, f32_blocked(isa_block(isa))}; }
+
+Shape channel_shape(int64_t channels, int rank) {
+  Shape shape{1, channels};
+  while (shape.rank() < rank) shape.push_back(1);
+  return shape;
+}
+
+std::shared_ptr<const Packed> pack_in_layout(std::span<const float* const> values, const Shape& shape,
+                                             const Layout& layout) {
+  const int64_t size = physical_elements(shape, layout);
+  auto packed = std::make_shared<PackedFloats>(size * static_cast<int64_t>(values.size()));
+  float* dst = packed->data();
+  for (const float* constant : values) {
+    write_in_layout(constant, shape, layout, dst);
+    dst += size;
+  }
+  return packed;
+}
+
+PointwiseJob pointwise_job(const Problem& problem, const RoutineInfo& info) {
+  PointwiseJob job;
+  job.isa = info.isa;
+  job.layout = info.out.layout;
+  job.out = problem.out.shape;
+  job.threads = problem.threads;
+  job.post = problem.layer->post;
+  job.a = {problem.in[0].shape, 0, nullptr};
+  return job;
+}
+
+std::unique_ptr<const Prepared> prepare_pointwise(PointwiseJob job) {
+  return std::make_unique<PreparedPointwise>(std::move(job));
+}
+
+}  // namespace softneuro

@@ -1,0 +1,63 @@
+#include "layers/reduce/reduce.h"
+
+#include "layers/routine.h"
+#include "layers/weights_check.h"
+
+namespace softneuro {
+
+#define SN_ROUTINES "layers/reduce/routines.inc"
+#include "layers/collect.inc"
+
+void reduce_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
+
+ReduceParams reduce_params(const Layer& layer, const Shape& shape) {
+  layer.attrs.expect_only({"function", "axes", "keepdim"});
+  const std::string& function = layer.attrs.text("function");
+  ReduceParams p;
+  if (function == "mean" || function == "sum" || function == "amax") {
+    p.mean = function == "mean";
+    p.op = function == "amax" ? ReduceOp::max : ReduceOp::sum;
+  } else {
+    throw Error("unknown function '" + function + "'", {}, "give mean, sum or amax");
+  }
+  p.keepdim = layer.attrs.flag("keepdim", false);
+  const std::vector<int64_t>& axes = layer.attrs.integers("axes");
+  if (axes.empty()) throw Error("axes is empty", {}, "list every axis to reduce over");
+  for (int64_t axis : axes) {
+    if (axis < 0 || axis >= shape.rank()) {
+      throw Error("axis " + std::to_string(axis) + " is not one of shape " + shape.str());
+    }
+    bool& reduced = p.reduced[static_cast<size_t>(axis)];
+    if (reduced) throw Error("axis " + std::to_string(axis) + " is given twice");
+    reduced = true;
+    p.count *= shape[static_cast<int>(axis)];
+  }
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (!p.reduced[static_cast<size_t>(axis)]) {
+      p.out.push_back(shape[axis]);
+    } else if (p.keepdim) {
+      p.out.push_back(1);
+    }
+  }
+  if (p.op == ReduceOp::max && p.count == 0 && p.out.elements() != 0) {
+    throw Error("amax over an axis without elements, shape " + shape.str());
+  }
+  return p;
+}
+
+namespace {
+
+TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
+  const TensorDesc& x = only_input(in);
+  expect_weights(layer, {}, {}, {});
+  return {reduce_params(layer, x.shape).out, x.dtype};
+}
+
+}  // namespace
+
+const LayerDef& reduce_layer() {
+  static const LayerDef def{"reduce", infer, reduce_reference, collect_routines};
+  return def;
+}
+
+}  // namespace softneuro

@@ -1,0 +1,23 @@
+// reduce: mean, sum or maximum over axes.
+#pragma once
+
+#include <array>
+
+#include "kernels/reduce/reduce.h"
+#include "layers/layer.h"
+
+namespace softneuro {
+
+struct ReduceParams {
+  ReduceOp op = ReduceOp::sum;
+  bool mean = false;  // op is sum; the result is divided by count
+  bool keepdim = false;
+  std::array<bool, Shape::max_rank> reduced{};  // per axis
+  int64_t count = 1;                            // elements behind one result
+  Shape out;
+};
+
+// Throws Error about the function, axes that are not the shape's own or given twice, and the maximum of nothing.
+ReduceParams reduce_params(const Layer& layer, const Shape& shape);
+
+}  // namespace softneuro

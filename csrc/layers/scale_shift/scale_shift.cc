@@ -1,0 +1,28 @@
+// scale_shift: x * scale + shift per channel of x[N,C,...].
+#include "layers/routine.h"
+#include "layers/weights_check.h"
+
+namespace softneuro {
+
+#define SN_ROUTINES "layers/scale_shift/routines.inc"
+#include "layers/collect.inc"
+
+void scale_shift_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
+
+namespace {
+
+TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
+  const TensorDesc& x = only_input(in);
+  layer.attrs.expect_only({});
+  expect_weights(layer, {"scale", "shift"}, {}, Shape{channel_count(x)});
+  return x;
+}
+
+}  // namespace
+
+const LayerDef& scale_shift_layer() {
+  static const LayerDef def{"scale_shift", infer, scale_shift_reference, collect_routines};
+  return def;
+}
+
+}  // namespace softneuro

@@ -1,0 +1,16 @@
+// softmax: exp(x - max) / sum(exp(x - max)) along an axis, or the logarithm of that.
+#pragma once
+
+#include "layers/layer.h"
+
+namespace softneuro {
+
+struct SoftmaxParams {
+  int axis = 0;
+  bool log = false;
+};
+
+// Throws Error about an axis that the shape does not have.
+SoftmaxParams softmax_params(const Layer& layer, const Shape& shape);
+
+}  // namespace softneuro
