@@ -1,0 +1,70 @@
+// The smallest complete routine: linear as three loops. Compiled only by the test that shows how a routine is added.
+#include <algorithm>
+
+#include "layers/linear/linear.h"
+#include "layers/routine.h"
+
+namespace softneuro {
+namespace {
+
+class PackedToy final : public Packed {
+ public:
+  explicit PackedToy(const Layer& layer) : weight(layer.weight("weight")->values()) {
+    if (const Constant* constant = layer.find_weight("bias")) bias = (*constant)->values();
+    bytes_ = static_cast<size_t>(layer.weight("weight")->elements()) * sizeof(float);
+  }
+  size_t bytes() const override { return bytes_; }
+  ConstantData::Values weight, bias;
+
+ private:
+  size_t bytes_;
+};
+
+class PreparedToy final : public Prepared {
+ public:
+  PreparedToy(LinearParams params, std::shared_ptr<const Packed> packed)
+      : p_(params), packed_(std::static_pointer_cast<const PackedToy>(packed)) {}
+
+  void run(const RunArgs& args) const override {
+    const int64_t images = std::max<int64_t>(args.out.shape[0], 1), rows = p_.rows / images;
+    args.parallel_for(args.out.shape[0], [&](int64_t image) {
+      const float* src = args.in[0].f32() + image * args.in[0].batch_stride;
+      float* dst = args.out.f32() + image * args.out.batch_stride;
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t k = 0; k < p_.k; ++k) {
+          double sum = packed_->bias ? packed_->bias.get()[k] : 0;
+          for (int64_t c = 0; c < p_.c; ++c) sum += double{src[row * p_.c + c]} * packed_->weight.get()[k * p_.c + c];
+          dst[row * p_.k + k] = static_cast<float>(sum);
+        }
+    });
+  }
+
+ private:
+  LinearParams p_;
+  std::shared_ptr<const PackedToy> packed_;
+};
+
+class Toy final : public Routine {
+ public:
+  Toy()
+      : Routine({.layer_type = "linear", .algorithm = "toy", .isa_in_name = false, .in = f32_nchw, .out = f32_nchw}) {}
+
+  Refusal check(const Problem& problem) const override {
+    if (problem.out.shape.rank() < 2) return "needs a batch axis";
+    if (!problem.layer->post.empty()) return "absorbs nothing";
+    return {};
+  }
+  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning&) const override {
+    return std::make_shared<PackedToy>(*problem.layer);
+  }
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
+                                          std::shared_ptr<const Packed> packed) const override {
+    return std::make_unique<PreparedToy>(linear_params(*problem.layer, problem.in[0]), std::move(packed));
+  }
+};
+
+}  // namespace
+
+void linear_toy(RoutineList& list) { list.add<Toy>(); }
+
+}  // namespace softneuro
