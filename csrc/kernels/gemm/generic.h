@@ -42,7 +42,10 @@ SN_INLINE Vf load_column(const float* row, int vector, int columns) {
 }
 
 template <int rows, int panel>
-SN_INLINE void finish(const Tile& t, Vf* sum) {
+SN_INLINE void finish(const Tile& t, const Vf* products) {
+  // A copy: were the sums themselves handed around here, g++ 12 would also store them in every step of the loops.
+  Vf sum[rows * panel];
+  unroll<rows * panel>([&](auto i) { sum[i] = products[i]; });
   const auto each = [&](const auto& body) {
     unroll<rows>([&](auto i) { unroll<panel>([&](auto v) { body(i, v, sum[i * panel + v]); }); });
   };
