@@ -1,0 +1,56 @@
+// One row of a pooling's outputs over windows of any position and size.
+#pragma once
+
+#include <cstdint>
+
+namespace softneuro {
+
+enum class Isa : unsigned char;
+
+// The taps of a window that lie inside the image, along one axis: `count` of them from coordinate `begin` on.
+struct PoolSpan {
+  int64_t begin, count;
+};
+
+// dst[x, c] = reduce over row < rows, tap < spans[x].count of
+//             src[row * row_stride + (spans[x].begin + tap * dilation) * pixel + c]
+// for x < outputs, c < channels, where reduce is the maximum (-inf of nothing; NaN if any is NaN), or the sum times
+// scale[x] * row_scale.
+struct PoolRow {
+  const float* src;  // first row of taps, column 0
+  int64_t row_stride, rows;
+  int64_t pixel;  // elements from one column to the next
+  int64_t dilation;
+  const PoolSpan* spans;
+  int64_t outputs;
+  float* dst;
+  int64_t dst_pixel;
+  int64_t channels;
+  bool is_max;
+  const float* scale;  // of averages
+  float row_scale;
+  // For pool_line only.
+  int64_t width;  // columns of src
+  int64_t step;   // columns between windows of outputs in [inner_begin, inner_end), all with the same count
+  int64_t inner_begin, inner_end;
+  float* scratch;  // width floats
+};
+
+using PoolKernel = void (*)(const PoolRow&);
+
+// `lanes`: vectors over channels, which are side by side. `line`: one channel, pixel = dst_pixel = 1, vectors over
+// columns.
+struct PoolKernels {
+  PoolKernel lanes = nullptr, line = nullptr;
+};
+
+#define SN_KERNEL(level)                     \
+  void pool_lanes_##level(const PoolRow& p); \
+  void pool_line_##level(const PoolRow& p);
+#include "kernels/pool/kernels.inc"
+#undef SN_KERNEL
+
+// Nulls if this build has none for the level.
+PoolKernels pool_kernels(Isa isa);
+
+}  // namespace softneuro

@@ -1,0 +1,23 @@
+#include "layers/adapt/adapt.h"
+
+#include "layers/routine.h"
+#include "layers/validate.h"
+
+namespace softneuro {
+
+#define SN_ROUTINES "layers/adapt/routines.inc"
+#include "layers/collect.inc"
+
+static TensorDesc infer_adapt(const Layer& layer, std::span<const TensorDesc> in) {
+  layer.attrs.expect_only({});
+  expect_no_weights(layer);
+  expect_inputs(in, 1);
+  return in[0];
+}
+
+const LayerDef& adapt_layer() {
+  static constexpr LayerDef def{"adapt", infer_adapt, adapt_reference, collect_routines};
+  return def;
+}
+
+}  // namespace softneuro

@@ -1,0 +1,30 @@
+// Conversions between layouts that hold this shape's elements in the same order.
+#include "layers/moving.h"
+
+namespace softneuro {
+namespace {
+
+class AdaptView final : public ViewRoutine {
+ public:
+  AdaptView(const Layout& from, const Layout& to) : ViewRoutine("adapt", "view", from, to) {}
+
+  Refusal check(const Problem& problem) const override {
+    const Shape& shape = problem.out.shape;
+    const Layout &from = info().in.layout, &to = info().out.layout;
+    if (!layout_fits(shape, from) || !layout_fits(shape, to)) return "a layout does not fit the rank";
+    if (!row_major(shape, from) || !row_major(shape, to)) return "elements change their order";
+    return refuse_post_ops(problem);
+  }
+};
+
+}  // namespace
+
+void adapt_view_routines(RoutineList& list) {
+  for (const Layout& from : all_layouts()) {
+    for (const Layout& to : all_layouts()) {
+      if (!(from == to)) list.add<AdaptView>(from, to);
+    }
+  }
+}
+
+}  // namespace softneuro

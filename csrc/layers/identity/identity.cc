@@ -1,0 +1,23 @@
+#include "layers/identity/identity.h"
+
+#include "layers/routine.h"
+#include "layers/validate.h"
+
+namespace softneuro {
+
+#define SN_ROUTINES "layers/identity/routines.inc"
+#include "layers/collect.inc"
+
+static TensorDesc infer_identity(const Layer& layer, std::span<const TensorDesc> in) {
+  layer.attrs.expect_only({});
+  expect_no_weights(layer);
+  expect_inputs(in, 1);
+  return in[0];
+}
+
+const LayerDef& identity_layer() {
+  static constexpr LayerDef def{"identity", infer_identity, identity_reference, collect_routines};
+  return def;
+}
+
+}  // namespace softneuro

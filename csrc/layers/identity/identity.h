@@ -1,0 +1,10 @@
+// identity: the input, in any layout.
+#pragma once
+
+#include "layers/layer.h"
+
+namespace softneuro {
+
+void identity_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
+
+}  // namespace softneuro

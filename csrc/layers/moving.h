@@ -1,0 +1,78 @@
+// What routines that only move elements share: their info, the dealing of work, padding lanes, views.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "kernels/copy/copy.h"
+#include "layers/routine.h"
+
+namespace softneuro {
+
+// Every layout that blobs come in.
+std::span<const Layout> all_layouts();
+// The level whose blocked layout this is, scalar for the plain ones: routines without vector code are of interest only
+// where routines with it use the layout.
+Isa layout_isa(const Layout& layout);
+
+// Info of a routine without vector code.
+RoutineInfo moving_info(const char* type, const char* algorithm, const Layout& in, const Layout& out);
+inline RoutineInfo moving_info(const char* type, const char* algorithm, const Layout& layout) {
+  return moving_info(type, algorithm, layout, layout);
+}
+// Info of one with vector code.
+RoutineInfo vector_info(const char* type, const char* algorithm, Isa isa, const Layout& in, const Layout& out);
+
+Refusal refuse_post_ops(const Problem& problem);
+
+// Tasks worth starting for that many elements: below 8192 (32 KB) each, starting costs more than it saves.
+inline int64_t task_count(int64_t elements, int threads) {
+  return std::clamp<int64_t>(elements / 8192, 1, std::max(threads, 1));
+}
+
+// A blob's image taken as [outer][size][inner] around a logical axis other than 0; `size` counts channel blocks and
+// `unit` is the channels in each where the axis is the blocked one.
+struct AxisSplit {
+  int64_t outer, size, inner;
+  int64_t unit;
+};
+AxisSplit split_axis(const Shape& shape, const Layout& layout, int axis);
+
+// True if the layout holds this shape's elements in row-major order: dimensions of one element do not matter, and
+// whole channel blocks of a single pixel are row-major.
+bool row_major(const Shape& shape, const Layout& layout);
+
+inline int64_t images(const TensorView& view) { return view.shape.rank() == 0 ? 1 : view.shape[0]; }
+// Sets the lanes past C in the last channel block to zero.
+void zero_padding_lanes(const TensorView& view);
+// Every element of `src`, whose layout holds them in dst's order.
+void copy_blob(const TensorView& src, const TensorView& dst, int threads, const ParallelFor& parallel_for);
+
+// Output is the input's memory. run() copies, for a caller that cannot let the two share it.
+class ViewRoutine : public Routine {
+ public:
+  ViewRoutine(const char* type, const char* algorithm, const Layout& in, const Layout& out);
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed> packed) const final;
+};
+
+// A Prepared from a callable of (const RunArgs&).
+template <typename Run>
+class PreparedCall final : public Prepared {
+ public:
+  explicit PreparedCall(Run run, size_t workspace = 0) : run_(std::move(run)), workspace_(workspace) {}
+  size_t workspace() const override { return workspace_; }
+  void run(const RunArgs& args) const override { run_(args); }
+
+ private:
+  Run run_;
+  size_t workspace_;
+};
+template <typename Run>
+std::unique_ptr<const Prepared> prepared_call(Run run, size_t workspace = 0) {
+  return std::make_unique<PreparedCall<Run>>(std::move(run), workspace);
+}
+
+}  // namespace softneuro

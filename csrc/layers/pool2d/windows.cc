@@ -1,0 +1,125 @@
+#include "layers/pool2d/windows.h"
+
+#include "layers/moving.h"
+
+namespace softneuro {
+namespace {
+
+// How a layout arranges one image for the kernels: `groups` planes of pixels, in each pixel `channels` side by side.
+struct Planes {
+  int64_t groups, channels, pixel, group_stride;
+};
+
+Planes plane_split(const Shape& shape, const Layout& layout, int64_t lane_groups) {
+  const int64_t pixels = shape[2] * shape[3];
+  switch (layout.kind) {
+    case Layout::Kind::nchw:
+      return {shape[1], 1, 1, pixels};
+    case Layout::Kind::nhwc:
+      return {lane_groups, shape[1], shape[1], 0};
+    case Layout::Kind::blocked:
+      break;
+  }
+  return {(shape[1] + layout.block - 1) / layout.block, layout.block, layout.block, pixels * layout.block};
+}
+
+class PreparedPool final : public Prepared {
+ public:
+  PreparedPool(const Problem& problem, PoolWindows windows, PoolKernel kernel, const Layout& layout)
+      : windows_(std::move(windows)), kernel_(kernel) {
+    const Shape &in = problem.in[0].shape, &out = problem.out.shape;
+    int64_t lane_groups = 1;
+    if (layout == Layout::nhwc() && out[0] * out[2] < problem.threads) {
+      // Too few rows of outputs to share out (a global pooling): parts of the channels, in whole cache lines.
+      lane_groups = std::clamp<int64_t>(in[1] / 16, 1, problem.threads);
+    }
+    in_ = plane_split(in, layout, lane_groups);
+    out_ = plane_split(out, layout, lane_groups);
+    tasks_ = std::min(out[0] * out_.groups * out[2], task_count(in.elements() + out.elements(), problem.threads));
+    if (layout == Layout::nchw()) scratch_ = (in[3] + 15) / 16 * 16;
+  }
+
+  size_t workspace() const override { return static_cast<size_t>(tasks_ * scratch_) * sizeof(float); }
+
+  void run(const RunArgs& args) const override {
+    const TensorView &in = args.in[0], &out = args.out;
+    const int64_t height = out.shape[2], items = out.shape[0] * out_.groups * height;
+    args.parallel_for(tasks_, [&](int64_t task) {
+      auto* scratch = reinterpret_cast<float*>(args.workspace) + task * scratch_;
+      const Range part = split_range(items, tasks_, task);
+      for (int64_t item = part.begin; item < part.end; ++item) {
+        run_row(in, out, item / height / out_.groups, item / height % out_.groups, item % height, scratch);
+      }
+    });
+  }
+
+ private:
+  void run_row(const TensorView& in, const TensorView& out, int64_t n, int64_t group, int64_t y, float* scratch) const {
+    const PoolAxis &rows = windows_.rows, &cols = windows_.cols;
+    const PoolSpan span = rows.spans[static_cast<size_t>(y)];
+    const int64_t width = in.shape[3], out_width = out.shape[3];
+    int64_t channels = out_.channels, in_channel = group * in_.group_stride, out_channel = group * out_.group_stride;
+    if (in_.group_stride == 0) {
+      const Range lines = split_range((channels + 15) / 16, out_.groups, group);
+      in_channel = out_channel = lines.begin * 16;
+      channels = std::min(channels, lines.end * 16) - in_channel;
+    }
+    kernel_({.src = in.f32() + n * in.batch_stride + in_channel + span.begin * width * in_.pixel,
+             .row_stride = rows.dilation * width * in_.pixel,
+             .rows = span.count,
+             .pixel = in_.pixel,
+             .dilation = cols.dilation,
+             .spans = cols.spans.data(),
+             .outputs = out_width,
+             .dst = out.f32() + n * out.batch_stride + out_channel + y * out_width * out_.pixel,
+             .dst_pixel = out_.pixel,
+             .channels = channels,
+             .is_max = windows_.is_max,
+             .scale = cols.scale.data(),
+             .row_scale = rows.scale[static_cast<size_t>(y)],
+             .width = width,
+             .step = cols.step,
+             .inner_begin = cols.inner_begin,
+             .inner_end = cols.inner_end,
+             .scratch = scratch});
+  }
+
+  PoolWindows windows_;
+  PoolKernel kernel_;
+  Planes in_{}, out_{};
+  int64_t tasks_ = 1, scratch_ = 0;
+};
+
+class PoolRoutine final : public Routine {
+ public:
+  PoolRoutine(const char* type, Isa isa, const Layout& layout, MakePoolWindows make)
+      : Routine(vector_info(type, layout == Layout::nchw() ? "lines" : "lanes", isa, layout, layout)), make_(make) {}
+
+  Refusal check(const Problem& problem) const override {
+    return problem.layer->post.empty() ? Refusal() : Refusal("takes no post-ops");
+  }
+
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
+                                          std::shared_ptr<const Packed>) const override {
+    const PoolKernels kernels = pool_kernels(info().isa);
+    const Layout& layout = info().out.layout;
+    return std::make_unique<PreparedPool>(problem, make_(problem),
+                                          layout == Layout::nchw() ? kernels.line : kernels.lanes, layout);
+  }
+
+ private:
+  MakePoolWindows make_;
+};
+
+}  // namespace
+
+void add_pool_routines(RoutineList& list, const char* type, MakePoolWindows make) {
+  for (Isa isa : {Isa::avx512, Isa::avx2, Isa::scalar}) {
+    if (pool_kernels(isa).lanes == nullptr) continue;
+    list.add<PoolRoutine>(type, isa, Layout::blocked(isa_block(isa)), make);
+    list.add<PoolRoutine>(type, isa, Layout::nhwc(), make);
+    list.add<PoolRoutine>(type, isa, Layout::nchw(), make);
+  }
+}
+
+}  // namespace softneuro

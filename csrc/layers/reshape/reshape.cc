@@ -1,0 +1,29 @@
+#include "layers/reshape/reshape.h"
+
+#include "layers/routine.h"
+#include "layers/validate.h"
+
+namespace softneuro {
+
+#define SN_ROUTINES "layers/reshape/routines.inc"
+#include "layers/collect.inc"
+
+static TensorDesc infer_reshape(const Layer& layer, std::span<const TensorDesc> in) {
+  layer.attrs.expect_only({"shape"});
+  expect_no_weights(layer);
+  expect_inputs(in, 1);
+  const std::vector<int64_t>& dims = layer.attrs.integers("shape");
+  const Shape shape{std::span<const int64_t>(expect_list("shape", dims, dims.size(), 0))};
+  if (shape.elements() != in[0].shape.elements()) {
+    throw Error("shape " + list_text(dims) + " does not hold the " + std::to_string(in[0].shape.elements()) +
+                " elements of " + in[0].shape.str());
+  }
+  return {shape, in[0].dtype};
+}
+
+const LayerDef& reshape_layer() {
+  static constexpr LayerDef def{"reshape", infer_reshape, reshape_reference, collect_routines};
+  return def;
+}
+
+}  // namespace softneuro
