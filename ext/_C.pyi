@@ -1,5 +1,8 @@
 """The core of softneuro."""
 
+import enum
+from collections.abc import Callable, Mapping
+
 __version__: str
 
 class Error(RuntimeError):
@@ -104,3 +107,112 @@ class DprsResult:
 
 def dprs_solve(problem: DprsProblem, limits: DprsLimits = ...) -> DprsResult: ...
 def dprs_k_best(problem: DprsProblem, best: DprsResult, k: int, limits: DprsLimits = ...) -> list[DprsResult]: ...
+
+class TuneMode(enum.Enum):
+    """When routines are measured."""
+
+    profile = 0
+    cached = 1
+    off = 2
+
+class HostMode(enum.Enum):
+    """What runs the parts that stay with the host."""
+
+    eager = 0
+    inductor = 1
+
+class Options:
+    """The options of every front door; see option_table()."""
+
+    schemas: list[str]
+    max_error: float
+    threads: int
+    tune: TuneMode
+    time_budget_s: float
+    host: HostMode
+    plan: str
+    min_region_size: int
+    never_worse: bool
+    strict_nonfinite: bool
+    max_memory: float
+    verbose: int
+    def __init__(self) -> None: ...
+
+def option_table() -> list[dict[str, str]]: ...
+def parse_options(values: Mapping[str, str]) -> Options: ...
+def format_options(options: Options) -> dict[str, str]: ...
+
+class CostKey:
+    """What a cost is valid for."""
+
+    def __init__(self, device: str, threads: int, signature: str, descriptor: str, version: str) -> None: ...
+
+class CostDb:
+    """Costs and verdicts kept between runs. An empty directory means the default one."""
+
+    def __init__(self, directory: str = "", max_bytes: int = ...) -> None: ...
+    @staticmethod
+    def default_directory() -> str: ...
+    def find(self, key: CostKey) -> tuple[float, int, float] | None: ...  # seconds, samples, spread
+    def find_verdict(self, key: CostKey) -> tuple[bool, float, float, float] | None: ...  # won, seconds, host's, error
+    def add(self, key: CostKey, seconds: float, samples: int = 1, spread: float = 0.0) -> None: ...
+    def add_verdict(self, key: CostKey, won: bool, seconds: float, host_seconds: float, error: float) -> None: ...
+    def compact(self) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def path(self) -> str: ...
+
+class PlanKey:
+    """What a plan is for."""
+
+    graph: str
+    shapes: str
+    device: str
+    threads: int
+    def __init__(self, graph: str, shapes: str, device: str, threads: int) -> None: ...
+
+class PlanStep:
+    """The routine chosen for one layer; seconds are predicted."""
+
+    layer: int
+    type: str
+    descriptor: str
+    seconds: float
+    def __init__(self, layer: int, type: str, descriptor: str, seconds: float) -> None: ...
+
+class PlanAdapt:
+    """One conversion of a blob between two schemas."""
+
+    blob: int
+    source: str
+    target: str
+    seconds: float
+    def __init__(self, blob: int, source: str, target: str, seconds: float) -> None: ...
+
+class PlanSection:
+    """The chosen routines of one graph at one shape."""
+
+    key: PlanKey
+    steps: list[PlanStep]
+    adapts: list[PlanAdapt]
+    seconds: float
+    lower_bound: float
+    def __init__(
+        self, key: PlanKey, steps: list[PlanStep], adapts: list[PlanAdapt], seconds: float, lower_bound: float
+    ) -> None: ...
+
+class PlanFile:
+    """Plans as text, one section per graph, shapes, device and threads."""
+
+    @staticmethod
+    def parse(text: str | bytes) -> PlanFile: ...
+    @staticmethod
+    def load(path: str) -> PlanFile: ...
+    def save(self, path: str) -> None: ...
+    def format(self) -> str: ...
+    def find(self, key: PlanKey) -> PlanSection | None: ...
+    def set(self, plan: PlanSection) -> None: ...
+    @property
+    def plans(self) -> list[PlanSection]: ...
+
+def set_log_sink(sink: Callable[[int, str], object] | None) -> None: ...

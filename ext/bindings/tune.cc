@@ -1,88 +1,187 @@
-// Tuning in Python: routine selection over plain numbers.
+// Tuning in Python: options, the cost database, plans, log messages.
+#include <pybind11/operators.h>
+
+#include <optional>
+
+#include "base/log.h"
 #include "ext/bindings/bindings.h"
-#include "tune/dprs.h"
+#include "tune/cost_db.h"
+#include "tune/options.h"
+#include "tune/plan.h"
 
 namespace softneuro::bindings {
+
+void bind_dprs(py::module_& m);
+
 namespace {
 
-void bind_dprs(py::module_& m) {
-  py::class_<DprsLabel>(m, "DprsLabel",
-                        "One way to compute a layer: cost and the schema of each input and output slot.")
-      .def(py::init<double, std::vector<int>, std::vector<int>>(), py::arg("cost"), py::arg("inputs"),
-           py::arg("outputs"))
-      .def_readwrite("cost", &DprsLabel::cost)
-      .def_readwrite("inputs", &DprsLabel::in)
-      .def_readwrite("outputs", &DprsLabel::out);
-  py::class_<DprsLayer>(m, "DprsLayer", "A layer: blob ids of its input and output slots, and its labels.")
-      .def(py::init<std::vector<int>, std::vector<int>, std::vector<DprsLabel>>(), py::arg("inputs"),
-           py::arg("outputs"), py::arg("labels"))
-      .def_readwrite("inputs", &DprsLayer::inputs)
-      .def_readwrite("outputs", &DprsLayer::outputs)
-      .def_readwrite("labels", &DprsLayer::labels);
-  py::class_<DprsCover>(m, "DprsCover", "A layer's part in a group.")
-      .def(py::init<int, std::vector<int>, std::vector<int>>(), py::arg("layer"), py::arg("inputs"), py::arg("outputs"))
-      .def_readwrite("layer", &DprsCover::layer)
-      .def_readwrite("inputs", &DprsCover::in)
-      .def_readwrite("outputs", &DprsCover::out);
-  py::class_<DprsGroup>(m, "DprsGroup", "A candidate that computes several layers at once.")
-      .def(py::init<double, std::vector<DprsCover>>(), py::arg("cost"), py::arg("covers"))
-      .def_readwrite("cost", &DprsGroup::cost)
-      .def_readwrite("covers", &DprsGroup::covers);
-  py::class_<DprsLimits>(m, "DprsLimits", "When to stop solving exactly, and when to stop searching.")
+void bind_options(py::module_& m) {
+  py::enum_<TuneMode>(m, "TuneMode", "When routines are measured.")
+      .value("profile", TuneMode::profile)
+      .value("cached", TuneMode::cached)
+      .value("off", TuneMode::off);
+  py::enum_<HostMode>(m, "HostMode", "What runs the parts that stay with the host.")
+      .value("eager", HostMode::eager)
+      .value("inductor", HostMode::inductor);
+  py::class_<Options>(m, "Options", "The options of every front door; see option_table().")
       .def(py::init<>())
-      .def_readwrite("max_table", &DprsLimits::max_table)
-      .def_readwrite("max_entries", &DprsLimits::max_entries)
-      .def_readwrite("mini_table", &DprsLimits::mini_table)
-      .def_readwrite("max_nodes", &DprsLimits::max_nodes)
-      .def_readwrite("time_limit_s", &DprsLimits::time_limit_s);
-  py::class_<DprsProblem>(m, "DprsProblem", "A routine selection problem; see csrc/tune/dprs.h for its meaning.")
-      .def(py::init([](int schemas, int blobs, std::vector<DprsLayer> layers, std::vector<DprsGroup> groups,
-                       std::vector<std::vector<double>> adapts,
-                       const std::vector<std::pair<int, std::vector<int>>>& inputs,
-                       const std::vector<std::pair<int, int>>& outputs) {
-             DprsProblem problem{schemas, blobs, std::move(layers), std::move(groups), std::move(adapts), {}, {}};
-             for (const auto& [blob, available] : inputs) problem.inputs.push_back({blob, available});
-             for (const auto& [blob, schema] : outputs) problem.outputs.push_back({blob, schema});
-             return problem;
-           }),
-           py::arg("schemas"), py::arg("blobs"), py::arg("layers"), py::arg("groups"), py::arg("adapts"),
-           py::arg("inputs"), py::arg("outputs"));
-  py::class_<DprsStats>(m, "DprsStats", "How large the problem was.")
-      .def_readonly("variables", &DprsStats::variables)
-      .def_readonly("largest_table", &DprsStats::largest_table)
-      .def_readonly("table_entries", &DprsStats::table_entries)
-      .def_readonly("nodes", &DprsStats::nodes);
-  py::class_<DprsResult>(m, "DprsResult", "A plan of a DprsProblem and what is known about it.")
-      .def_property_readonly("choices",
-                             [](const DprsResult& result) {
-                               std::vector<std::pair<int, int>> choices;
-                               for (const DprsChoice& c : result.choices) choices.emplace_back(c.label, c.group);
-                               return choices;
-                             })
-      .def_property_readonly("adapts",
-                             [](const DprsResult& result) {
-                               std::vector<std::tuple<int, int, int, double>> adapts;
-                               for (const DprsAdapt& a : result.adapts)
-                                 adapts.emplace_back(a.blob, a.from, a.to, a.cost);
-                               return adapts;
-                             })
-      .def_readonly("cost", &DprsResult::cost)
-      .def_readonly("lower_bound", &DprsResult::lower_bound)
-      .def_readonly("exact", &DprsResult::exact)
-      .def_readonly("label_marginals", &DprsResult::label_marginals)
-      .def_readonly("group_marginals", &DprsResult::group_marginals)
-      .def_readonly("regrets", &DprsResult::regrets)
-      .def_readonly("stats", &DprsResult::stats)
-      .def_property_readonly("gap", &DprsResult::gap);
-  m.def("dprs_solve", &dprs_solve, py::arg("problem"), py::arg("limits") = DprsLimits{},
-        py::call_guard<py::gil_scoped_release>(), "The cheapest plan, or the best found with a lower bound.");
-  m.def("dprs_k_best", &dprs_k_best, py::arg("problem"), py::arg("best"), py::arg("k"),
-        py::arg("limits") = DprsLimits{}, py::call_guard<py::gil_scoped_release>(),
-        "Up to k distinct good plans, best first.");
+      .def_readwrite("schemas", &Options::schemas)
+      .def_readwrite("max_error", &Options::max_error)
+      .def_readwrite("threads", &Options::threads)
+      .def_readwrite("tune", &Options::tune)
+      .def_readwrite("time_budget_s", &Options::time_budget_s)
+      .def_readwrite("host", &Options::host)
+      .def_readwrite("plan", &Options::plan)
+      .def_readwrite("min_region_size", &Options::min_region_size)
+      .def_readwrite("never_worse", &Options::never_worse)
+      .def_readwrite("strict_nonfinite", &Options::strict_nonfinite)
+      .def_readwrite("max_memory", &Options::max_memory)
+      .def_readwrite("verbose", &Options::verbose);
+  m.def(
+      "option_table",
+      [] {
+        std::vector<std::map<std::string, std::string>> rows;
+        for (const OptionInfo& row : option_table()) {
+          rows.push_back({{"name", std::string(row.name)},
+                          {"type", std::string(row.type)},
+                          {"default", std::string(row.default_value)},
+                          {"range", std::string(row.range)},
+                          {"help", std::string(row.help)}});
+        }
+        return rows;
+      },
+      "Name, type, default, range and help of every option.");
+  m.def("parse_options", &parse_options, py::arg("values"),
+        "Options from texts; raises Error for unknown names and values outside their range.");
+  m.def("format_options", &format_options, py::arg("options"), "Options as texts that parse_options() reads back.");
+}
+
+void bind_cost_db(py::module_& m) {
+  using release = py::call_guard<py::gil_scoped_release>;
+  py::class_<CostKey>(m, "CostKey", "What a cost is valid for.")
+      .def(py::init<std::string, int, std::string, std::string, std::string>(), py::arg("device"), py::arg("threads"),
+           py::arg("signature"), py::arg("descriptor"), py::arg("version"));
+  // Bytes go in and out as they are: a key may hold any.
+  py::class_<CostDb>(m, "CostDb", "Costs and verdicts kept between runs; see csrc/tune/cost_db.h.")
+      .def(py::init<std::string, size_t>(), py::arg("directory") = "",
+           py::arg("max_bytes") = size_t{CostDb::default_max_bytes}, release())
+      .def_static("default_directory", &CostDb::default_directory)
+      .def(
+          "find",
+          [](CostDb& db, const CostKey& key) -> std::optional<std::tuple<double, int, double>> {
+            const auto record = db.find(key);
+            if (!record) return std::nullopt;
+            return std::tuple(record->seconds, record->samples, record->spread);
+          },
+          py::arg("key"), release(), "(seconds, samples, spread) or None.")
+      .def(
+          "find_verdict",
+          [](CostDb& db, const CostKey& key) -> std::optional<std::tuple<bool, double, double, double>> {
+            const auto record = db.find_verdict(key);
+            if (!record) return std::nullopt;
+            return std::tuple(record->won, record->seconds, record->host_seconds, record->error);
+          },
+          py::arg("key"), release(), "(won, seconds, host_seconds, error) or None.")
+      .def(
+          "add",
+          [](CostDb& db, const CostKey& key, double seconds, int samples, double spread) {
+            db.add(key, {seconds, samples, spread});
+          },
+          py::arg("key"), py::arg("seconds"), py::arg("samples") = 1, py::arg("spread") = 0.0, release())
+      .def(
+          "add_verdict",
+          [](CostDb& db, const CostKey& key, bool won, double seconds, double host_seconds, double error) {
+            db.add_verdict(key, {won, seconds, host_seconds, error});
+          },
+          py::arg("key"), py::arg("won"), py::arg("seconds"), py::arg("host_seconds"), py::arg("error"), release())
+      .def("compact", &CostDb::compact, release())
+      .def("__len__", &CostDb::size, release())
+      .def_property_readonly("path", &CostDb::path);
+}
+
+void bind_plan(py::module_& m) {
+  py::class_<PlanKey>(m, "PlanKey", "What a plan is for.")
+      .def(py::init<std::string, std::string, std::string, int>(), py::arg("graph"), py::arg("shapes"),
+           py::arg("device"), py::arg("threads"))
+      .def(py::self == py::self)
+      .def_readwrite("graph", &PlanKey::graph)
+      .def_readwrite("shapes", &PlanKey::shapes)
+      .def_readwrite("device", &PlanKey::device)
+      .def_readwrite("threads", &PlanKey::threads);
+  py::class_<PlanStep>(m, "PlanStep", "The routine chosen for one layer.")
+      .def(py::init<int, std::string, std::string, double>(), py::arg("layer"), py::arg("type"), py::arg("descriptor"),
+           py::arg("seconds"))
+      .def(py::self == py::self)
+      .def_readwrite("layer", &PlanStep::layer)
+      .def_readwrite("type", &PlanStep::type)
+      .def_readwrite("descriptor", &PlanStep::descriptor)
+      .def_readwrite("seconds", &PlanStep::seconds);
+  py::class_<PlanAdapt>(m, "PlanAdapt", "One conversion of a blob.")
+      .def(py::init<int, std::string, std::string, double>(), py::arg("blob"), py::arg("source"), py::arg("target"),
+           py::arg("seconds"))
+      .def(py::self == py::self)
+      .def_readwrite("blob", &PlanAdapt::blob)
+      .def_readwrite("source", &PlanAdapt::from)
+      .def_readwrite("target", &PlanAdapt::to)
+      .def_readwrite("seconds", &PlanAdapt::seconds);
+  py::class_<Plan>(m, "PlanSection", "The chosen routines of one graph at one shape.")
+      .def(py::init<PlanKey, std::vector<PlanStep>, std::vector<PlanAdapt>, double, double>(), py::arg("key"),
+           py::arg("steps"), py::arg("adapts"), py::arg("seconds"), py::arg("lower_bound"))
+      .def(py::self == py::self)
+      .def_readwrite("key", &Plan::key)
+      .def_readwrite("steps", &Plan::steps)
+      .def_readwrite("adapts", &Plan::adapts)
+      .def_readwrite("seconds", &Plan::seconds)
+      .def_readwrite("lower_bound", &Plan::lower_bound);
+  py::class_<PlanFile>(m, "PlanFile", "Plans as text, one section per graph, shapes, device and threads.")
+      .def(py::init<>())
+      .def_static(
+          "parse", [](const std::string& text) { return PlanFile::parse(text); }, py::arg("text"),
+          "From text or bytes; raises Error naming the line.")
+      .def_static("load", &PlanFile::load, py::arg("path"))
+      .def("save", &PlanFile::save, py::arg("path"), py::call_guard<py::gil_scoped_release>())
+      .def("format", &PlanFile::format)
+      .def(
+          "find",
+          [](const PlanFile& file, const PlanKey& key) {
+            const Plan* plan = file.find(key);
+            return plan == nullptr ? std::nullopt : std::optional(*plan);
+          },
+          py::arg("key"))
+      .def("set", &PlanFile::set, py::arg("plan"))
+      .def_property_readonly("plans", [](const PlanFile& file) { return file.plans(); });
+}
+
+void bind_log(py::module_& m) {
+  m.def(
+      "set_log_sink",
+      [](const std::optional<py::function>& sink) {
+        if (!sink) {
+          const py::gil_scoped_release release;
+          return set_log_sink({});
+        }
+        // The last owner may let go of it in any thread, without the GIL.
+        const std::shared_ptr<py::function> held(new py::function(*sink), [](py::function* function) {
+          const py::gil_scoped_acquire gil;
+          delete function;
+        });
+        const py::gil_scoped_release release;
+        set_log_sink([held](LogLevel level, const std::string& message) {
+          const py::gil_scoped_acquire gil;
+          (*held)(static_cast<int>(level), message);
+        });
+      },
+      py::arg("sink"), "Called with (level, message) for each message: 0 debug, 1 info, 2 warning. None: the default.");
 }
 
 }  // namespace
 
-void bind_tune(py::module_& m) { bind_dprs(m); }
+void bind_tune(py::module_& m) {
+  bind_dprs(m);
+  bind_options(m);
+  bind_cost_db(m);
+  bind_plan(m);
+  bind_log(m);
+}
 
 }  // namespace softneuro::bindings

@@ -7,9 +7,9 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from softneuro import _C
 
 from benchmarks.dprs import chain, dense, residual, tangle
+from softneuro import _C
 from tests.tune.problems import Toy, Truth, enumerate_plans, plan_cost, random_toy
 
 SEEDS = st.integers(0, 2**32)

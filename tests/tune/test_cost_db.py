@@ -1,0 +1,256 @@
+"""The cost database: keys, damage, two processes, limits, unusable directories."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from softneuro import _C
+
+FUZZ = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+NASTY = st.text(st.characters(min_codepoint=0, max_codepoint=0x2FF), max_size=20)
+
+
+@pytest.fixture
+def warnings() -> Iterator[list[str]]:
+    """Warnings of the core."""
+    seen: list[str] = []
+    _C.set_log_sink(lambda level, message: seen.append(message) if level == 2 else None)
+    yield seen
+    _C.set_log_sink(None)
+
+
+def key(signature: str = "conv2d 1x3x224x224", descriptor: str = "conv2d/cpu:float32:nchw/direct") -> _C.CostKey:
+    return _C.CostKey("intel-6-85-4", 2, signature, descriptor, "v1")
+
+
+def test_records_survive_and_the_newest_wins(tmp_path: Path, warnings: list[str]) -> None:
+    db = _C.CostDb(str(tmp_path / "a" / "b"))
+    assert db.find(key()) is None
+    db.add(key(), 0.1, 3, 0.01)
+    db.add(key(), 1 / 3, 5, 0.0)
+    db.add_verdict(key(), True, 0.5, 0.7, 1e-6)
+    db.add_verdict(key("other"), False, 0.5, 0.1, math.inf)
+    again = _C.CostDb(str(tmp_path / "a" / "b"))
+    for each in (db, again):
+        assert each.find(key()) == (1 / 3, 5, 0.0)
+        assert each.find_verdict(key()) == (True, 0.5, 0.7, 1e-6)
+        assert each.find_verdict(key("other")) == (False, 0.5, 0.1, math.inf)
+        assert len(each) == 3
+    assert warnings == []
+
+
+def test_every_part_of_the_key_counts(tmp_path: Path) -> None:
+    db = _C.CostDb(str(tmp_path))
+    db.add(_C.CostKey("d", 1, "s", "r", "v"), 1.0)
+    for other in (
+        ("e", 1, "s", "r", "v"),
+        ("d", 2, "s", "r", "v"),
+        ("d", 1, "t", "r", "v"),
+        ("d", 1, "s", "q", "v"),
+        ("d", 1, "s", "r", "w"),
+    ):
+        assert db.find(_C.CostKey(*other)) is None
+
+
+def test_others_records_are_picked_up(tmp_path: Path) -> None:
+    one, two = _C.CostDb(str(tmp_path)), _C.CostDb(str(tmp_path))
+    one.add(key("a"), 1.0)
+    assert two.find(key("a")) == (1.0, 1, 0.0)
+    two.compact()
+    one.add(key("b"), 2.0)
+    assert two.find(key("b")) == (2.0, 1, 0.0)
+    Path(one.path).unlink()
+    two.add(key("c"), 3.0)
+    assert one.find(key("c")) == (3.0, 1, 0.0)
+
+
+@FUZZ
+@given(parts=st.tuples(NASTY, st.integers(-(2**31), 2**31 - 1), NASTY, NASTY, NASTY), seconds=st.floats(0, 3600))
+def test_any_characters_survive(tmp_path: Path, parts: tuple[str, int, str, str, str], seconds: float) -> None:
+    db = _C.CostDb(str(tmp_path))
+    db.add(_C.CostKey(*parts), seconds)
+    fresh = _C.CostDb(str(tmp_path))
+    assert fresh.find(_C.CostKey(*parts)) == (seconds, 1, 0.0)
+
+
+@pytest.mark.parametrize("seconds", [math.nan, math.inf, -1.0, -math.inf, 1e9])
+def test_what_is_no_cost_is_refused(tmp_path: Path, seconds: float) -> None:
+    db = _C.CostDb(str(tmp_path))
+    with pytest.raises(_C.Error, match="is not a time"):
+        db.add(key(), seconds)
+    with pytest.raises(_C.Error, match="is not a time"):
+        db.add(key(), 1.0, 1, seconds)
+    with pytest.raises(_C.Error, match="is not a time"):
+        db.add_verdict(key(), True, 1.0, seconds, 0.0)
+    with pytest.raises(_C.Error, match="is no error"):
+        db.add_verdict(key(), True, 1.0, 1.0, math.nan)
+    assert len(db) == 0
+
+
+def test_bad_lines_are_skipped_with_one_warning(tmp_path: Path, warnings: list[str]) -> None:
+    db = _C.CostDb(str(tmp_path))
+    db.add(key("a"), 1.0)
+    db.add(key("b"), 2.0)
+    file = Path(db.path)
+    first, second = file.read_bytes().splitlines(keepends=True)
+    lies = first.replace(b"= 1 ", b"= 9 ")
+    assert lies != first
+    file.write_bytes(lies + b"sn0 foreign\n\xff\x00\n" + b"x" * 1_000_000 + b"\n\n" + second + first[:30])
+    fresh = _C.CostDb(str(tmp_path))
+    assert fresh.find(key("a")) is None
+    assert fresh.find(key("b")) == (2.0, 1, 0.0)
+    assert len(warnings) == 1
+    assert "damaged" in warnings[0]
+    fresh.add(key("c"), 3.0)  # behind a torn line
+    assert _C.CostDb(str(tmp_path)).find(key("c")) == (3.0, 1, 0.0)
+    assert fresh.find(key("b")) == (2.0, 1, 0.0)
+
+
+@FUZZ
+@given(data=st.binary(max_size=300), cut=st.integers(0, 400), flip=st.integers(0, 400), junk=st.integers(0, 255))
+def test_damage_never_invents_a_record(tmp_path: Path, data: bytes, cut: int, flip: int, junk: int) -> None:
+    _C.set_log_sink(lambda level, message: None)
+    for old in tmp_path.iterdir():
+        old.unlink()
+    db = _C.CostDb(str(tmp_path))
+    for i in range(3):
+        db.add(key(f"layer {i}"), float(i), i, 0.5)
+    file = Path(db.path)
+    good = bytearray(file.read_bytes())
+    if flip < len(good):
+        good[flip] = junk
+    file.write_bytes(bytes(good[:cut]) + data + bytes(good[cut:]))
+    fresh = _C.CostDb(str(tmp_path))
+    assert len(fresh) <= 3
+    for i in range(3):
+        assert fresh.find(key(f"layer {i}")) in (None, (float(i), i, 0.5))
+    fresh.add(key("new"), 7.0)
+    assert _C.CostDb(str(tmp_path)).find(key("new")) == (7.0, 1, 0.0)
+    _C.set_log_sink(None)
+
+
+def test_the_file_stays_within_its_limit(tmp_path: Path) -> None:
+    db = _C.CostDb(str(tmp_path), 4000)
+    other = _C.CostDb(str(tmp_path), 4000)
+    for i in range(200):
+        db.add(key(f"layer {i}"), float(i))
+        assert Path(db.path).stat().st_size <= 4000
+        assert other.find(key(f"layer {i}")) == (float(i), 1, 0.0)
+    fresh = _C.CostDb(str(tmp_path))
+    assert fresh.find(key("layer 199")) == (199.0, 1, 0.0)
+    assert fresh.find(key("layer 0")) is None
+    assert 0 < len(fresh) < 200
+
+
+def test_compaction_keeps_the_newest(tmp_path: Path) -> None:
+    db = _C.CostDb(str(tmp_path))
+    for i in range(50):
+        db.add(key(), float(i))
+    db.compact()
+    assert Path(db.path).read_bytes().count(b"\n") == 1
+    assert db.find(key()) == (49.0, 1, 0.0)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["costs.lock", "costs.txt"]
+
+
+WRITER = """
+import sys
+from softneuro import _C
+db = _C.CostDb(sys.argv[1], int(sys.argv[3]))
+for i in range(400):
+    db.add(_C.CostKey("d", 1, f"{sys.argv[2]} {i} " + "x" * (i % 97), "r", "v"), i / 1000, i, 0.0)
+"""
+
+
+@pytest.mark.parametrize("max_bytes", [1 << 20, 120_000])
+def test_processes_lose_and_tear_nothing(tmp_path: Path, warnings: list[str], max_bytes: int) -> None:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    command = [sys.executable, "-c", WRITER, str(tmp_path)]
+    writers = [subprocess.Popen([*command, name, str(max_bytes)], env=env) for name in "ab"]
+    own = _C.CostDb(str(tmp_path), max_bytes)
+    threads = [
+        threading.Thread(target=lambda n=n: [own.add(key(f"thread {n} {i}"), 1.0) for i in range(100)])
+        for n in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [writer.wait() for writer in writers] == [0, 0]
+    fresh = _C.CostDb(str(tmp_path))
+    if max_bytes == 1 << 20:
+        assert len(fresh) == 2 * 400 + 2 * 100
+        for name in "ab":
+            for i in range(400):
+                found = fresh.find(_C.CostKey("d", 1, f"{name} {i} " + "x" * (i % 97), "r", "v"))
+                assert found == (i / 1000, i, 0.0)
+    else:
+        assert Path(fresh.path).stat().st_size <= max_bytes
+    assert warnings == []
+
+
+def test_an_unusable_directory_costs_one_warning(tmp_path: Path, warnings: list[str]) -> None:
+    (tmp_path / "file").touch()
+    for directory in (tmp_path / "file", tmp_path / "file" / "below", Path("/dev/null/x"), Path("/proc/nothing")):
+        db = _C.CostDb(str(directory))
+        db.add(key(), 1.0)
+        db.compact()
+        assert db.find(key()) == (1.0, 1, 0.0)
+        assert db.path == ""
+        assert len(warnings) == 1
+        assert "memory only" in warnings.pop()
+
+
+def test_a_fifo_or_directory_in_its_place_does_no_harm(tmp_path: Path, warnings: list[str]) -> None:
+    (tmp_path / "costs.txt").mkdir()
+    db = _C.CostDb(str(tmp_path))
+    db.add(key(), 1.0)
+    assert db.find(key()) == (1.0, 1, 0.0)
+    (tmp_path / "costs.txt").rmdir()
+    os.mkfifo(tmp_path / "costs.txt")
+    db = _C.CostDb(str(tmp_path))
+    db.add(key(), 1.0)
+    assert db.find(key()) == (1.0, 1, 0.0)
+    assert len(warnings) == 2
+
+
+def test_a_very_long_key_is_kept_in_memory(tmp_path: Path) -> None:
+    db = _C.CostDb(str(tmp_path))
+    db.add(key("x" * 200_000), 1.0)
+    db.add(key(), 2.0)
+    assert db.find(key("x" * 200_000)) == (1.0, 1, 0.0)
+    assert len(_C.CostDb(str(tmp_path))) == 1
+
+
+def test_a_forked_child_writes_too(tmp_path: Path) -> None:
+    program = (
+        "import os, sys\nfrom softneuro import _C\ndb = _C.CostDb(sys.argv[1])\n"
+        "add = lambda name: [db.add(_C.CostKey('d', 1, f'{name} {i}', 'r', 'v'), 1.0) for i in range(200)]\n"
+        "child = os.fork()\nadd('child' if child == 0 else 'parent')\n"
+        "if child == 0: os._exit(0)\nassert os.waitpid(child, 0)[1] == 0\n"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], env=env, check=True)
+    assert len(_C.CostDb(str(tmp_path))) == 400
+
+
+def test_default_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", "/own")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
+    monkeypatch.setenv("HOME", "/home/me")
+    assert _C.CostDb.default_directory() == "/own"
+    monkeypatch.delenv("SOFTNEURO_CACHE_DIR")
+    assert _C.CostDb.default_directory() == "/xdg/softneuro"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert _C.CostDb.default_directory() == "/home/me/.cache/softneuro"
+    monkeypatch.delenv("HOME")
+    assert _C.CostDb.default_directory() == ""
