@@ -178,7 +178,7 @@ class PlanStep:
     type: str
     descriptor: str
     seconds: float
-    def __init__(self, layer: int, type: str, descriptor: str, seconds: float) -> None: ...
+    def __init__(self, layer: int, type: str, descriptor: str, seconds: float) -> None: ...  # noqa: A002 - the field is named so
 
 class PlanAdapt:
     """One conversion of a blob between two schemas."""
