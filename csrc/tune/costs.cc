@@ -1,0 +1,225 @@
+#include "tune/costs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "tune/cost_keys.h"
+
+namespace softneuro {
+namespace {
+
+using Clock = Profiler::Clock;
+
+size_t model_weight_bytes(const Graph& graph) {
+  int64_t elements = 0;
+  for (const Layer& layer : graph.layers()) {
+    for (const auto& [role, value] : layer.weights) elements += value->elements();
+  }
+  return static_cast<size_t>(elements) * sizeof(float);
+}
+
+// A concatenation costs what cannot be written in place: the planner puts an input there when its only other readers
+// are not concatenations before this one, and when images need not be interleaved.
+double copied_fraction(const Graph& graph, int index) {
+  const Layer& layer = graph.layers()[static_cast<size_t>(index)];
+  const auto axis = static_cast<int>(layer.attrs.integer("axis"));
+  const Shape& out = graph.blob(layer.output).desc.shape;
+  if (out.product(0, axis) != 1 || out.elements() == 0) return 1;
+  int64_t copied = 0;
+  for (const int input : layer.inputs) {
+    const auto readers = graph.consumers(input);
+    const auto first = std::find_if(readers.begin(), readers.end(), [&](int reader) {
+      return graph.layers()[static_cast<size_t>(reader)].type == "concat";
+    });
+    const bool placed = graph.blob(input).producer >= 0 && !graph.is_output(input) && *first == index;
+    if (!placed) copied += graph.blob(input).desc.shape.elements();
+  }
+  return static_cast<double>(copied) / static_cast<double>(out.elements());
+}
+
+// Everything that needs a cost, each distinct thing once.
+struct Work {
+  struct LayerItem {
+    Problem problem;
+    std::string signature;
+    std::vector<Candidate> candidates;
+  };
+  struct AdaptItem {
+    TensorDesc desc;
+    const Routine* routine;
+    double seconds = 0;
+  };
+  std::vector<LayerItem> layers;
+  std::map<std::string, size_t> by_signature;
+  std::vector<AdaptItem> adapts;
+  std::map<std::string, size_t> by_conversion;
+};
+
+std::string conversion_key(const TensorDesc& desc, const Routine& routine) {
+  return "adapt " + desc.shape.str() + " " + routine.descriptor();
+}
+
+Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs) {
+  Work work;
+  const auto add_schema = [&](const Schema& schema) {
+    if (costs.schema_index(schema) < 0) costs.schemas.push_back(schema);
+  };
+  add_schema(f32_nchw);
+  for (size_t l = 0; l < graph.layers().size(); ++l) {
+    if (graph.layers()[l].type == "constant") continue;
+    Problem problem = graph.problem(static_cast<int>(l), settings.threads);
+    std::string signature = problem.signature();
+    if (work.by_signature.count(signature) != 0) continue;
+    auto candidates = enumerate_candidates(problem, settings.limits);
+    for (const Candidate& candidate : candidates) {
+      for (const Schema& schema : candidate.in) add_schema(schema);
+      add_schema(candidate.out);
+    }
+    work.by_signature.emplace(signature, work.layers.size());
+    work.layers.push_back({std::move(problem), std::move(signature), std::move(candidates)});
+  }
+  std::set<std::string> shapes;
+  for (const Blob& blob : graph.blobs()) {
+    if (!shapes.insert(blob.desc.shape.str()).second) continue;
+    for (const Schema& from : costs.schemas) {
+      for (const Schema& to : costs.schemas) {
+        if (from == to || !layout_fits(blob.desc.shape, from.layout) || !layout_fits(blob.desc.shape, to.layout))
+          continue;
+        const Routine* routine = adapt_routine(blob.desc, from, to);
+        if (routine == nullptr) continue;
+        work.by_conversion.emplace(conversion_key(blob.desc, *routine), work.adapts.size());
+        const double seconds = routine->info().view ? 0 : estimate_adapt_seconds(blob.desc);
+        work.adapts.push_back({blob.desc, routine, seconds});
+      }
+    }
+  }
+  return work;
+}
+
+// Spreads the costs of distinct things over the graph.
+void distribute(const Graph& graph, const TuneSettings& settings, const Work& work, GraphCosts& costs) {
+  for (size_t l = 0; l < graph.layers().size(); ++l) {
+    costs.layers.emplace_back();
+    const Layer& layer = graph.layers()[l];
+    if (layer.type == "constant") continue;
+    const std::string signature = graph.problem(static_cast<int>(l), settings.threads).signature();
+    costs.layers.back() = work.layers[work.by_signature.at(signature)].candidates;
+    if (layer.type != "concat") continue;
+    const double fraction = copied_fraction(graph, static_cast<int>(l));
+    for (Candidate& candidate : costs.layers.back()) candidate.seconds *= fraction;
+  }
+  const size_t n = costs.schemas.size();
+  for (const Blob& blob : graph.blobs()) {
+    std::vector<double> table(n * n, INFINITY);
+    for (size_t from = 0; from < n; ++from) {
+      for (size_t to = 0; to < n; ++to) {
+        if (from == to) table[from * n + to] = 0;
+        if (from == to || !layout_fits(blob.desc.shape, costs.schemas[from].layout) ||
+            !layout_fits(blob.desc.shape, costs.schemas[to].layout)) {
+          continue;
+        }
+        const Routine* routine = adapt_routine(blob.desc, costs.schemas[from], costs.schemas[to]);
+        if (routine == nullptr) continue;
+        table[from * n + to] = work.adapts[work.by_conversion.at(conversion_key(blob.desc, *routine))].seconds;
+      }
+    }
+    costs.adapts.push_back(std::move(table));
+  }
+}
+
+}  // namespace
+
+int GraphCosts::schema_index(const Schema& schema) const {
+  const auto at = std::find(schemas.begin(), schemas.end(), schema);
+  return at == schemas.end() ? -1 : static_cast<int>(at - schemas.begin());
+}
+
+GraphCosts guess_costs(const Graph& graph, const TuneSettings& settings) {
+  GraphCosts costs;
+  const Work work = collect(graph, settings, costs);
+  for (const auto& item : work.layers) costs.candidates += static_cast<int>(item.candidates.size());
+  costs.candidates += static_cast<int>(work.adapts.size());
+  costs.guessed = costs.candidates;
+  distribute(graph, settings, work, costs);
+  return costs;
+}
+
+GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& db, const ParallelFor& parallel_for,
+                      const Progress& progress) {
+  if (settings.mode == TuneMode::off) return guess_costs(graph, settings);
+  GraphCosts costs;
+  Work work = collect(graph, settings, costs);
+  const Coldness coldness = coldness_for(model_weight_bytes(graph));
+  Ledger ledger(db, settings.threads);
+  const auto signature_of = [&](const Work::LayerItem& item) {
+    const bool weights = !item.problem.layer->weights.empty();
+    return item.signature + " " + std::string(coldness_name(weights ? coldness : Coldness::hot));
+  };
+
+  // What the database knows.
+  std::vector<std::vector<Candidate*>> missing(work.layers.size());
+  std::vector<Work::AdaptItem*> missing_adapts;
+  int total = 0;
+  for (size_t i = 0; i < work.layers.size(); ++i) {
+    auto& item = work.layers[i];
+    for (Candidate& candidate : item.candidates) {
+      ++costs.candidates;
+      if (candidate.choice.routine->info().view) {
+        candidate.measured = true;
+      } else if (const auto known = ledger.find(signature_of(item), candidate.descriptor)) {
+        candidate.seconds = *known;
+        candidate.measured = true;
+        ++costs.recalled;
+      } else {
+        missing[i].push_back(&candidate);
+        ++total;
+      }
+    }
+  }
+  for (auto& item : work.adapts) {
+    ++costs.candidates;
+    if (item.routine->info().view) continue;
+    if (const auto known = ledger.find(item.desc.shape.str(), item.routine->descriptor())) {
+      item.seconds = *known;
+      ++costs.recalled;
+    } else {
+      missing_adapts.push_back(&item);
+      ++total;
+    }
+  }
+
+  if (settings.mode == TuneMode::profile && total > 0) {
+    Profiler profiler(settings.threads, parallel_for, coldness);
+    const auto start = Clock::now();
+    const auto left = [&] {
+      return settings.time_budget_s - std::chrono::duration<double>(Clock::now() - start).count();
+    };
+    int done = 0;
+    for (auto* item : missing_adapts) {
+      if (left() <= 0) break;
+      item->seconds = profiler.measure_adapt(item->desc, *item->routine, 0.01);
+      ledger.add(item->desc.shape.str(), item->routine->descriptor(), item->seconds);
+      ++costs.measured;
+      if (progress) progress(++done, total);
+    }
+    size_t waiting =
+        static_cast<size_t>(std::count_if(missing.begin(), missing.end(), [](const auto& m) { return !m.empty(); }));
+    for (size_t i = 0; i < missing.size(); ++i) {
+      if (missing[i].empty() || left() <= 0) continue;
+      // Twice an even share: most layers stop well before theirs.
+      profiler.measure(work.layers[i].problem, missing[i], 2 * left() / static_cast<double>(waiting--));
+      for (const Candidate* candidate : missing[i]) {
+        ledger.add(signature_of(work.layers[i]), candidate->descriptor, candidate->seconds);
+        ++costs.measured;
+      }
+      done += static_cast<int>(missing[i].size());
+      if (progress) progress(done, total);
+    }
+  }
+  costs.guessed = costs.candidates - costs.measured - costs.recalled;
+  distribute(graph, settings, work, costs);
+  return costs;
+}
+
+}  // namespace softneuro

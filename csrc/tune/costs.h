@@ -1,0 +1,34 @@
+// Costs of one graph's candidates and conversions: recalled from the database, measured, or guessed.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tune/profiler.h"
+#include "tune/tuner.h"
+
+namespace softneuro {
+
+// One conversion of one blob.
+struct AdaptCost {
+  const Routine* routine;
+  double seconds;
+};
+
+struct GraphCosts {
+  std::vector<std::vector<Candidate>> layers;  // by layer; empty for `constant`
+  std::vector<Schema> schemas;                 // every schema that a candidate or the graph's boundary mentions
+  // By blob, row-major [from][to] over `schemas`; infinite where no single conversion exists.
+  std::vector<std::vector<double>> adapts;
+  int candidates = 0, measured = 0, recalled = 0, guessed = 0;
+
+  int schema_index(const Schema& schema) const;
+};
+
+GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& db, const ParallelFor& parallel_for,
+                      const Progress& progress);
+// Guesses alone; needs no database.
+GraphCosts guess_costs(const Graph& graph, const TuneSettings& settings);
+
+}  // namespace softneuro

@@ -1,0 +1,56 @@
+// From a graph to a plan: enumerate, profile, solve, and time the best few plans as wholes.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "net/net.h"
+#include "tune/candidates.h"
+#include "tune/cost_db.h"
+
+namespace softneuro {
+
+// profile: measure what the database lacks. cached: take the database's word and guess the rest. off: guess everything.
+enum class TuneMode : unsigned char { profile, cached, off };
+
+struct TuneSettings {
+  SearchLimits limits;
+  TuneMode mode = TuneMode::profile;
+  double time_budget_s = 30;  // for measuring; what is left unmeasured then is guessed
+  int threads = 1;
+  int integrated_plans = 4;  // that are timed as wholes; below 2 none is
+};
+
+struct LayerReport {
+  std::string name, type, descriptor;
+  double seconds = 0;  // of the routine alone
+  double regret = 0;   // seconds that the whole plan loses if this routine is forbidden; infinite if it is the only one
+  bool measured = false;
+};
+
+struct TuneResult {
+  Assignment assignment;
+  std::vector<LayerReport> layers;    // by layer index
+  std::vector<double> adapt_seconds;  // by assignment.adapts
+  double predicted_s = 0;             // sum of routines and adapts
+  double lower_bound_s = 0;           // of every plan under these costs; equals predicted_s if exact and not overruled
+  bool exact = false;
+  double integrated_s = 0;  // the chosen plan timed as a whole; 0 if it was not
+  int candidates = 0, measured = 0, recalled = 0,
+      guessed = 0;  // distinct (layer signature, descriptor) pairs and adapts
+  double tuning_s = 0;
+};
+
+// Called now and then with work done and in all, in the same arbitrary unit.
+using Progress = std::function<void(int done, int total)>;
+
+// Throws Error if a layer has no candidate. Deterministic for one database when nothing has to be measured.
+TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, const ParallelFor& parallel_for,
+                const Progress& progress = {});
+
+// A plan made for another shape of the same model, carried over: each layer keeps its descriptor where the routine
+// accepts the new shape. Measures nothing. Throws Error if the numbers of layers differ.
+TuneResult carry_over(const Graph& graph, const std::vector<std::string>& descriptors, const TuneSettings& settings);
+
+}  // namespace softneuro

@@ -1,0 +1,81 @@
+"""Tuning from Python: options by name, a progress bar on a terminal, log lines elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from tqdm import tqdm
+
+from softneuro import _C
+
+log = logging.getLogger("softneuro.tune")
+
+
+class _Bar:
+    """A progress bar that appears only when there is something to measure and somebody to see it."""
+
+    def __init__(self, label: str, visible: bool) -> None:
+        self._label = label
+        self._visible = visible
+        self._bar: tqdm[Any] | None = None
+
+    def __call__(self, done: int, total: int) -> None:
+        if self._bar is None:
+            self._bar = tqdm(total=total, desc=self._label, unit="routine", leave=False, disable=not self._visible)
+        self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+def tune(graph: _C.Graph, options: Mapping[str, Any] | None = None, *, label: str = "softneuro: tuning") -> _C.Plan:
+    """Chooses a routine for every layer of an optimised graph.
+
+    Args:
+        graph: as `Graph.optimize` leaves it.
+        options: by name, values as Python objects or text; those of the table in `softneuro.options()`. `threads` = 0
+            means the physical cores.
+        label: of the progress bar, which is shown if standard error is a terminal.
+
+    Raises:
+        Error: an option is unknown or out of range, or a layer cannot be run at all.
+    """
+    parsed = _C.parse_options({name: _as_text(value) for name, value in (options or {}).items()})
+    bar = _Bar(label, sys.stderr.isatty())
+    try:
+        plan = _C.tune(
+            graph,
+            mode=parsed["tune"],
+            schemas=parsed["schemas"],
+            max_error=parsed["max_error"],
+            strict_nonfinite=parsed["strict_nonfinite"],
+            threads=parsed["threads"] or _C.physical_cores(),
+            time_budget_s=parsed["time_budget_s"],
+            progress=bar,
+        )
+    finally:
+        bar.close()
+    counts = plan.counts
+    log.info(
+        "planned %d layers in %.2f s: %.3f ms predicted, %.3f ms at best; %d costs measured, %d recalled, %d guessed",
+        len(plan.layers),
+        plan.tuning_s,
+        1e3 * plan.predicted_s,
+        1e3 * plan.lower_bound_s,
+        counts["measured"],
+        counts["recalled"],
+        counts["guessed"],
+    )
+    return plan
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    return str(value)
