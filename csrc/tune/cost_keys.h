@@ -8,8 +8,11 @@
 
 namespace softneuro {
 
-// CPU, caches and the best ISA level in effect.
+// CPU, caches and the ISA levels in effect.
 std::string device_fingerprint();
+
+// The process's own database of a directory; empty for the default one, which is looked up anew at each call.
+CostDb& shared_cost_db(const std::string& directory = {});
 
 // The database as seen from one device, thread count and build.
 class Ledger {
@@ -17,8 +20,13 @@ class Ledger {
   Ledger(CostDb& db, int threads);
   std::optional<double> find(const std::string& signature, const std::string& descriptor) const;
   void add(const std::string& signature, const std::string& descriptor, double seconds);
+  // Whether a region beat the host; `region` names everything that this depends on.
+  std::optional<VerdictRecord> find_verdict(const std::string& region) const;
+  void add_verdict(const std::string& region, const VerdictRecord& verdict);
 
  private:
+  CostKey key(const std::string& signature, const std::string& descriptor) const;
+
   CostDb& db_;
   int threads_;
 };

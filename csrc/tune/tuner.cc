@@ -142,7 +142,6 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   const DprsProblem problem = to_dprs(graph, costs);
   const DprsResult best = dprs_solve(problem);
   std::vector<DprsResult> plans{best};
-  std::vector<DprsResult> plans{best};
   if (settings.mode != TuneMode::off && settings.integrated_plans > 1) {
     plans = dprs_k_best(problem, best, settings.integrated_plans);
   }

@@ -8,11 +8,9 @@
 #include "net/net.h"
 #include "tune/candidates.h"
 #include "tune/cost_db.h"
+#include "tune/options.h"
 
 namespace softneuro {
-
-// profile: measure what the database lacks. cached: take the database's word and guess the rest. off: guess everything.
-enum class TuneMode : unsigned char { profile, cached, off };
 
 struct TuneSettings {
   SearchLimits limits;

@@ -36,5 +36,7 @@ PYBIND11_MODULE(_C, m) {
       "Cache sizes in bytes by name (l1d, l2, l3); 0 if unknown.");
   bindings::bind_graph(m);
   bindings::bind_routines(m);
+  bindings::bind_net(m);
   bindings::bind_tune(m);
+  bindings::bind_tuner(m);
 }

@@ -3,6 +3,7 @@
 
 #include "ext/bindings/bindings.h"
 #include "ext/bindings/plan.h"
+#include "tune/cost_keys.h"
 
 namespace softneuro::bindings {
 
@@ -77,7 +78,7 @@ void bind_tuner(py::module_& m) {
         };
         const py::gil_scoped_release release;
         plan.result =
-            tune(graph, plan.settings, CostDb::shared(cache_dir), pool, progress.is_none() ? Progress{} : report);
+            tune(graph, plan.settings, shared_cost_db(cache_dir), pool, progress.is_none() ? Progress{} : report);
         return plan;
       },
       py::arg("graph"), py::kw_only(), py::arg("mode") = "profile",
