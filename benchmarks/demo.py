@@ -21,7 +21,9 @@ from benchmarks.peers import inductor
 NETWORKS = ["resnet18", "resnet50", "mobilenet_v2", "vgg16"]
 
 
-def median_ms(runners: dict[str, Callable[[torch.Tensor], torch.Tensor]], x: torch.Tensor, rounds: int) -> dict[str, float]:
+def median_ms(
+    runners: dict[str, Callable[[torch.Tensor], torch.Tensor]], x: torch.Tensor, rounds: int
+) -> dict[str, float]:
     """Interleaved medians; one untimed run before each timed one gives the caches back to whoever is next."""
     samples: dict[str, list[float]] = {name: [] for name in runners}
     for _ in range(rounds):
@@ -37,7 +39,15 @@ def recognise_digits(console: Console) -> None:
     """Trains, compiles, and compares accuracy and speed on the held-back digits."""
     images, labels, test_images, test_labels = digits.data()
     table = Table(title=f"digits: {len(test_images)} held-back images")
-    for column in ("network", "accuracy, eager", "accuracy, softneuro", "same answers", "eager ms", "softneuro ms", "speed-up"):
+    for column in (
+        "network",
+        "accuracy, eager",
+        "accuracy, softneuro",
+        "same answers",
+        "eager ms",
+        "softneuro ms",
+        "speed-up",
+    ):
         table.add_column(column, justify="left" if column == "network" else "right")
     for name, build in (("small ResNet", digits.small_resnet), ("small MobileNet", digits.small_mobilenet)):
         torch.manual_seed(0)
@@ -72,7 +82,16 @@ def look_at_photo(console: Console) -> None:
     """Known networks on the photo: error, speed, tuning time, and where a second choice would hurt most."""
     x = photo()
     table = Table(title=f"a photo, 1x3x224x224, {torch.get_num_threads()} threads")
-    for column in ("network", "error", "eager ms", "inductor ms", "softneuro ms", "vs eager", "vs inductor", "tuning s"):
+    for column in (
+        "network",
+        "error",
+        "eager ms",
+        "inductor ms",
+        "softneuro ms",
+        "vs eager",
+        "vs inductor",
+        "tuning s",
+    ):
         table.add_column(column, justify="left" if column == "network" else "right")
     regrets: list[tuple[str, list[str]]] = []
     with torch.no_grad(), Progress(console=console, transient=True) as progress:

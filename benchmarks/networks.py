@@ -1,7 +1,7 @@
 """Whole networks, softneuro against every peer installed, in interleaved rounds in one process.
 
-Each turn of a peer is one untimed run, which takes the caches and cores back from the peer before it, and then the timed
-ones; a pause lets other pools' threads go to sleep first. Figures are medians over all timed runs.
+Each turn of a peer is one untimed run, which takes the caches and cores back from the peer before it, and then the
+timed ones; a pause lets other pools' threads go to sleep first. Figures are medians over all timed runs.
 """
 
 from __future__ import annotations

@@ -4,6 +4,30 @@ Importing the package needs neither torch nor onnxruntime. The front doors are `
 (`torch.compile(model, backend="softneuro")`) and `softneuro.providers` (ONNX Runtime).
 """
 
-from softneuro._C import Error, Graph, __version__, available_isas, cpu_brand, cpu_id, registry
+from softneuro._C import (
+    Error,
+    Graph,
+    Net,
+    Plan,
+    __version__,
+    available_isas,
+    cpu_brand,
+    cpu_id,
+    option_table,
+    registry,
+)
+from softneuro.tuner import tune
 
-__all__ = ["Error", "Graph", "__version__", "available_isas", "cpu_brand", "cpu_id", "registry"]
+__all__ = [
+    "Error",
+    "Graph",
+    "Net",
+    "Plan",
+    "__version__",
+    "available_isas",
+    "cpu_brand",
+    "cpu_id",
+    "option_table",
+    "registry",
+    "tune",
+]

@@ -37,8 +37,8 @@ def tune(graph: _C.Graph, options: Mapping[str, Any] | None = None, *, label: st
 
     Args:
         graph: as `Graph.optimize` leaves it.
-        options: by name, values as Python objects or text; those of the table in `softneuro.options()`. `threads` = 0
-            means the physical cores.
+        options: by name, values as Python objects or text; `softneuro.option_table()` lists them. `threads` = 0 means
+            the physical cores.
         label: of the progress bar, which is shown if standard error is a terminal.
 
     Raises:
@@ -47,16 +47,7 @@ def tune(graph: _C.Graph, options: Mapping[str, Any] | None = None, *, label: st
     parsed = _C.parse_options({name: _as_text(value) for name, value in (options or {}).items()})
     bar = _Bar(label, sys.stderr.isatty())
     try:
-        plan = _C.tune(
-            graph,
-            mode=parsed["tune"],
-            schemas=parsed["schemas"],
-            max_error=parsed["max_error"],
-            strict_nonfinite=parsed["strict_nonfinite"],
-            threads=parsed["threads"] or _C.physical_cores(),
-            time_budget_s=parsed["time_budget_s"],
-            progress=bar,
-        )
+        plan = _C.tune(graph, parsed, parsed.threads or _C.physical_cores(), bar)
     finally:
         bar.close()
     counts = plan.counts

@@ -1,9 +1,12 @@
 // softneuro._C.tune and Plan.
 #include "tune/tuner.h"
 
+#include <filesystem>
+
 #include "ext/bindings/bindings.h"
 #include "ext/bindings/plan.h"
 #include "tune/cost_keys.h"
+#include "tune/plan_graph.h"
 
 namespace softneuro::bindings {
 
@@ -15,6 +18,41 @@ Assignment BoundPlan::assignment_for(const Graph& graph, int threads) const {
   other.threads = threads;
   return carry_over(graph, descriptors, other).assignment;
 }
+
+namespace {
+
+BoundPlan tune_graph(const Graph& graph, const Options& options, int threads, const py::object& progress) {
+  BoundPlan plan;
+  plan.graph_hash = graph.structural_hash();
+  plan.settings.limits = {options.schemas, options.max_error, options.strict_nonfinite};
+  plan.settings.mode = options.tune;
+  plan.settings.threads = threads;
+  plan.settings.time_budget_s = options.time_budget_s;
+  Progress report;
+  if (!progress.is_none()) {
+    report = [&](int done, int total) {
+      const py::gil_scoped_acquire gil;
+      progress(done, total);
+    };
+  }
+  const py::gil_scoped_release release;
+  if (!options.plan.empty() && std::filesystem::exists(options.plan)) {
+    const PlanFile file = PlanFile::load(options.plan);
+    if (const Plan* known = find_plan(file, graph, threads, options.plan)) {
+      plan.result = from_plan(graph, *known);
+      return plan;
+    }
+  }
+  plan.result = tune(graph, plan.settings, shared_cost_db(), own_pool(threads), report);
+  if (!options.plan.empty()) {
+    PlanFile file;
+    file.set(to_plan(graph, plan.result, threads));
+    file.save(options.plan);
+  }
+  return plan;
+}
+
+}  // namespace
 
 void bind_tuner(py::module_& m) {
   py::class_<LayerReport>(m, "LayerReport", "What a plan chose for one layer.")
@@ -49,6 +87,14 @@ void bind_tuner(py::module_& m) {
       .def_property_readonly(
           "integrated_s", [](const BoundPlan& plan) { return plan.result.integrated_s; },
           "The plan timed as a whole; 0 if it was not.")
+      .def(
+          "text",
+          [](const BoundPlan& plan, const Graph& graph) {
+            PlanFile file;
+            file.set(to_plan(graph, plan.result, plan.settings.threads));
+            return file.format();
+          },
+          py::arg("graph"), "The plan as a plan file holds it.")
       .def_property_readonly("tuning_s", [](const BoundPlan& plan) { return plan.result.tuning_s; })
       .def_property_readonly(
           "counts",
@@ -61,31 +107,9 @@ void bind_tuner(py::module_& m) {
           "How many costs there were, and where they came from.");
 
   m.def(
-      "tune",
-      [](const Graph& graph, const std::string& mode, const std::vector<std::string>& schemas, double max_error,
-         bool strict_nonfinite, int threads, double time_budget_s, const std::string& cache_dir,
-         const py::object& progress) {
-        BoundPlan plan;
-        plan.graph_hash = graph.structural_hash();
-        plan.settings.limits = {schemas, max_error, strict_nonfinite};
-        plan.settings.mode = mode == "off" ? TuneMode::off : mode == "cached" ? TuneMode::cached : TuneMode::profile;
-        plan.settings.threads = threads;
-        plan.settings.time_budget_s = time_budget_s;
-        const ParallelFor pool = own_pool(threads);
-        const Progress report = [&](int done, int total) {
-          const py::gil_scoped_acquire gil;
-          progress(done, total);
-        };
-        const py::gil_scoped_release release;
-        plan.result =
-            tune(graph, plan.settings, shared_cost_db(cache_dir), pool, progress.is_none() ? Progress{} : report);
-        return plan;
-      },
-      py::arg("graph"), py::kw_only(), py::arg("mode") = "profile",
-      py::arg("schemas") = std::vector<std::string>{"float32"}, py::arg("max_error") = 1e-4,
-      py::arg("strict_nonfinite") = false, py::arg("threads") = 1, py::arg("time_budget_s") = 30.0,
-      py::arg("cache_dir") = "", py::arg("progress") = py::none(),
-      "Plans an optimised graph. progress(done, total) is called now and then.");
+      "tune", &tune_graph, py::arg("graph"), py::arg("options"), py::arg("threads"), py::arg("progress") = py::none(),
+      "Plans an optimised graph. progress(done, total) is called now and then. With options.plan, a plan of that file "
+      "is taken as it is; a new one is added to it.");
 }
 
 }  // namespace softneuro::bindings

@@ -1,0 +1,106 @@
+#include "tune/plan_graph.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "tune/cost_keys.h"
+
+namespace softneuro {
+namespace {
+
+std::string shapes_of(const Graph& graph) {
+  std::string text;
+  for (const int input : graph.inputs()) text += (text.empty() ? "" : ",") + graph.blob(input).desc.shape.str();
+  return text;
+}
+
+bool same_types(const Graph& graph, const Plan& plan) {
+  return std::equal(graph.layers().begin(), graph.layers().end(), plan.steps.begin(), plan.steps.end(),
+                    [](const Layer& layer, const PlanStep& step) { return layer.type == step.type; });
+}
+
+Error misfit(const std::string& what, const Layer& layer) {
+  return Error(what, "plan, layer '" + layer.name + "'", "tune the model again into another file");
+}
+
+}  // namespace
+
+PlanKey plan_key(const Graph& graph, int threads) {
+  return {graph.structural_hash(), shapes_of(graph), device_fingerprint(), threads};
+}
+
+Plan to_plan(const Graph& graph, const TuneResult& result, int threads) {
+  Plan plan;
+  plan.key = plan_key(graph, threads);
+  for (size_t l = 0; l < result.layers.size(); ++l) {
+    const LayerReport& layer = result.layers[l];
+    plan.steps.push_back({static_cast<int>(l), layer.type, layer.descriptor, layer.seconds});
+  }
+  for (size_t i = 0; i < result.assignment.adapts.size(); ++i) {
+    const AdaptChoice& adapt = result.assignment.adapts[i];
+    plan.adapts.push_back({adapt.blob, adapt.from.str(), adapt.to.str(), result.adapt_seconds[i]});
+  }
+  plan.seconds = result.predicted_s;
+  plan.lower_bound = result.lower_bound_s;
+  return plan;
+}
+
+TuneResult from_plan(const Graph& graph, const Plan& plan) {
+  if (!same_types(graph, plan)) {
+    throw Error("its layers are not the graph's", "plan",
+                "it was made for another model: tune again into another file");
+  }
+  TuneResult result;
+  result.predicted_s = plan.seconds;
+  result.lower_bound_s = plan.lower_bound;
+  for (size_t l = 0; l < plan.steps.size(); ++l) {
+    const Layer& layer = graph.layers()[l];
+    const PlanStep& step = plan.steps[l];
+    RoutineChoice choice;
+    if (!step.descriptor.empty()) {
+      choice = find_routine(step.descriptor);
+      const RoutineInfo& info = choice.routine->info();
+      if (info.layer_type != layer.type) throw misfit(step.descriptor + " does not run a " + layer.type, layer);
+      if (!isa_available(info.isa)) throw misfit("this machine lacks " + std::string(isa_name(info.isa)), layer);
+      const Problem problem = graph.problem(static_cast<int>(l), plan.key.threads);
+      const Refusal refusal = choice.routine->check(problem);
+      if (!refusal.accepted()) throw misfit(step.descriptor + " declines: " + refusal.reason(), layer);
+      const auto tunings = choice.routine->tunings(problem);
+      if (std::find(tunings.begin(), tunings.end(), choice.tuning) == tunings.end()) {
+        throw misfit(step.descriptor + " has params that the routine does not offer", layer);
+      }
+    } else if (layer.type != "constant") {
+      throw misfit("no routine is named", layer);
+    }
+    result.assignment.layers.push_back(std::move(choice));
+    result.layers.push_back({layer.name, layer.type, step.descriptor, step.seconds, 0, true});
+  }
+  for (const PlanAdapt& adapt : plan.adapts) {
+    if (adapt.blob < 0 || adapt.blob >= static_cast<int>(graph.blobs().size())) {
+      throw Error("there is no blob " + std::to_string(adapt.blob), "plan", "tune the model again into another file");
+    }
+    result.assignment.adapts.push_back({adapt.blob, parse_schema(adapt.from), parse_schema(adapt.to)});
+    result.adapt_seconds.push_back(adapt.seconds);
+  }
+  return result;
+}
+
+const Plan* find_plan(const PlanFile& file, const Graph& graph, int threads, const std::string& path) {
+  const PlanKey key = plan_key(graph, threads);
+  if (const Plan* plan = file.find(key)) return plan;
+  bool same_model = file.plans().empty();
+  for (const Plan& plan : file.plans()) {
+    same_model = same_model || same_types(graph, plan);
+    if (plan.key.graph != key.graph) continue;
+    if (plan.key.device != key.device) {
+      throw Error("the plan was made on device '" + plan.key.device + "', this is '" + key.device + "'", path,
+                  "give another path, or remove the file to tune again");
+    }
+  }
+  if (!same_model) {
+    throw Error("holds no plan for this model", path, "give another path, or remove the file to tune again");
+  }
+  return nullptr;
+}
+
+}  // namespace softneuro
