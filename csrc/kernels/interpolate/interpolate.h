@@ -1,0 +1,42 @@
+// One row of a bilinear resampling.
+#pragma once
+
+#include <cstdint>
+
+namespace softneuro {
+
+enum class Isa : unsigned char;
+
+// mix(a, b)     = above_share * a + below_share * b
+// dst[x, c]     = first_share[x] * mix(above, below)[first[x], c] + second_share[x] * mix(above, below)[second[x], c]
+// for x < outputs, c < channels; above and below are rows of the input, `channels` floats per column.
+struct InterpolateRow {
+  const float *above, *below;
+  float above_share, below_share;
+  const int32_t *first, *second;
+  const float *first_share, *second_share;
+  int64_t outputs;
+  float* dst;
+  int64_t channels;
+  // For interpolate_line only.
+  int64_t width;   // columns of the input
+  float* scratch;  // width floats
+};
+
+using InterpolateKernel = void (*)(const InterpolateRow&);
+
+// `lanes`: vectors over channels. `line`: one channel, vectors over columns.
+struct InterpolateKernels {
+  InterpolateKernel lanes = nullptr, line = nullptr;
+};
+
+#define SN_KERNEL(level)                                   \
+  void interpolate_lanes_##level(const InterpolateRow& p); \
+  void interpolate_line_##level(const InterpolateRow& p);
+#include "kernels/interpolate/kernels.inc"
+#undef SN_KERNEL
+
+// Nulls if this build has none for the level.
+InterpolateKernels interpolate_kernels(Isa isa);
+
+}  // namespace softneuro

@@ -1,0 +1,44 @@
+// Slices whose elements lie together in the input's memory.
+#include "layers/moving.h"
+#include "layers/slice/slice.h"
+
+namespace softneuro {
+namespace {
+
+class SliceView final : public ViewRoutine {
+ public:
+  explicit SliceView(const Layout& layout) : ViewRoutine("slice", "view", layout, layout) {}
+
+  Refusal check(const Problem& problem) const override {
+    const Shape& in = problem.in[0].shape;
+    const Layout& layout = info().in.layout;
+    const SliceParams p = slice_params(*problem.layer, in);
+    if (p.step != 1 && problem.out.shape[p.axis] > 1) return "elements lie apart";
+    if (p.axis > 0) {
+      const AxisSplit split = split_axis(in, layout, p.axis);
+      if (in[0] != 1 || split.outer != 1) return "elements lie apart";
+      if (p.start % split.unit != 0 || (p.end % split.unit != 0 && p.end != in[p.axis])) {
+        return "begins or ends within a channel block";
+      }
+    }
+    return refuse_post_ops(problem);
+  }
+
+  int64_t view_offset(const Problem& problem) const override {
+    const Shape& in = problem.in[0].shape;
+    const SliceParams p = slice_params(*problem.layer, in);
+    // An empty slice may begin at the end; its memory is never touched.
+    if (problem.out.shape.elements() == 0) return 0;
+    if (p.axis == 0) return p.start * (physical_elements(in, info().in.layout) / in[0]);
+    const AxisSplit split = split_axis(in, info().in.layout, p.axis);
+    return p.start / split.unit * split.inner;
+  }
+};
+
+}  // namespace
+
+void slice_view_routines(RoutineList& list) {
+  for (const Layout& layout : all_layouts()) list.add<SliceView>(layout);
+}
+
+}  // namespace softneuro

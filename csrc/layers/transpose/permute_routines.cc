@@ -1,0 +1,35 @@
+#include "layers/moving.h"
+#include "layers/transpose/permute.h"
+#include "layers/transpose/transpose.h"
+
+namespace softneuro {
+namespace {
+
+class TransposePermute final : public Routine {
+ public:
+  explicit TransposePermute(Isa isa)
+      : Routine(vector_info("transpose", "permute", isa, Layout::nchw(), Layout::nchw())) {}
+
+  Refusal check(const Problem& problem) const override { return refuse_post_ops(problem); }
+
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
+                                          std::shared_ptr<const Packed>) const override {
+    const Shape& in = problem.in[0].shape;
+    const std::vector<int> perm = transpose_perm(*problem.layer, in.rank());
+    return prepared_call(
+        [permutation = Permutation({in.begin(), in.end()}, perm, info().isa, problem.threads)](const RunArgs& args) {
+          permutation.run(args.in[0].f32(), args.in[0].batch_stride, args.out.f32(), args.out.batch_stride,
+                          args.parallel_for);
+        });
+  }
+};
+
+}  // namespace
+
+void transpose_permute_routines(RoutineList& list) {
+  for (Isa isa : {Isa::avx512, Isa::avx2, Isa::scalar}) {
+    if (transpose2d_kernel(isa) != nullptr) list.add<TransposePermute>(isa);
+  }
+}
+
+}  // namespace softneuro

@@ -1,0 +1,49 @@
+// Transposes that leave every element where it is.
+#include "layers/moving.h"
+#include "layers/transpose/transpose.h"
+
+namespace softneuro {
+namespace {
+
+// The order in which a row-major or channels-last blob holds its axes in memory, outermost first.
+std::vector<int> memory_order(int rank, const Layout& layout) {
+  std::vector<int> order;
+  for (int axis = 0; axis < rank; ++axis) order.push_back(axis);
+  if (layout == Layout::nhwc()) std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+  return order;
+}
+
+// With both layouts row-major: only axes of one element move. With channels last on one side, the layout is what the
+// transpose makes of it: x[N,C,H,W] in nhwc is its own permutation 0,2,3,1 in nchw.
+class TransposeView final : public ViewRoutine {
+ public:
+  TransposeView(const Layout& from, const Layout& to) : ViewRoutine("transpose", "view", from, to) {}
+
+  Refusal check(const Problem& problem) const override {
+    const Shape& in = problem.in[0].shape;
+    const int rank = in.rank();
+    if (!layout_fits(in, info().in.layout)) return "layout does not fit the rank";
+    const std::vector<int> perm = transpose_perm(*problem.layer, rank);
+    const auto significant = [&](const Layout& layout, bool output) {
+      std::vector<int> axes;  // of the input, in the order of memory
+      for (int axis : memory_order(rank, layout)) {
+        const int source = output ? perm[static_cast<size_t>(axis)] : axis;
+        if (in[source] != 1) axes.push_back(source);
+      }
+      return axes;
+    };
+    if (significant(info().in.layout, false) != significant(info().out.layout, true))
+      return "elements change their order";
+    return refuse_post_ops(problem);
+  }
+};
+
+}  // namespace
+
+void transpose_view_routines(RoutineList& list) {
+  for (const Layout& from : {Layout::nchw(), Layout::nhwc()}) {
+    for (const Layout& to : {Layout::nchw(), Layout::nhwc()}) list.add<TransposeView>(from, to);
+  }
+}
+
+}  // namespace softneuro
