@@ -1,4 +1,6 @@
-"""What an ISA object may define: names of its own namespace, nothing that another object could share.
+"""What an ISA object may define: names of its own namespace and its entry points `softneuro::<name>_<isa>`.
+
+Nothing else, in particular nothing that another object could share.
 
 An inline function compiled with AVX-512 flags, merged by the linker with the same function compiled without, crashes
 older CPUs.
@@ -33,6 +35,15 @@ def defined_symbols(path: Path) -> list[tuple[str, str]]:
     return [(match[2], match[1]) for match in matches if match]
 
 
+def own_name(isa: str, name: str) -> bool:
+    return bool(re.match(rf"([^(]* )?softneuro::{isa}::", name))
+
+
+def entry_point(isa: str, kind: str, name: str) -> bool:
+    """Weak symbols are what linkers merge, so an entry point must be a strong one."""
+    return kind not in "WVu" and bool(re.match(rf"softneuro::\w+_{isa}(\(|$)", name))
+
+
 def test_isa_objects_keep_to_their_namespace() -> None:
     objects = isa_objects()
     if not objects:
@@ -42,7 +53,7 @@ def test_isa_objects_keep_to_their_namespace() -> None:
         f"{path.name}: {kind} {name}"
         for isa, path in objects
         for kind, name in defined_symbols(path)
-        if not harmless.match(name) and not re.match(rf"([^(]* )?(guard variable for )?softneuro::{isa}::", name)
+        if not harmless.match(name) and not (own_name(isa, name) or entry_point(isa, kind, name))
     ]
     assert not strangers, "defined outside softneuro::<isa>:\n" + "\n".join(strangers)
 
