@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+
 from softneuro import _C, Error, Graph
 
 torch = pytest.importorskip("torch")
