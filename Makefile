@@ -13,7 +13,7 @@ $(VENV)/.requirements: Makefile pyproject.toml
 	@command -v $${CXX:-c++} >/dev/null || { echo "softneuro needs a C++20 compiler, for instance g++ 11 or newer; set CXX=<path>"; exit 1; }
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PIP) install --upgrade pip 'setuptools>=77' wheel 'cmake>=3.24' ninja 'pybind11>=2.13'
-	$(PIP) install torch==2.13.0 pillow
+	$(PIP) install torch==2.13.0 pillow 'rich>=13'
 	$(PIP) install --no-deps torchvision==0.28.0
 	touch $@
 

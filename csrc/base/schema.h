@@ -17,8 +17,8 @@ std::string_view dtype_name(DType dtype);
 DType parse_dtype(std::string_view name);
 size_t dtype_size(DType dtype);
 
-// nchw: row-major at any rank. nhwc: channels (axis 1) last, rank >= 3. blocked, `nchw{c}c`: axis 1 split in blocks of c
-// that become the innermost dimension, [N][C/c][...][c]; the lanes past C in the last block are zero in every blob.
+// nchw: row-major at any rank. nhwc: channels (axis 1) last, rank >= 3. blocked, `nchw{c}c`: axis 1 split in blocks of
+// c that become the innermost dimension, [N][C/c][...][c]; the lanes past C in the last block are zero in every blob.
 struct Layout {
   enum class Kind : uint8_t { nchw, nhwc, blocked };
   Kind kind = Kind::nchw;

@@ -8,8 +8,9 @@
 
 namespace softneuro {
 
-// A non-owning handle to a pool. Tasks may run in any order, even serially, and never wait for each other; scratch belongs
-// to the task index. `threads` is how many may run at once: routines deal work in that many tasks or a small multiple.
+// A non-owning handle to a pool. Tasks may run in any order, even serially, and never wait for each other; scratch
+// belongs to the task index. `threads` is how many may run at once: routines deal work in that many tasks or a small
+// multiple.
 class ParallelFor {
  public:
   using Task = void (*)(void* arg, int64_t task);
@@ -48,8 +49,8 @@ inline Range split_range(int64_t total, int64_t parts, int64_t part) {
   return {begin, begin + base + (part < extra ? 1 : 0)};
 }
 
-// A small pool for bare use: the caller works too, workers spin briefly and then sleep. Threads start on first use and are
-// started again in a forked child.
+// A small pool for bare use: the caller works too, workers spin briefly and then sleep. Threads start on first use and
+// are started again in a forked child.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads);  // in all, the caller's own included
