@@ -1,0 +1,53 @@
+#include "graph/passes/common.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace softneuro {
+namespace {
+
+bool listed(std::string_view type, std::initializer_list<std::string_view> types) {
+  return std::find(types.begin(), types.end(), type) != types.end();
+}
+
+}  // namespace
+
+bool accepts_activation(std::string_view type) {
+  return listed(type, {"conv2d", "conv1d", "conv_transpose2d", "linear", "binary", "scale_shift"});
+}
+
+bool accepts_residual(std::string_view type) { return listed(type, {"conv2d", "conv1d", "linear", "binary"}); }
+
+const Layer* producer_of(const Graph& graph, int blob) {
+  const int producer = graph.blob(blob).producer;
+  return producer < 0 ? nullptr : &graph.layers()[static_cast<size_t>(producer)];
+}
+
+int sole_reader(const Graph& graph, int blob) {
+  if (graph.is_output(blob)) return -1;
+  const std::vector<int> readers = graph.consumers(blob);
+  if (readers.size() != 1) return -1;
+  const std::vector<int>& inputs = graph.layers()[static_cast<size_t>(readers[0])].inputs;
+  return std::count(inputs.begin(), inputs.end(), blob) == 1 ? readers[0] : -1;
+}
+
+Constant constant_of(const Graph& graph, int blob) {
+  const Layer* producer = producer_of(graph, blob);
+  return producer != nullptr && producer->type == "constant" ? producer->weight("value") : nullptr;
+}
+
+void retire(Graph& graph, int layer, int replacement) {
+  Layer& husk = graph.layer(layer);
+  graph.replace_uses(husk.output, replacement);
+  husk.inputs.clear();
+  husk.type.clear();
+}
+
+Constant lazy_constant(const Shape& shape, std::function<std::vector<float>()> make) {
+  return std::make_shared<const ConstantData>(shape, [make = std::move(make)] {
+    auto held = std::make_shared<const std::vector<float>>(make());
+    return ConstantData::Values(held, held->data());
+  });
+}
+
+}  // namespace softneuro

@@ -1,0 +1,30 @@
+// What several passes ask of a graph, and the small edits they share.
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace softneuro {
+
+// Layer types all of whose routines take an activation, or a residual and then an activation, as post-ops.
+bool accepts_activation(std::string_view type);
+bool accepts_residual(std::string_view type);
+
+// The layer that makes a blob, null for a graph input.
+const Layer* producer_of(const Graph& graph, int blob);
+// Index of the one layer that reads the blob, once; -1 if there is none, more, or the blob is a graph output.
+int sole_reader(const Graph& graph, int blob);
+// The value of a blob that a `constant` layer makes, else null.
+Constant constant_of(const Graph& graph, int blob);
+
+// Gives a layer's readers another blob of the same shape and leaves the layer behind as a husk that no pass looks at
+// and compact() drops.
+void retire(Graph& graph, int layer, int replacement);
+
+// A constant made on demand. `make` must be pure and thread-safe and give as many values as the shape has.
+Constant lazy_constant(const Shape& shape, std::function<std::vector<float>()> make);
+
+}  // namespace softneuro

@@ -1,0 +1,115 @@
+// Activations that a model spells out in arithmetic get their names: silu = x * sigmoid(x),
+// hardsigmoid = clamp(x + 3, 0, 6) / 6, hardswish = x * hardsigmoid(x) or x * clamp(x + 3, 0, 6) / 6.
+#include <cmath>
+#include <optional>
+
+#include "graph/passes/common.h"
+#include "graph/passes/passes.h"
+#include "layers/activation/activation.h"
+
+namespace softneuro {
+namespace {
+
+// The layer that makes a blob which nothing but `reader` reads.
+const Layer* private_producer(const Graph& graph, int blob, int reader) {
+  return sole_reader(graph, blob) == reader ? producer_of(graph, blob) : nullptr;
+}
+
+bool is_activation(const Layer* layer, ActivationKind kind) {
+  return layer != nullptr && layer->type == "activation" && layer->post.empty() &&
+         activation_params(*layer).kind == kind;
+}
+
+bool is_relu6(const Layer* layer) {
+  return is_activation(layer, ActivationKind::clamp) && activation_params(*layer).a == 0 &&
+         activation_params(*layer).b == 6;
+}
+
+bool is_product(const Layer* layer) {
+  return layer != nullptr && layer->type == "binary" && layer->post.empty() && layer->inputs.size() == 2 &&
+         layer->attrs.text("function") == "mul";
+}
+
+// x op scalar, with the scalar on the right where that matters.
+std::optional<double> scalar_operand(const Layer* layer, const char* function) {
+  if (layer == nullptr || layer->type != "binary" || !layer->post.empty() || layer->inputs.size() != 1 ||
+      layer->attrs.text("function") != function || layer->attrs.find("scalar") == nullptr)
+    return std::nullopt;
+  if (std::string_view(function) == "div" && layer->attrs.flag("reversed", false)) return std::nullopt;
+  return layer->attrs.real("scalar");
+}
+
+bool is_sixth(const Layer* layer) {
+  const auto divisor = scalar_operand(layer, "div"), factor = scalar_operand(layer, "mul");
+  return (divisor && *divisor == 6) || (factor && std::abs(*factor - 1.0 / 6) < 1e-7);
+}
+
+int index_of(const Graph& graph, const Layer* layer) { return graph.blob(layer->output).producer; }
+
+// The x of clamp(x + 3, 0, 6), whose value only `reader` reads; -1 if `blob` is something else.
+int gate_source(const Graph& graph, int blob, int reader) {
+  const Layer* clamp = private_producer(graph, blob, reader);
+  if (!is_relu6(clamp)) return -1;
+  const Layer* sum = private_producer(graph, clamp->inputs[0], index_of(graph, clamp));
+  const auto offset = scalar_operand(sum, "add");
+  return offset && *offset == 3 ? sum->inputs[0] : -1;
+}
+
+// x * gate where the gate is made from x by one of `make`; the x, or -1.
+template <typename Source>
+int gated(const Graph& graph, const Layer& product, const Source& source) {
+  for (size_t side = 0; side < 2; ++side) {
+    const int x = product.inputs[side], gate = product.inputs[1 - side];
+    if (x != gate && source(gate) == x) return x;
+  }
+  return -1;
+}
+
+struct Found {
+  ActivationKind kind;
+  int source = -1;
+};
+
+Found match(const Graph& graph, int index) {
+  const Layer& layer = graph.layers()[static_cast<size_t>(index)];
+  if (is_product(&layer)) {
+    const auto activated = [&](ActivationKind kind) {
+      return gated(graph, layer, [&](int gate) {
+        const Layer* made = private_producer(graph, gate, index);
+        return is_activation(made, kind) ? made->inputs[0] : -1;
+      });
+    };
+    if (const int x = activated(ActivationKind::sigmoid); x >= 0) return {ActivationKind::silu, x};
+    if (const int x = activated(ActivationKind::hardsigmoid); x >= 0) return {ActivationKind::hardswish, x};
+  }
+  if (is_sixth(&layer)) {
+    const int blob = layer.inputs[0];
+    if (const int x = gate_source(graph, blob, index); x >= 0) return {ActivationKind::hardsigmoid, x};
+    const Layer* product = private_producer(graph, blob, index);
+    if (is_product(product)) {
+      const int reader = index_of(graph, product);
+      const int x = gated(graph, *product, [&](int gate) { return gate_source(graph, gate, reader); });
+      if (x >= 0) return {ActivationKind::hardswish, x};
+    }
+  }
+  return {ActivationKind::none, -1};
+}
+
+}  // namespace
+
+bool compose_activation(Graph& graph) {
+  bool changed = false;
+  for (size_t l = 0; l < graph.layers().size(); ++l) {
+    const Found found = match(graph, static_cast<int>(l));
+    if (found.source < 0) continue;
+    Layer& layer = graph.layer(static_cast<int>(l));
+    layer.type = "activation";
+    layer.attrs = {};
+    layer.attrs.set("function", std::string(activation_name(found.kind)));
+    layer.inputs = {found.source};
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace softneuro

@@ -1,0 +1,188 @@
+// Batch normalisation and constant per-channel arithmetic go into the weights of the convolution or linear layer before
+// them. New weights are made on demand, so that folding needs no second copy of a model.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "graph/passes/common.h"
+#include "graph/passes/passes.h"
+
+namespace softneuro {
+namespace {
+
+// y = x * scale + shift, per channel of one axis.
+struct Affine {
+  std::vector<double> scale, shift;
+};
+using MakeAffine = std::function<Affine()>;
+
+MakeAffine batch_norm_affine(const Layer& layer) {
+  const double eps = layer.attrs.real("eps");
+  return [layer, eps] {
+    const std::vector<double> mean = reference_weight(layer, "mean"), variance = reference_weight(layer, "variance");
+    Affine affine{std::vector<double>(mean.size(), 1), std::vector<double>(mean.size(), 0)};
+    if (layer.find_weight("weight") != nullptr) affine.scale = reference_weight(layer, "weight");
+    if (layer.find_weight("bias") != nullptr) affine.shift = reference_weight(layer, "bias");
+    for (size_t c = 0; c < mean.size(); ++c) {
+      affine.scale[c] /= std::sqrt(variance[c] + eps);
+      affine.shift[c] -= mean[c] * affine.scale[c];
+    }
+    return affine;
+  };
+}
+
+MakeAffine scale_shift_affine(const Layer& layer) {
+  return [layer] { return Affine{reference_weight(layer, "scale"), reference_weight(layer, "shift")}; };
+}
+
+// A constant operand that has at most one value per channel of the axis.
+bool per_channel(const Shape& other, const Shape& out, int axis) {
+  if (other.rank() > out.rank()) return false;
+  for (int k = 0; k < other.rank(); ++k) {
+    const int at = out.rank() - other.rank() + k;
+    if (other[k] != 1 && (at != axis || other[k] != out[axis])) return false;
+  }
+  return true;
+}
+
+std::optional<MakeAffine> binary_affine(const Layer& layer, const Shape& in, const Shape& out, int axis) {
+  if (in != out || layer.main_inputs() != 1) return std::nullopt;
+  const std::string function = layer.attrs.text("function");
+  const bool reversed = layer.attrs.flag("reversed", false);
+  if (function != "add" && function != "sub" && function != "mul") {
+    // Dividing by a weight that may be zero is not multiplying by a factor.
+    const double scalar = layer.attrs.real("scalar", 0);
+    if (function != "div" || reversed || !std::isfinite(scalar) || !std::isfinite(1 / scalar)) return std::nullopt;
+  }
+  const Constant* other = layer.find_weight("other");
+  if (other != nullptr && !per_channel((*other)->shape(), out, axis)) return std::nullopt;
+  const auto channels = static_cast<size_t>(out[axis]);
+  return [layer, function, reversed, channels] {
+    std::vector<double> operand{layer.attrs.real("scalar", 0)};
+    if (layer.find_weight("other") != nullptr) operand = reference_weight(layer, "other");
+    if (operand.size() == 1) operand.assign(channels, operand[0]);
+    Affine affine{std::vector<double>(channels, 1), std::vector<double>(channels, 0)};
+    for (size_t c = 0; c < channels; ++c) {
+      const double value = operand[c];
+      if (function == "add") affine.shift[c] = value;
+      if (function == "sub") affine.shift[c] = reversed ? value : -value;
+      if (function == "sub" && reversed) affine.scale[c] = -1;
+      if (function == "mul") affine.scale[c] = value;
+      if (function == "div") affine.scale[c] = 1 / value;
+    }
+    return affine;
+  };
+}
+
+std::optional<MakeAffine> affine_of(const Layer& layer, const Shape& in, const Shape& out, int axis) {
+  if (layer.post.residual) return std::nullopt;
+  if (layer.type == "batch_norm" && axis == 1) return batch_norm_affine(layer);
+  if (layer.type == "scale_shift" && axis == 1) return scale_shift_affine(layer);
+  if (layer.type == "binary") return binary_affine(layer, in, out, axis);
+  return std::nullopt;
+}
+
+// The output axis along which a layer's weights have channels; -1 if it has no weights to fold into.
+int channel_axis(const Layer& layer, const Shape& out) {
+  if (layer.type == "conv2d" || layer.type == "conv1d" || layer.type == "conv_transpose2d" ||
+      layer.type == "scale_shift")
+    return 1;
+  return layer.type == "linear" ? out.rank() - 1 : -1;
+}
+
+Constant folded_weight(const Layer& before, const MakeAffine& make) {
+  const Constant weight = before.weight("weight");
+  const Shape shape = weight->shape();
+  // [C, K/groups, ...] of a transposed convolution, [K, ...] of the others.
+  const bool transposed = before.type == "conv_transpose2d";
+  const int64_t groups = transposed ? before.attrs.integer("groups", 1) : 1;
+  return lazy_constant(shape, [weight, shape, transposed, groups, make] {
+    const std::vector<double> scale = make().scale;
+    const auto values = weight->values();
+    const int64_t rows = shape[0], columns = transposed ? shape[1] : 1;
+    const int64_t inner = shape.elements() / std::max<int64_t>(1, rows * columns);
+    std::vector<float> result(static_cast<size_t>(shape.elements()));
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < columns; ++c) {
+        const double factor = scale[static_cast<size_t>(transposed ? r / (rows / groups) * columns + c : r)];
+        const int64_t at = (r * columns + c) * inner;
+        for (int64_t i = at; i < at + inner; ++i)
+          result[static_cast<size_t>(i)] = static_cast<float>(values.get()[i] * factor);
+      }
+    return result;
+  });
+}
+
+// A vector of `channels` values computed from an affine and an older vector (zeros where there is none).
+Constant folded_vector(const Constant* old, int64_t channels, const MakeAffine& make, bool with_shift) {
+  const Constant held = old == nullptr ? nullptr : *old;
+  return lazy_constant({channels}, [held, channels, make, with_shift] {
+    const Affine affine = make();
+    const ConstantData::Values values = held == nullptr ? nullptr : held->values();
+    std::vector<float> result;
+    for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {
+      const double value = values == nullptr ? 0 : static_cast<double>(values.get()[c]);
+      result.push_back(static_cast<float>(value * affine.scale[c] + (with_shift ? affine.shift[c] : 0)));
+    }
+    return result;
+  });
+}
+
+void fold(Layer& before, int64_t channels, const MakeAffine& make) {
+  if (before.type == "scale_shift") {
+    before.set_weight("scale", folded_vector(before.find_weight("scale"), channels, make, false));
+    before.set_weight("shift", folded_vector(before.find_weight("shift"), channels, make, true));
+    return;
+  }
+  before.set_weight("weight", folded_weight(before, make));
+  before.set_weight("bias", folded_vector(before.find_weight("bias"), channels, make, true));
+}
+
+bool to_scale_shift(Layer& layer, int64_t channels) {
+  if (layer.type != "batch_norm") return false;
+  const MakeAffine make = batch_norm_affine(layer);
+  layer.type = "scale_shift";
+  layer.attrs = {};
+  layer.weights.clear();
+  const auto part = [&](auto member) {
+    return lazy_constant({channels}, [make, member] {
+      const Affine affine = make();
+      const std::vector<double>& values = affine.*member;
+      return std::vector<float>(values.begin(), values.end());
+    });
+  };
+  layer.set_weight("scale", part(&Affine::scale));
+  layer.set_weight("shift", part(&Affine::shift));
+  return true;
+}
+
+}  // namespace
+
+bool fold_affine(Graph& graph) {
+  bool changed = false;
+  // In topological order, so that a chain of several folds in one go: each is folded before its successor is met.
+  for (size_t l = 0; l < graph.layers().size(); ++l) {
+    Layer& layer = graph.layer(static_cast<int>(l));
+    if (layer.inputs.size() != 1) continue;
+    const int input = layer.inputs[0];
+    const Shape& out = graph.blob(layer.output).desc.shape;
+    const Layer* before = producer_of(graph, input);
+    if (before != nullptr && before->post.empty() && sole_reader(graph, input) == static_cast<int>(l)) {
+      const int axis = channel_axis(*before, out);
+      const auto make = axis < 0 ? std::nullopt : affine_of(layer, graph.blob(input).desc.shape, out, axis);
+      if (make) {
+        Layer& target = graph.layer(graph.blob(input).producer);
+        fold(target, out[axis], *make);
+        target.post = layer.post;
+        retire(graph, static_cast<int>(l), input);
+        changed = true;
+        continue;
+      }
+    }
+    changed |= to_scale_shift(layer, out[1]);
+  }
+  return changed;
+}
+
+}  // namespace softneuro
