@@ -57,7 +57,7 @@ int gate_source(const Graph& graph, int blob, int reader) {
 
 // x * gate where the gate is made from x by one of `make`; the x, or -1.
 template <typename Source>
-int gated(const Graph& graph, const Layer& product, const Source& source) {
+int gated(const Layer& product, const Source& source) {
   for (size_t side = 0; side < 2; ++side) {
     const int x = product.inputs[side], gate = product.inputs[1 - side];
     if (x != gate && source(gate) == x) return x;
@@ -74,7 +74,7 @@ Found match(const Graph& graph, int index) {
   const Layer& layer = graph.layers()[static_cast<size_t>(index)];
   if (is_product(&layer)) {
     const auto activated = [&](ActivationKind kind) {
-      return gated(graph, layer, [&](int gate) {
+      return gated(layer, [&](int gate) {
         const Layer* made = private_producer(graph, gate, index);
         return is_activation(made, kind) ? made->inputs[0] : -1;
       });
@@ -88,7 +88,7 @@ Found match(const Graph& graph, int index) {
     const Layer* product = private_producer(graph, blob, index);
     if (is_product(product)) {
       const int reader = index_of(graph, product);
-      const int x = gated(graph, *product, [&](int gate) { return gate_source(graph, gate, reader); });
+      const int x = gated(*product, [&](int gate) { return gate_source(graph, gate, reader); });
       if (x >= 0) return {ActivationKind::hardswish, x};
     }
   }
