@@ -47,6 +47,17 @@
 
 namespace softneuro::SN_ISA {
 
+// The numbers of the lanes as template arguments.
+template <int... i>
+struct LaneList {};
+template <int n, int... i>
+struct CountLanes : CountLanes<n - 1, n - 1, i...> {};
+template <int... i>
+struct CountLanes<0, i...> {
+  using List = LaneList<i...>;
+};
+using AllLanes = CountLanes<lanes>::List;
+
 // NaN in either operand gives NaN, as torch's maximum, minimum and max pooling have it.
 SN_INLINE Vf max(Vf a, Vf b) { return select(is_nan(a), a, at_least(b, a)); }
 SN_INLINE Vf min(Vf a, Vf b) { return select(is_nan(a), a, at_most(b, a)); }
@@ -55,6 +66,13 @@ SN_INLINE Vf operator-(Vf x) { return zero() - x; }
 
 SN_INLINE void prefetch(const float* p) { __builtin_prefetch(p, 0, 3); }
 SN_INLINE void prefetch_l2(const float* p) { __builtin_prefetch(p, 0, 2); }
+
+// Every second lane of a and then of b, from the first on.
+template <int... i>
+SN_INLINE Vf even_lanes(Vf a, Vf b, LaneList<i...>) {
+  return {__builtin_shufflevector(a.v, b.v, (2 * i)...)};
+}
+SN_INLINE Vf even_lanes(Vf a, Vf b) { return even_lanes(a, b, AllLanes()); }
 
 template <class Op>
 SN_INLINE float reduce(Vf x, Op op) {

@@ -11,10 +11,10 @@ template <bool is_max>
 SN_INLINE Vf pool_step(Vf acc, Vf x) {
   return is_max ? max(acc, x) : acc + x;
 }
-// NaN in either operand gives NaN. Written without branches, so that loops of it become vector code.
+// NaN in either operand gives NaN.
 template <bool is_max>
 SN_INLINE float pool_step(float acc, float x) {
-  return is_max ? ((acc > x) | (acc != acc) ? acc : x) : acc + x;
+  return is_max ? (acc > x || acc != acc ? acc : x) : acc + x;
 }
 
 // One window, all taps inside and their number known to the compiler, for one vector of channels.
@@ -116,13 +116,23 @@ SN_INLINE float pool_run(const float* src, int64_t count) {
   return total;
 }
 
-// Outputs whose windows all have `taps` taps and lie `step` columns apart, from a line already reduced over rows.
-template <bool is_max, int step, int taps>
-SN_INLINE void pool_inner_strided(const float* SN_RESTRICT line, float* SN_RESTRICT dst, int64_t outputs) {
-  for (int64_t x = 0; x < outputs; ++x) {
-    float acc = line[x * step];
-#pragma GCC unroll 3
-    for (int tap = 1; tap < taps; ++tap) acc = pool_step<is_max>(acc, line[x * step + tap]);
+// Outputs whose windows have two or three taps and lie two columns apart, from a line already reduced over rows.
+template <bool is_max, int taps>
+SN_INLINE void pool_inner_halving(const float* line, float* dst, int64_t outputs) {
+  int64_t x = 0;
+  // The last vector would read past the columns of its windows.
+  for (; x + lanes < outputs; x += lanes) {
+    Vf acc = even_lanes(load(line + 2 * x), load(line + 2 * x + lanes));
+#pragma GCC unroll 2
+    for (int tap = 1; tap < taps; ++tap) {
+      acc = pool_step<is_max>(acc, even_lanes(load(line + 2 * x + tap), load(line + 2 * x + tap + lanes)));
+    }
+    store(dst + x, acc);
+  }
+  for (; x < outputs; ++x) {
+    float acc = line[2 * x];
+#pragma GCC unroll 2
+    for (int tap = 1; tap < taps; ++tap) acc = pool_step<is_max>(acc, line[2 * x + tap]);
     dst[x] = acc;
   }
 }
@@ -153,9 +163,9 @@ SN_INLINE void pool_inner(const PoolRow& p, const float* line) {
       store_n(p.dst + x, acc, count);
     }
   } else if (p.step == 2 && p.dilation == 1 && taps == 2) {
-    pool_inner_strided<is_max, 2, 2>(first, p.dst + begin, end - begin);
+    pool_inner_halving<is_max, 2>(first, p.dst + begin, end - begin);
   } else if (p.step == 2 && p.dilation == 1 && taps == 3) {
-    pool_inner_strided<is_max, 2, 3>(first, p.dst + begin, end - begin);
+    pool_inner_halving<is_max, 3>(first, p.dst + begin, end - begin);
   } else {
     for (int64_t x = begin; x < end; ++x) pool_span<is_max>(p, line, x);
   }
