@@ -1,0 +1,62 @@
+#include "net/layer_call.h"
+
+#include "base/error.h"
+
+namespace softneuro {
+namespace {
+
+RoutineChoice choose(const Problem& problem, std::string_view wanted) {
+  std::vector<std::pair<std::string, std::string>> refusals;
+  const std::vector<const Routine*> accepting = accepting_routines(problem, &refusals);
+  if (accepting.empty()) throw Error("no routine accepts the layer", problem.signature());
+  if (wanted.empty()) return {accepting.front(), accepting.front()->tunings(problem).front()};
+  if (wanted.find('/') != std::string_view::npos) {
+    RoutineChoice choice = find_routine(wanted);
+    const Refusal refusal = choice.routine->check(problem);
+    if (!refusal.accepted()) throw Error("the routine declines: " + refusal.reason(), std::string(wanted));
+    return choice;
+  }
+  for (const Routine* routine : accepting) {
+    if (routine->info().algorithm == wanted) return {routine, routine->tunings(problem).front()};
+  }
+  for (const auto& [descriptor, reason] : refusals) {
+    if (find_routine(descriptor).routine->info().algorithm == wanted)
+      throw Error("the routine declines: " + reason, descriptor);
+  }
+  std::string known;
+  for (const Routine* routine : accepting) known += (known.empty() ? "" : ", ") + routine->info().algorithm;
+  throw Error("unknown routine '" + std::string(wanted) + "'", {}, "these accept the layer: " + known);
+}
+
+}  // namespace
+
+std::shared_ptr<const Net> prepare_layer(Layer layer, const std::vector<TensorDesc>& in, std::string_view routine,
+                                         int threads) {
+  Graph graph;
+  layer.inputs.clear();
+  for (size_t i = 0; i < in.size(); ++i) layer.inputs.push_back(graph.add_input("x" + std::to_string(i), in[i]));
+  const int output = graph.add_layer(std::move(layer));
+  graph.add_output(output);
+  const Problem problem = graph.problem(0, threads);
+  Assignment assignment{{choose(problem, routine)}, {}};
+  const Routine& chosen = *assignment.layers[0].routine;
+  for (size_t i = 0; i < in.size(); ++i) {
+    const Schema wanted = chosen.input_schema(problem, static_cast<int>(i));
+    if (wanted != f32_nchw) assignment.adapts.push_back({graph.inputs()[i], f32_nchw, wanted});
+  }
+  if (chosen.info().out != f32_nchw) assignment.adapts.push_back({output, chosen.info().out, f32_nchw});
+  PackedCache cache;
+  return Net::prepare(graph, assignment, threads, cache);
+}
+
+ActivationKind parse_activation(std::string_view name) {
+  std::string known;
+#define SN_MATCH(kind, formula)                   \
+  if (name == #kind) return ActivationKind::kind; \
+  known += (known.empty() ? "" : ", ") + std::string(#kind);
+  SN_ACTIVATIONS(SN_MATCH)
+#undef SN_MATCH
+  throw Error("unknown activation '" + std::string(name) + "'", {}, "known are " + known);
+}
+
+}  // namespace softneuro

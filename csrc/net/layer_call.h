@@ -1,0 +1,21 @@
+// One layer as a net of its own, for hosts that call layers eagerly.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "net/net.h"
+
+namespace softneuro {
+
+// A net of one layer; `layer.inputs` is ignored, inputs are of the given shapes. `routine` is a descriptor, or an
+// algorithm's name, or empty for the registry's first choice. Throws Error if the layer is not valid, or if the routine
+// is unknown or declines (with its reason).
+std::shared_ptr<const Net> prepare_layer(Layer layer, const std::vector<TensorDesc>& in, std::string_view routine,
+                                         int threads);
+
+// From an activation's name. Throws Error naming the known ones.
+ActivationKind parse_activation(std::string_view name);
+
+}  // namespace softneuro

@@ -1,0 +1,78 @@
+// Prepared nets by name, so that a host's op finds its net without the language that prepared it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "net/net.h"
+
+namespace softneuro {
+
+// Memory of a weight that a net was prepared from, and enough of its content to notice most later changes.
+class WeightGuard {
+ public:
+  // Keeps all bytes of a small weight or of one to be compared whole, of others a few places.
+  WeightGuard(const void* data, size_t bytes, bool whole);
+  const void* data() const { return data_; }
+  bool unchanged() const;
+
+ private:
+  static constexpr size_t small = 256, places = 4, place = 16;  // bytes, count, bytes
+  size_t offset(size_t index) const { return (bytes_ - place) / (places - 1) * index; }
+
+  const void* data_;
+  size_t bytes_;
+  bool whole_;
+  std::vector<std::byte> kept_;
+};
+
+// One net, for one signature of shapes and one set of weights.
+struct RegionEntry {
+  std::vector<int64_t> signature;  // whatever the door distinguishes: threads, shapes
+  std::vector<WeightGuard> weights;
+  std::shared_ptr<const Net> net;
+  std::vector<std::vector<int64_t>> orders;  // by output: its axes, outermost in memory first; empty if row-major
+  uint64_t weight_set = 0;                   // the door's name for the weights
+
+  bool weights_match(std::span<const void* const> data) const;
+  bool weights_unchanged() const;
+};
+
+// Process-wide. A key is a hash of the region's content, never a number handed out at run time: hosts cache compiled
+// code on disk, and such code must not find another region in the next process.
+class RegionTable {
+ public:
+  static RegionTable& global();
+
+  // Replaces an entry of the same signature and weights; drops the least recently used beyond `capacity` per region.
+  void put(const std::string& region, RegionEntry entry, size_t capacity);
+  // Null if there is none or its weights have changed since.
+  std::shared_ptr<const RegionEntry> find(std::string_view region, std::span<const int64_t> signature,
+                                          std::span<const void* const> weights) const;
+  void drop(std::string_view region);
+  void drop_weight_set(std::string_view region, uint64_t weight_set);
+  size_t entries(std::string_view region) const;
+
+ private:
+  struct Slot {
+    std::shared_ptr<const RegionEntry> entry;
+    mutable std::atomic<uint64_t> used;
+    Slot(std::shared_ptr<const RegionEntry> e, uint64_t u) : entry(std::move(e)), used(u) {}
+  };
+
+  RegionTable();
+
+  mutable std::shared_mutex mutex_;
+  mutable std::atomic<uint64_t> clock_{0};
+  std::map<std::string, std::vector<std::unique_ptr<Slot>>, std::less<>> regions_;
+};
+
+}  // namespace softneuro

@@ -1,0 +1,16 @@
+"""Converters from ATen ops to layers, one file per op family; importing this package fills the table."""
+
+from softneuro.torch_backend.converters import (  # noqa: F401  (registers)
+    activation,
+    conv,
+    elementwise,
+    linear,
+    norm,
+    pool,
+    reduce,
+    resample,
+    shape,
+)
+from softneuro.torch_backend.converters.registry import CONVERTERS, Call, Converter, decline_reason
+
+__all__ = ["CONVERTERS", "Call", "Converter", "decline_reason"]

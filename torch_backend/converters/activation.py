@@ -1,0 +1,105 @@
+"""Activation functions and softmax."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from softneuro.torch_backend.converters.registry import Call, Convert, aten, constant, converter, equals
+from softneuro.torch_backend.lowering import Lowering
+
+
+def _plain(function: str) -> Convert:
+    def convert(low: Lowering, call: Call) -> int:
+        return low.add("activation", [low.blob(call["self"])], function=function)
+
+    return convert
+
+
+for _target, _function in {
+    aten.relu.default: "relu",
+    aten.sigmoid.default: "sigmoid",
+    aten.tanh.default: "tanh",
+    aten.silu.default: "silu",
+    aten.hardswish.default: "hardswish",
+    aten.hardsigmoid.default: "hardsigmoid",
+    aten.mish.default: "mish",
+}.items():
+    converter(_target)(_plain(_function))
+
+
+def clamp(low: Lowering, source: Any, low_bound: float | None, high_bound: float | None) -> int:
+    """Bounds on one side or both; both None is the identity."""
+    blob = low.blob(source)
+    if low_bound is not None and high_bound is not None:
+        return low.add("activation", [blob], function="clamp", a=float(low_bound), b=float(high_bound))
+    if low_bound is not None:
+        return low.add("binary", [blob], function="max", scalar=float(low_bound))
+    if high_bound is not None:
+        return low.add("binary", [blob], function="min", scalar=float(high_bound))
+    return blob
+
+
+@converter(aten.hardtanh.default)
+def hardtanh(low: Lowering, call: Call) -> int:
+    """Bounds on both sides; also what ReLU6 becomes."""
+    return clamp(low, call["self"], call["min_val"], call["max_val"])
+
+
+@converter(aten.relu6.default)
+def relu6(low: Lowering, call: Call) -> int:
+    """Bounds of 0 and 6."""
+    return clamp(low, call["self"], 0.0, 6.0)
+
+
+def _number_bounds(call: Call) -> str | None:
+    bounds = [call.args[name] for name in ("min", "max") if call.has(name)]
+    return None if all(b is None or isinstance(b, int | float) for b in bounds) else "its bounds are not numbers"
+
+
+@converter(aten.clamp.default, aten.clamp_min.default, aten.clamp_max.default, check=_number_bounds)
+def clamp_numbers(low: Lowering, call: Call) -> int:
+    """Bounds that are numbers."""
+    lower = call["min"] if call.has("min") else None
+    return clamp(low, call["self"], lower, call["max"] if call.has("max") else None)
+
+
+@converter(aten.leaky_relu.default)
+def leaky_relu(low: Lowering, call: Call) -> int:
+    """A slope for negative values."""
+    return low.add("activation", [low.blob(call["self"])], function="leaky_relu", a=float(call["negative_slope"]))
+
+
+@converter(aten.elu.default, check=equals(scale=1, input_scale=1))
+def elu(low: Lowering, call: Call) -> int:
+    """Exponential for negative values."""
+    return low.add("activation", [low.blob(call["self"])], function="elu", a=float(call["alpha"]))
+
+
+@converter(aten.gelu.default)
+def gelu(low: Lowering, call: Call) -> int:
+    """Exact or by tanh."""
+    function = "gelu_tanh" if call["approximate"] == "tanh" else "gelu"
+    return low.add("activation", [low.blob(call["self"])], function=function)
+
+
+def _prelu_weight(call: Call) -> str | None:
+    shape, rank = call.shape("weight"), call.rank()
+    count = 1
+    for size in shape:
+        count *= size
+    if count == 1 or (rank >= 2 and count == call.shape("self")[1]):
+        return None
+    return "its weight is neither one slope nor one per channel"
+
+
+@converter(aten._prelu_kernel.default, aten.prelu.default, check=(constant("weight"), _prelu_weight))
+def prelu(low: Lowering, call: Call) -> int:
+    """A learnt slope, one or one per channel; the kernel's weight is already shaped to broadcast."""
+    return low.add("prelu", [low.blob(call["self"])], {"weight": low.constant(call["weight"]).reshape(-1)})
+
+
+@converter(aten._softmax.default, aten._log_softmax.default, check=equals(half_to_float=False))
+def softmax(low: Lowering, call: Call) -> int:
+    """Softmax or its logarithm."""
+    log = int(call.node.target is aten._log_softmax.default)
+    return low.add("softmax", [low.blob(call["self"])], axis=call.axis("dim", call.rank()), log=log)

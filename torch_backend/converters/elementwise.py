@@ -1,0 +1,92 @@
+"""Arithmetic of two operands, with broadcasting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from softneuro.torch_backend.converters.registry import Call, Convert, aten, converter, equals
+from softneuro.torch_backend.lowering import Lowering
+
+
+def _operands(call: Call) -> str | None:
+    """A constant operand must not promote the result, and one operand must flow through the graph."""
+    names = [name for name in ("self", "other", "exponent") if call.has(name)]
+    if not any(call.is_blob(name) for name in names):
+        return "no operand is a tensor of the region"
+    for name in names:
+        value = call.args[name]
+        if isinstance(value, Node) and not call.is_blob(name):
+            meta = call.value(value)
+            if not isinstance(meta, torch.Tensor):
+                return f"its {name} is a symbolic number"
+            if not meta.dtype.is_floating_point:
+                return f"its {name} is {meta.dtype}"
+        elif not isinstance(value, Node | int | float):
+            return f"its {name} is not a real number"
+    return None
+
+
+def two_operands(low: Lowering, call: Call, function: str, left: str, right: str) -> int:
+    """Blobs, constants and numbers on either side."""
+    a, b = call[left], call[right]
+    if not call.is_blob(left):
+        return low.binary(function, low.blob(b), a, call.is_constant(left), reverse=True)
+    return low.binary(function, low.blob(a), b, call.is_constant(right))
+
+
+def _binary(function: str, left: str = "self", right: str = "other") -> Convert:
+    def convert(low: Lowering, call: Call) -> int:
+        return two_operands(low, call, function, left, right)
+
+    return convert
+
+
+for _target, _function in {
+    aten.mul.Tensor: "mul",
+    aten.mul.Scalar: "mul",
+    aten.div.Tensor: "div",
+    aten.div.Scalar: "div",
+    aten.minimum.default: "min",
+    aten.maximum.default: "max",
+}.items():
+    converter(_target, check=_operands)(_binary(_function))
+for _target, _function in {
+    aten.add.Tensor: "add",
+    aten.add.Scalar: "add",
+    aten.sub.Tensor: "sub",
+    aten.sub.Scalar: "sub",
+}.items():
+    converter(_target, check=(equals(alpha=1), _operands))(_binary(_function))
+converter(aten.rsub.Tensor, aten.rsub.Scalar, check=(equals(alpha=1), _operands))(_binary("sub", "other", "self"))
+converter(aten.pow.Tensor_Tensor, aten.pow.Tensor_Scalar, aten.pow.Scalar, check=_operands)(
+    _binary("pow", "self", "exponent")
+)
+
+
+def _with_number(function: str, number: float, reverse: bool = False) -> Convert:
+    def convert(low: Lowering, call: Call) -> int:
+        return low.binary(function, low.blob(call["self"]), number, False, reverse=reverse)
+
+    return convert
+
+
+converter(aten.neg.default)(_with_number("mul", -1.0))
+converter(aten.square.default)(_with_number("pow", 2.0))
+converter(aten.reciprocal.default)(_with_number("div", 1.0, reverse=True))
+
+
+def _same_dtype(call: Call) -> str | None:
+    unchanged: dict[str, Any] = {"dtype": (None, torch.float32), "layout": (None, torch.strided)}
+    for name, allowed in unchanged.items():
+        if call.args[name] not in allowed:
+            return f"it converts to {call.args[name]}"
+    return None
+
+
+@converter(aten._to_copy.default, check=_same_dtype, moves_only=True)
+def to_copy(low: Lowering, call: Call) -> int:
+    """A conversion that changes neither dtype nor device; blobs are values, so nothing is left of it."""
+    return low.blob(call["self"])

@@ -1,0 +1,55 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from softneuro.torch_backend.converters.registry import Call, aten, constant, converter, equals
+from softneuro.torch_backend.lowering import Lowering
+
+
+@converter(aten.linear.default, check=constant("weight", "bias"))
+def linear(low: Lowering, call: Call) -> int:
+    """A linear layer that the host has kept whole."""
+    return low.add("linear", [low.blob(call["input"])], low.weights(weight=call["weight"], bias=call["bias"]))
+
+
+def product(low: Lowering, a: Any, b: Any, constant_b: bool, bias: Any = None) -> int:
+    """a @ b: `linear` where b[K,N] is a weight, else `matmul`."""
+    if constant_b:
+        weights = {"weight": low.constant(b).T}
+        if bias is not None:
+            weights["bias"] = bias
+        return low.add("linear", [low.blob(a)], weights)
+    return low.add("matmul", [low.blob(a), low.blob(b)])
+
+
+@converter(aten.mm.default)
+def mm(low: Lowering, call: Call) -> int:
+    """A product of two matrices."""
+    return product(low, call["self"], call["mat2"], call.is_constant("mat2"))
+
+
+@converter(aten.bmm.default)
+def bmm(low: Lowering, call: Call) -> int:
+    """A batch of products."""
+    return low.add("matmul", [low.blob(call["self"]), low.blob(call["mat2"])])
+
+
+@converter(aten.addmm.default, check=equals(alpha=1, beta=1))
+def addmm(low: Lowering, call: Call) -> int:
+    """A product plus a bias of any broadcastable shape."""
+    constant_weight = call.is_constant("mat2")
+    columns = call.shape("mat2")[1]
+    if constant_weight and call.is_constant("self") and call.shape("self") in ((columns,), (1, columns)):
+        bias = low.constant(call["self"]).reshape(columns)
+        return product(low, call["mat1"], call["mat2"], True, bias)
+    result = product(low, call["mat1"], call["mat2"], constant_weight)
+    return low.binary("add", result, call["self"], call.is_constant("self"))
+
+
+@converter(aten.baddbmm.default, check=equals(alpha=1, beta=1))
+def baddbmm(low: Lowering, call: Call) -> int:
+    """A batch of products plus a tensor."""
+    result = low.add("matmul", [low.blob(call["batch1"]), low.blob(call["batch2"])])
+    return low.binary("add", result, call["self"], call.is_constant("self"))

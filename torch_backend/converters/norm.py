@@ -1,0 +1,38 @@
+"""Normalisations with constant statistics or parameters."""
+
+from __future__ import annotations
+
+from softneuro.torch_backend.converters.registry import Call, aten, constant, converter, required
+from softneuro.torch_backend.lowering import Lowering
+
+_STATISTICS = (constant("weight", "bias", "running_mean", "running_var"), required("running_mean", "running_var"))
+
+
+def _not_training(call: Call) -> str | None:
+    return "it is in training mode" if call.has("training") and call["training"] else None
+
+
+@converter(aten._native_batch_norm_legit_no_training.default, check=_STATISTICS)
+@converter(aten.native_batch_norm.default, aten.batch_norm.default, check=(_not_training, *_STATISTICS))
+def batch_norm(low: Lowering, call: Call) -> int:
+    """Batch normalisation with running statistics."""
+    low.watch(call["running_mean"], call["running_var"])
+    weights = low.weights(
+        weight=call["weight"], bias=call["bias"], mean=call["running_mean"], variance=call["running_var"]
+    )
+    return low.add("batch_norm", [low.blob(call["input"])], weights, eps=float(call["eps"]))
+
+
+@converter(aten.native_layer_norm.default, check=constant("weight", "bias"))
+def layer_norm(low: Lowering, call: Call) -> int:
+    """Layer normalisation over the last axes."""
+    weights = low.weights(weight=call["weight"], bias=call["bias"])
+    axes = len(call["normalized_shape"])
+    return low.add("layer_norm", [low.blob(call["input"])], weights, axes=axes, eps=float(call["eps"]))
+
+
+@converter(aten.native_group_norm.default, check=constant("weight", "bias"))
+def group_norm(low: Lowering, call: Call) -> int:
+    """Group normalisation."""
+    weights = low.weights(weight=call["weight"], bias=call["bias"])
+    return low.add("group_norm", [low.blob(call["input"])], weights, groups=int(call["group"]), eps=float(call["eps"]))

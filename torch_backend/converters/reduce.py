@@ -1,0 +1,38 @@
+"""Reductions over axes."""
+
+from __future__ import annotations
+
+import torch
+
+from softneuro.torch_backend.converters.registry import Call, aten, converter
+from softneuro.torch_backend.lowering import Lowering
+
+
+def _check(call: Call) -> str | None:
+    if call.has("dtype") and call["dtype"] not in (None, torch.float32):
+        return f"its result is {call['dtype']}"
+    return "it is on a scalar" if call.rank() == 0 else None
+
+
+_FUNCTIONS = {
+    aten.mean.dim: "mean",
+    aten.mean.default: "mean",
+    aten.sum.dim_IntList: "sum",
+    aten.sum.default: "sum",
+    aten.amax.default: "amax",
+}
+
+
+@converter(*_FUNCTIONS, check=_check)
+def reduce(low: Lowering, call: Call) -> int:
+    """Mean, sum or maximum over some axes; over an image's axes a pooling, which has routines for every layout."""
+    rank = call.rank()
+    function = _FUNCTIONS[call.node.target]
+    axes = call.axes("dim", rank) if call.has("dim") else list(range(rank))
+    keepdim = bool(call.has("keepdim") and call["keepdim"])
+    source = low.blob(call["self"])
+    if rank == 4 and axes == [2, 3] and function != "sum":
+        pooling = {"mean": "avg", "amax": "max"}[function]
+        pooled = low.add("adaptive_pool2d", [source], function=pooling, output_size=[1, 1])
+        return pooled if keepdim else low.add("reshape", [pooled], shape=list(call.output_shape))
+    return low.add("reduce", [source], function=function, axes=axes, keepdim=int(keepdim))

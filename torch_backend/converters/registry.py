@@ -1,0 +1,228 @@
+"""The table from ATen ops to converters, and what a converter sees.
+
+A converter adds the layers of one op to a core graph. Its check, run once per compilation on possibly symbolic shapes,
+declines with a reason whatever the converter cannot translate; such an op stays with the host.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.fx import Node
+from torch.fx.node import map_arg
+
+if TYPE_CHECKING:
+    from softneuro.torch_backend.lowering import Lowering
+
+aten = torch.ops.aten
+Blobs = int | list[int]
+Check = Callable[["Call"], str | None]
+Convert = Callable[["Lowering", "Call"], Blobs]
+MAX_RANK = 8
+
+
+class Call:
+    """One ATen call with its arguments by schema name, defaults filled in.
+
+    `constants` are the nodes whose values follow from weights alone. `integers` gives the values of symbolic integers once
+    shapes are known; before that, arguments may be symbolic.
+    """
+
+    def __init__(self, node: Node, constants: Set[Node], values: dict[Node, Any] | None = None) -> None:
+        self.node = node
+        self._constants = constants
+        self._values = values
+        schema = node.target._schema  # type: ignore[union-attr]
+        self.args: dict[str, Any] = {}
+        for index, argument in enumerate(schema.arguments):
+            if index < len(node.args):
+                value = node.args[index]
+            elif argument.name in node.kwargs:
+                value = node.kwargs[argument.name]
+            else:
+                value = argument.default_value if argument.has_default_value() else None
+            self.args[argument.name] = value
+
+    def __getitem__(self, name: str) -> Any:
+        """An argument; symbolic integers in it are replaced by their values where these are known."""
+        value = self.args[name]
+        if self._values is None:
+            return value
+        values = self._values
+        return map_arg(value, lambda n: values[n] if isinstance(values.get(n), int | float) else n)
+
+    def has(self, name: str) -> bool:
+        """Whether the op has such an argument at all."""
+        return name in self.args
+
+    def is_constant(self, name: str) -> bool:
+        """Whether a tensor argument follows from weights alone (False for a number or None)."""
+        value = self.args[name]
+        return isinstance(value, Node) and value in self._constants
+
+    def is_blob(self, name: str) -> bool:
+        """Whether an argument is a tensor that flows through the graph."""
+        value = self.args[name]
+        return isinstance(value, Node) and value not in self._constants and isinstance(self.value(value), torch.Tensor)
+
+    def value(self, node: Node) -> Any:
+        """Meta value of a node: a fake tensor, or a list of them."""
+        if self._values is not None and node in self._values:
+            return self._values[node]
+        return node.meta["val"]
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Shape of a tensor argument."""
+        return tuple(self.value(self.args[name]).shape)
+
+    def rank(self, name: str = "self") -> int:
+        """Rank of a tensor argument."""
+        return len(self.shape(name))
+
+    def axis(self, name: str, rank: int) -> int:
+        """An axis argument, made non-negative."""
+        return int(self[name]) % max(rank, 1)
+
+    def axes(self, name: str, rank: int) -> list[int]:
+        """A list of axes, made non-negative and sorted; every axis where the argument is None or empty."""
+        value = self[name]
+        if value is None or (isinstance(value, Sequence) and not value):
+            return list(range(rank))
+        listed = [value] if isinstance(value, int) else value
+        return sorted(int(axis) % max(rank, 1) for axis in listed)
+
+    @property
+    def output(self) -> Any:
+        """Meta value of the result."""
+        return self.value(self.node)
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        """Shape of the (first) result."""
+        result = self.output
+        return tuple((result if isinstance(result, torch.Tensor) else result[0]).shape)
+
+
+@dataclass(frozen=True)
+class Converter:
+    """How one ATen op is translated."""
+
+    convert: Convert
+    check: Check | None
+    moves_only: bool  # no arithmetic: a region of nothing else is not worth a call
+    many: bool  # several results, each a blob; otherwise only the first result of a tuple is provided
+
+
+CONVERTERS: dict[Any, Converter] = {}
+
+
+def converter(
+    *targets: Any, check: Check | Iterable[Check] | None = None, moves_only: bool = False, many: bool = False
+) -> Callable[[Convert], Convert]:
+    """Registers a converter of one or more ATen overloads."""
+
+    def register(convert: Convert) -> Convert:
+        for target in targets:
+            assert target not in CONVERTERS, f"{target} has two converters"
+            CONVERTERS[target] = Converter(convert, merge_checks(check), moves_only, many)
+        return convert
+
+    return register
+
+
+def merge_checks(check: Check | Iterable[Check] | None) -> Check | None:
+    """One check that asks each in turn and gives the first reason to decline."""
+    if check is None or callable(check):
+        return check
+    checks = tuple(check)
+
+    def merged(call: Call) -> str | None:
+        return next((reason for one in checks if (reason := one(call))), None)
+
+    return merged
+
+
+def constant(*names: str) -> Check:
+    """Declines unless each named argument is a weight (or None where absent)."""
+
+    def check(call: Call) -> str | None:
+        for name in names:
+            if call.args[name] is not None and not call.is_constant(name):
+                return f"its {name} is not a constant"
+        return None
+
+    return check
+
+
+def required(*names: str) -> Check:
+    """Declines where an optional argument is missing."""
+    return lambda call: next((f"it has no {name}" for name in names if call.args[name] is None), None)
+
+
+def ranks(name: str, *allowed: int) -> Check:
+    """Declines other ranks of a tensor argument."""
+
+    def check(call: Call) -> str | None:
+        rank = call.rank(name)
+        return None if rank in allowed else f"rank {rank} is not supported"
+
+    return check
+
+
+def equals(**expected: Any) -> Check:
+    """Declines unless arguments have the given values."""
+
+    def check(call: Call) -> str | None:
+        for name, value in expected.items():
+            if call.args[name] != value:
+                return f"{name}={call.args[name]} is not supported"
+        return None
+
+    return check
+
+
+def tensor_reason(value: Any) -> str | None:
+    """Why a tensor cannot flow through a region, or None."""
+    if not isinstance(value, torch.Tensor):
+        return "it is not on a tensor"
+    if value.device.type != "cpu":
+        return f"it is on {value.device.type}"
+    if value.dtype != torch.float32:
+        return f"its dtype is {str(value.dtype).removeprefix('torch.')}, regions are float32"
+    if value.layout != torch.strided:
+        return "its layout is not strided"
+    if value.dim() > MAX_RANK:
+        return f"rank {value.dim()} is above {MAX_RANK}"
+    if any(isinstance(size, int) and size == 0 for size in value.shape):
+        return "it is on an empty tensor"
+    return None
+
+
+def decline_reason(node: Node, constants: Set[Node]) -> str | None:
+    """Why an op stays with the host, or None if it can be part of a region."""
+    if node.op != "call_function":
+        return f"{node.op} is not an op"
+    if node.target is operator.getitem:
+        source = node.args[0]
+        return decline_reason(source, constants) if isinstance(source, Node) else "it is not on a tensor"
+    found = CONVERTERS.get(node.target)
+    if found is None:
+        return "softneuro has no such layer"
+    results = node.meta["val"]
+    if isinstance(results, tuple | list):
+        wanted = results if found.many else results[:1]
+        if not found.many and any(user.target is not operator.getitem or user.args[1] != 0 for user in node.users):
+            return "more than its first result is used"
+    else:
+        wanted = [results]
+    call = Call(node, constants)
+    for value in [*wanted, *(n.meta.get("val") for n in node.all_input_nodes if n not in constants)]:
+        if isinstance(value, torch.SymInt | int):
+            continue
+        if reason := tensor_reason(value):
+            return reason
+    return found.check(call) if found.check else None

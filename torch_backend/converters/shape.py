@@ -1,0 +1,144 @@
+"""Ops that only move or rename elements. Blobs are values: a view and a copy are the same here."""
+
+from __future__ import annotations
+
+from softneuro.torch_backend.converters.registry import Call, aten, converter, ranks
+from softneuro.torch_backend.lowering import Lowering
+
+
+@converter(
+    aten.view.default,
+    aten._unsafe_view.default,
+    aten.reshape.default,
+    aten.squeeze.default,
+    aten.squeeze.dim,
+    aten.squeeze.dims,
+    aten.unsqueeze.default,
+    moves_only=True,
+)
+def reshape(low: Lowering, call: Call) -> int:
+    """Another shape for the same elements in the same order."""
+    return low.add("reshape", [low.blob(call["self"])], shape=list(call.output_shape))
+
+
+@converter(
+    aten.clone.default, aten.detach.default, aten.alias.default, aten.lift_fresh_copy.default, moves_only=True
+)
+def identity(low: Lowering, call: Call) -> int:
+    """A copy or an alias."""
+    return low.blob(call["self"])
+
+
+@converter(aten.permute.default, moves_only=True)
+def permute(low: Lowering, call: Call) -> int:
+    """Axes in another order."""
+    rank = call.rank()
+    return low.add("transpose", [low.blob(call["self"])], perm=[int(d) % max(rank, 1) for d in call["dims"]])
+
+
+def swap(low: Lowering, call: Call, first: int, second: int) -> int:
+    """Two axes exchanged."""
+    perm = list(range(call.rank()))
+    perm[first], perm[second] = perm[second], perm[first]
+    return low.add("transpose", [low.blob(call["self"])], perm=perm)
+
+
+@converter(aten.transpose.int, moves_only=True)
+def transpose(low: Lowering, call: Call) -> int:
+    """Two given axes exchanged."""
+    rank = call.rank()
+    return swap(low, call, call.axis("dim0", rank), call.axis("dim1", rank))
+
+
+@converter(aten.t.default, moves_only=True)
+def t(low: Lowering, call: Call) -> int:
+    """A matrix transposed; a vector as it is."""
+    return low.blob(call["self"]) if call.rank() < 2 else swap(low, call, 0, 1)
+
+
+def _same_shape(call: Call) -> str | None:
+    before, after = call.shape("self"), call.output_shape
+    same = len(before) == len(after) and all(a is b or a == b for a, b in zip(before, after, strict=True))
+    return None if same else "it repeats elements"
+
+
+@converter(aten.expand.default, check=_same_shape, moves_only=True)
+def expand(low: Lowering, call: Call) -> int:
+    """An expansion that changes nothing."""
+    return low.blob(call["self"])
+
+
+@converter(aten.slice.Tensor, moves_only=True)
+def slice_(low: Lowering, call: Call) -> int:
+    """Part of one axis; out-of-range bounds are cut as the host does."""
+    axis = call.axis("dim", call.rank())
+    start, end, step = slice(call["start"], call["end"], call["step"]).indices(call.shape("self")[axis])
+    end = max(start, end)
+    return low.add("slice", [low.blob(call["self"])], axis=axis, start=start, end=end, step=step)
+
+
+def part(low: Lowering, call: Call, axis: int, start: int, end: int, shape: tuple[int, ...] | None = None) -> int:
+    """One range of an axis, reshaped if asked."""
+    sliced = low.add("slice", [low.blob(call["self"])], axis=axis, start=start, end=end)
+    return sliced if shape is None else low.add("reshape", [sliced], shape=list(shape))
+
+
+@converter(aten.select.int, moves_only=True)
+def select(low: Lowering, call: Call) -> int:
+    """One index of an axis, which disappears."""
+    axis = call.axis("dim", call.rank())
+    index = int(call["index"]) % call.shape("self")[axis]
+    return part(low, call, axis, index, index + 1, call.output_shape)
+
+
+@converter(aten.unbind.int, moves_only=True, many=True)
+def unbind(low: Lowering, call: Call) -> list[int]:
+    """Every index of an axis apart."""
+    axis = call.axis("dim", call.rank())
+    return [part(low, call, axis, i, i + 1, call.output_shape) for i in range(call.shape("self")[axis])]
+
+
+@converter(aten.split.Tensor, aten.split_with_sizes.default, moves_only=True, many=True)
+def split(low: Lowering, call: Call) -> list[int]:
+    """Consecutive ranges of an axis."""
+    axis = call.axis("dim", call.rank())
+    blobs, start = [], 0
+    for piece in call.output:
+        blobs.append(part(low, call, axis, start, start + piece.shape[axis]))
+        start += piece.shape[axis]
+    return blobs
+
+
+def _old_empty(call: Call) -> str | None:
+    values = [call.value(node) for node in call["tensors"]]
+    return None if len({value.dim() for value in values}) == 1 else "its operands differ in rank"
+
+
+@converter(aten.cat.default, check=_old_empty, moves_only=True)
+def cat(low: Lowering, call: Call) -> int:
+    """Tensors one after the other along an axis."""
+    axis = call.axis("dim", len(call.output_shape))
+    return low.add("concat", [low.blob(node) for node in call["tensors"]], axis=axis)
+
+
+@converter(aten.stack.default, moves_only=True)
+def stack(low: Lowering, call: Call) -> int:
+    """Tensors one after the other along a new axis."""
+    shape = list(call.output_shape)
+    axis = call.axis("dim", len(shape))
+    shape[axis] = 1
+    return low.add(
+        "concat", [low.add("reshape", [low.blob(node)], shape=shape) for node in call["tensors"]], axis=axis
+    )
+
+
+@converter(
+    aten.channel_shuffle.default, aten.native_channel_shuffle.default, check=ranks("self", 4), moves_only=True
+)
+def channel_shuffle(low: Lowering, call: Call) -> int:
+    """Channels dealt out over groups."""
+    n, c, h, w = call.shape("self")
+    groups = int(call["groups"])
+    grouped = low.add("reshape", [low.blob(call["self"])], shape=[n, groups, c // groups, h, w])
+    swapped = low.add("transpose", [grouped], perm=[0, 2, 1, 3, 4])
+    return low.add("reshape", [swapped], shape=[n, c, h, w])

@@ -1,0 +1,169 @@
+"""From a region's op graph and concrete shapes to a core graph."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import GraphModule, Node
+
+import softneuro
+from softneuro.torch_backend.converters.registry import CONVERTERS, Call
+
+
+@dataclass
+class Lowered:
+    """A core graph with what is needed to call it."""
+
+    graph: softneuro.Graph
+    watched: set[int] = field(default_factory=set)  # weights to compare whole at every call, by index
+    # By output: the order of axes that its memory has, outermost first.
+    orders: list[tuple[int, ...]] = field(default_factory=list)
+
+
+def layer_name(node: Node) -> str:
+    """The host's name for an op: the module that it stems from, else its own."""
+    stack = node.meta.get("nn_module_stack")
+    if stack:
+        path = re.sub(r"^L\['\w+'\]\.?", "", list(stack.values())[-1][0])
+        path = re.sub(r"\[['\"]?(\w+)['\"]?\]", r".\1", path).replace("._modules", "").replace("_modules.", "")
+        if path:
+            return path
+    return node.name
+
+
+def axis_order(strides: Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:
+    """Axes by falling stride, stable; the identity for row-major memory."""
+    axes = range(len(shape))
+    moved = sorted((axis for axis in axes if shape[axis] != 1), key=lambda axis: (-strides[axis], axis))
+    # Axes of size one have no order of their own: they keep their places.
+    free = iter(moved)
+    return tuple(axis if shape[axis] == 1 else next(free) for axis in axes)
+
+
+class Lowering:
+    """Adds the layers of one region to a core graph, for one signature of shapes."""
+
+    def __init__(self, module: GraphModule, weights: dict[Node, tuple[int, torch.Tensor]], constants: set[Node]) -> None:
+        self.result = Lowered(softneuro.Graph())
+        self._module = module
+        self._weights = weights  # by placeholder: index and tensor
+        self._constants = constants
+        self._values: dict[Node, Any] = {}
+        self._blobs: dict[Node, int | list[int]] = {}
+        self._evaluated: dict[Node, Any] = {}
+        self._node: Node | None = None
+
+    def run(self, inputs: Sequence[torch.Tensor], sizes: Sequence[int], names: Sequence[str]) -> Lowered:
+        """Lowers for tensors of these shapes and these values of the symbolic sizes."""
+        graph = self.result.graph
+        numbers = iter(sizes)
+        tensors = iter(zip(inputs, names, strict=True))
+        with FakeTensorMode(allow_non_fake_inputs=False) as fake, torch.no_grad():
+            for node in self._module.graph.nodes:
+                if node.op == "placeholder":
+                    if node in self._weights:
+                        self._values[node] = fake.from_tensor(self._weights[node][1])
+                    elif isinstance(node.meta["val"], torch.Tensor):
+                        tensor, name = next(tensors)
+                        self._values[node] = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
+                        self._blobs[node] = graph.input(name, tuple(tensor.shape))
+                    else:
+                        self._values[node] = int(next(numbers))
+                elif node.op == "get_attr":
+                    self._values[node] = fake.from_tensor(getattr(self._module, node.target))
+                elif node.op == "call_function":
+                    self._values[node] = node.target(*self._arguments(node.args), **self._arguments(node.kwargs))
+                    if node not in self._constants:
+                        self._convert(node)
+        for index, node in enumerate(self._module.graph.output_node().args[0]):
+            self._node = node
+            promised = node.meta.get("order")
+            order = tuple(promised) if promised else tuple(range(self._values[node].dim()))
+            blob = self.blob(node)
+            if order != tuple(range(len(order))):
+                blob = self.add("transpose", [blob], perm=list(order))
+            self.result.orders.append(order)
+            graph.output(blob)
+            del index
+        return self.result
+
+    def _arguments(self, arguments: Any) -> Any:
+        return torch.fx.node.map_arg(arguments, lambda n: self._values[n])
+
+    def _convert(self, node: Node) -> None:
+        self._node = node
+        if node.target is operator.getitem:
+            source = self._blobs[node.args[0]]
+            self._blobs[node] = source[node.args[1]] if isinstance(source, list) else source
+            return
+        call = Call(node, self._constants, self._values)
+        self._blobs[node] = CONVERTERS[node.target].convert(self, call)
+
+    # What converters use.
+
+    def add(self, kind: str, inputs: list[int], weights: dict[str, Any] | None = None, **attributes: Any) -> int:
+        """Adds a layer named after the current op and returns its blob."""
+        assert self._node is not None
+        weights = {role: np.ascontiguousarray(value) for role, value in (weights or {}).items()}
+        return self.result.graph.add(kind, inputs, name=layer_name(self._node), weights=weights, **attributes)
+
+    def blob(self, node: Node) -> int:
+        """The blob of a tensor; of a weight, a constant blob."""
+        if node in self._constants and node not in self._blobs:
+            self._blobs[node] = self.add("constant", [], {"value": self.constant(node)})
+        blob = self._blobs[node]
+        assert isinstance(blob, int)
+        return blob
+
+    def binary(self, function: str, blob: int, other: Any, constant: bool, reverse: bool = False) -> int:
+        """blob (function) other, or the reverse; other is a node or a number."""
+        order = {"reversed": 1} if reverse else {}
+        if constant:
+            value = self.constant(other)
+            if value.ndim == 0:
+                return self.add("binary", [blob], function=function, scalar=float(value), **order)
+            return self.add("binary", [blob], {"other": value}, function=function, **order)
+        if isinstance(other, Node):
+            blobs = [self.blob(other), blob] if reverse else [blob, self.blob(other)]
+            return self.add("binary", blobs, function=function)
+        return self.add("binary", [blob], function=function, scalar=float(other), **order)
+
+    def weights(self, **nodes: Node | None) -> dict[str, np.ndarray[Any, Any]]:
+        """Values of weights by role, without those that are None."""
+        return {role: self.constant(node) for role, node in nodes.items() if node is not None}
+
+    def constant(self, node: Node) -> np.ndarray[Any, Any]:
+        """float32 value of a constant node; a weight's own memory where it can be used as it is."""
+        value = self._evaluate(node).detach()
+        if value.device.type != "cpu":
+            raise softneuro.Error(f"{layer_name(node)}: weight on {value.device.type}")
+        return np.asarray(value.to(torch.float32).contiguous().numpy())
+
+    def watch(self, *nodes: Node) -> None:
+        """Marks weights that the host may change unnoticed: they are compared whole at every call."""
+        for node in nodes:
+            self.result.watched.update(self._weights[n][0] for n in self._ancestors(node))
+
+    def _ancestors(self, node: Node) -> set[Node]:
+        if node in self._weights:
+            return {node}
+        return set().union(*(self._ancestors(n) for n in node.all_input_nodes))
+
+    def _evaluate(self, node: Node) -> Any:
+        """The real value of a node that follows from weights alone."""
+        if node in self._weights:
+            return self._weights[node][1]
+        if node.op == "get_attr":
+            return getattr(self._module, node.target)
+        if node not in self._evaluated:
+            with torch.utils._python_dispatch._disable_current_modes(), torch.no_grad():
+                arguments = torch.fx.node.map_arg((node.args, node.kwargs), self._evaluate)
+                self._evaluated[node] = node.target(*arguments[0], **arguments[1])
+        return self._evaluated[node]

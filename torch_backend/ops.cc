@@ -1,0 +1,229 @@
+// torch.ops.softneuro: the ops that torch sees, on the LibTorch stable ABI. The only file that includes torch headers.
+#include <torch/csrc/stable/library.h>
+#include <torch/csrc/stable/ops.h>
+#include <torch/csrc/stable/tensor.h>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "net/layer_call.h"
+#include "net/region.h"
+
+namespace {
+
+using softneuro::RegionEntry;
+using softneuro::RegionTable;
+using torch::headeronly::ScalarType;
+using torch::stable::Tensor;
+
+// Torch's intra-op pool as the core's ParallelFor. At most `threads` workers take the tasks one by one, so that a slow
+// core takes fewer.
+class TorchPool {
+ public:
+  explicit TorchPool(int threads) : threads_(threads) {}
+  softneuro::ParallelFor parallel_for() { return {&run, this, threads_}; }
+
+ private:
+  static void run(void* pool, int64_t tasks, softneuro::ParallelFor::Task task, void* arg) {
+    const int64_t workers = std::min<int64_t>(static_cast<TorchPool*>(pool)->threads_, tasks);
+    std::atomic<int64_t> next{0};
+    torch::stable::parallel_for(0, workers, 1, [&](int64_t, int64_t) {
+      for (int64_t i = next.fetch_add(1); i < tasks; i = next.fetch_add(1)) task(arg, i);
+    });
+  }
+
+  int threads_;
+};
+
+// Names a region in torch.profiler; nothing when no profiler listens is its cost within torch.
+class ProfilerRange {
+ public:
+  explicit ProfilerRange(const std::string& name) {
+    if (aoti_record_function_start(name.c_str(), nullptr, nullptr, 0, &handle_) != 0) handle_ = nullptr;
+  }
+  ~ProfilerRange() {
+    if (handle_ != nullptr) aoti_record_function_end(handle_);
+  }
+  ProfilerRange(const ProfilerRange&) = delete;
+  ProfilerRange& operator=(const ProfilerRange&) = delete;
+
+ private:
+  AtenRecordFunctionHandle handle_ = nullptr;
+};
+
+Tensor empty_tensor(const softneuro::Shape& shape, const std::vector<int64_t>& order) {
+  std::vector<int64_t> strides(static_cast<size_t>(shape.rank()));
+  int64_t stride = 1;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    // The net's shape is the one in memory order; sizes and strides are given in the host's order.
+    const auto axis = order.empty() ? static_cast<size_t>(i) : static_cast<size_t>(order[static_cast<size_t>(i)]);
+    strides[axis] = stride;
+    stride *= std::max<int64_t>(shape[i], 1);
+  }
+  std::vector<int64_t> sizes(strides.size());
+  for (int i = 0; i < shape.rank(); ++i) {
+    sizes[order.empty() ? static_cast<size_t>(i) : static_cast<size_t>(order[static_cast<size_t>(i)])] = shape[i];
+  }
+  AtenTensorHandle handle = nullptr;
+  STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(shape.rank(), sizes.data(), strides.data(),
+                                                         aoti_torch_dtype_float32(), aoti_torch_device_type_cpu(), 0,
+                                                         &handle));
+  return Tensor(handle);
+}
+
+std::vector<Tensor> run_net(const RegionEntry& entry, const std::vector<Tensor>& inputs) {
+  const softneuro::Net& net = *entry.net;
+  std::vector<Tensor> copies, outputs;
+  copies.reserve(inputs.size());
+  std::vector<const float*> in;
+  in.reserve(inputs.size());
+  for (const Tensor& input : inputs) {
+    if (input.is_contiguous()) {
+      in.push_back(static_cast<const float*>(input.data_ptr()));
+    } else {
+      copies.push_back(torch::stable::contiguous(input));
+      in.push_back(static_cast<const float*>(copies.back().data_ptr()));
+    }
+  }
+  std::vector<float*> out;
+  for (size_t i = 0; i < net.output_descs().size(); ++i) {
+    outputs.push_back(
+        empty_tensor(net.output_descs()[i].shape, entry.orders.empty() ? std::vector<int64_t>{} : entry.orders[i]));
+    out.push_back(static_cast<float*>(outputs.back().data_ptr()));
+  }
+  TorchPool pool(net.threads());
+  net.run(in, out, pool.parallel_for());
+  return outputs;
+}
+
+void append_shape(std::vector<int64_t>& signature, const Tensor& tensor) {
+  const auto sizes = tensor.sizes();
+  signature.push_back(static_cast<int64_t>(sizes.size()));
+  signature.insert(signature.end(), sizes.begin(), sizes.end());
+}
+
+// Anything that is not ready is prepared, measured or run on the host by Python.
+std::vector<Tensor> run_region_slow(const std::string& handle, const std::vector<Tensor>& inputs,
+                                    const std::vector<Tensor>& weights, const std::vector<int64_t>& sizes) {
+  StableIValue stack[] = {torch::stable::detail::from(handle), torch::stable::detail::from(inputs),
+                          torch::stable::detail::from(weights), torch::stable::detail::from(sizes)};
+  STABLE_TORCH_ERROR_CODE_CHECK(torch_call_dispatcher("softneuro::run_region_slow", "", stack, TORCH_ABI_VERSION));
+  return torch::stable::detail::to<std::vector<Tensor>>(stack[0]);
+}
+
+// Signature: torch's threads, then rank and sizes of every input, then the symbolic sizes.
+std::vector<Tensor> run_region(const std::string& handle, const std::vector<Tensor>& inputs,
+                               const std::vector<Tensor>& weights, const std::vector<int64_t>& sizes) {
+  std::vector<int64_t> signature;
+  signature.reserve(1 + inputs.size() * 5 + sizes.size());
+  signature.push_back(torch::stable::get_num_threads());
+  for (const Tensor& input : inputs) append_shape(signature, input);
+  signature.insert(signature.end(), sizes.begin(), sizes.end());
+  std::vector<const void*> data;
+  data.reserve(weights.size());
+  for (const Tensor& weight : weights) data.push_back(weight.data_ptr());
+  const auto entry = RegionTable::global().find(handle, signature, data);
+  if (!entry) return run_region_slow(handle, inputs, weights, sizes);
+  const ProfilerRange range("softneuro::" + handle);
+  return run_net(*entry, inputs);
+}
+
+// Layers called eagerly. The net is kept by everything but the weights' content, which is compared whole at each call.
+
+void check_tensor(const Tensor& tensor, const char* name) {
+  STD_TORCH_CHECK(tensor.scalar_type() == ScalarType::Float, "softneuro: ", name, " must be float32");
+  STD_TORCH_CHECK(tensor.is_cpu(), "softneuro: ", name, " must be on the CPU");
+}
+
+softneuro::Shape shape_of(const Tensor& tensor) {
+  const auto sizes = tensor.sizes();
+  return softneuro::Shape(std::span<const int64_t>(sizes.data(), sizes.size()));
+}
+
+softneuro::Constant constant_of(const Tensor& tensor) {
+  const auto* data = static_cast<const float*>(tensor.data_ptr());
+  return std::make_shared<const softneuro::ConstantData>(
+      shape_of(tensor), softneuro::ConstantData::Values(data, [tensor](const float*) {}));
+}
+
+Tensor run_layer(softneuro::Layer layer, const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias,
+                 const std::string& routine) {
+  check_tensor(x, "the input");
+  check_tensor(weight, "the weight");
+  if (bias) check_tensor(*bias, "the bias");
+  const Tensor dense_weight = weight.is_contiguous() ? weight : torch::stable::contiguous(weight);
+  const Tensor dense_bias = !bias || bias->is_contiguous() ? bias.value_or(weight) : torch::stable::contiguous(*bias);
+  const auto threads = static_cast<int>(torch::stable::get_num_threads());
+  const std::string key = layer.type + "{" + layer.attrs.str() + "}" + layer.post.str() + routine;
+  std::vector<int64_t> signature{threads, bias ? 1 : 0};
+  append_shape(signature, x);
+  append_shape(signature, weight);
+  std::vector<const void*> data{dense_weight.data_ptr()};
+  if (bias) data.push_back(dense_bias.data_ptr());
+  auto entry = RegionTable::global().find(key, signature, data);
+  if (!entry) {
+    layer.set_weight("weight", constant_of(dense_weight));
+    if (bias) layer.set_weight("bias", constant_of(dense_bias));
+    RegionEntry made;
+    made.signature = std::move(signature);
+    made.weights.emplace_back(data[0], static_cast<size_t>(dense_weight.numel()) * sizeof(float), true);
+    if (bias) made.weights.emplace_back(data[1], static_cast<size_t>(dense_bias.numel()) * sizeof(float), true);
+    made.net = softneuro::prepare_layer(std::move(layer), {{shape_of(x), softneuro::DType::float32}}, routine, threads);
+    entry = std::make_shared<const RegionEntry>(made);
+    constexpr size_t capacity = 64;
+    RegionTable::global().put(key, std::move(made), capacity);
+  }
+  return run_net(*entry, {x})[0];
+}
+
+softneuro::PostOps post_ops(const std::string& activation) {
+  softneuro::PostOps post;
+  post.activation.kind = softneuro::parse_activation(activation);
+  return post;
+}
+
+Tensor conv2d(const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias,
+              const std::vector<int64_t>& stride, const std::vector<int64_t>& padding,
+              const std::vector<int64_t>& dilation, int64_t groups, const std::string& activation,
+              const std::string& routine) {
+  STD_TORCH_CHECK(stride.size() == 2 && padding.size() == 2 && dilation.size() == 2,
+                  "softneuro: stride, padding and dilation of conv2d have two values each");
+  softneuro::Layer layer;
+  layer.type = "conv2d";
+  layer.attrs.set("stride", stride);
+  layer.attrs.set("padding", std::vector<int64_t>{padding[0], padding[1], padding[0], padding[1]});
+  layer.attrs.set("dilation", dilation);
+  layer.attrs.set("groups", groups);
+  layer.post = post_ops(activation);
+  return run_layer(std::move(layer), x, weight, bias, routine);
+}
+
+Tensor linear(const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias, const std::string& activation,
+              const std::string& routine) {
+  softneuro::Layer layer;
+  layer.type = "linear";
+  layer.post = post_ops(activation);
+  return run_layer(std::move(layer), x, weight, bias, routine);
+}
+
+}  // namespace
+
+STABLE_TORCH_LIBRARY(softneuro, m) {
+  m.def("run_region(str handle, Tensor[] inputs, Tensor[] weights, SymInt[] sizes) -> Tensor[]");
+  m.def("run_region_slow(str handle, Tensor[] inputs, Tensor[] weights, SymInt[] sizes) -> Tensor[]");
+  m.def(
+      "conv2d(Tensor x, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, "
+      "SymInt[2] dilation=1, SymInt groups=1, str activation='none', str routine='') -> Tensor");
+  m.def("linear(Tensor x, Tensor weight, Tensor? bias=None, str activation='none', str routine='') -> Tensor");
+}
+
+STABLE_TORCH_LIBRARY_IMPL(softneuro, CPU, m) {
+  m.impl("run_region", TORCH_BOX(&run_region));
+  m.impl("conv2d", TORCH_BOX(&conv2d));
+  m.impl("linear", TORCH_BOX(&linear));
+}

@@ -1,0 +1,223 @@
+"""Splits an ATen graph into convex regions and replaces each by one op.
+
+A supported node's depth is the largest number of host ops "gaps" on any path that leads to it: it grows by one whenever
+a path goes from the host back into a region. Nodes of one depth form a convex set, its connected parts are the regions,
+and no two regions can wait for each other. One pass over the graph, whatever its size.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+from collections.abc import Set
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+from torch.fx.passes.shape_prop import _extract_tensor_metadata  # noqa: F401
+
+from softneuro.torch_backend.converters import CONVERTERS, decline_reason
+from softneuro.torch_backend.lowering import axis_order, layer_name
+
+
+@dataclass
+class Region:
+    """Ops that will run as one net."""
+
+    module: GraphModule  # the host's ops: placeholders are tensors, symbolic sizes, then weights
+    inputs: list[Node]  # in the outer graph
+    sizes: list[Node]
+    weights: list[Node]
+    outputs: list[Node]
+    constants: set[Node]  # in module.graph
+    weight_nodes: list[Node]  # placeholders in module.graph, in the order of weights
+    content: str  # hash of everything above but weight values
+    ops: int  # that compute
+
+
+@dataclass
+class Partition:
+    """Result of the split."""
+
+    module: GraphModule
+    regions: list[Region] = field(default_factory=list)
+    host: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # by op: (name, reason) of what stays
+
+
+def find_constants(graph: Graph, static: Set[Node]) -> set[Node]:
+    """Nodes whose values follow from weights alone, weights included."""
+    constants: set[Node] = set(static)
+    for node in graph.nodes:
+        if node.op == "get_attr" and isinstance(node.meta.get("val"), torch.Tensor):
+            constants.add(node)
+        elif node.op == "call_function" and node.all_input_nodes and all(n in constants for n in node.all_input_nodes):
+            if node.target is operator.getitem:
+                constants.add(node)
+                continue
+            schema = getattr(node.target, "_schema", None)
+            tags = getattr(node.target, "tags", ())
+            if schema and not schema.is_mutable and torch.Tag.nondeterministic_seeded not in tags:
+                constants.add(node)
+    return constants
+
+
+def is_computing(node: Node) -> bool:
+    """Whether an op does arithmetic, rather than move elements."""
+    return node.target is not operator.getitem and not CONVERTERS[node.target].moves_only
+
+
+def assign_regions(graph: Graph, supported: Set[Node]) -> list[list[Node]]:
+    """Convex sets of supported nodes, each in graph order."""
+    depth: dict[Node, int] = {}
+    parent: dict[Node, Node] = {}
+
+    def root(node: Node) -> Node:
+        while parent[node] is not node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
+
+    for node in graph.nodes:
+        inside = node in supported
+        depth[node] = max(
+            (depth[n] + (1 if inside and n not in supported and depth[n] >= 0 else 0) for n in node.all_input_nodes),
+            default=0 if inside else -1,
+        )
+        if inside:
+            depth[node] = max(depth[node], 0)
+            parent[node] = node
+            for source in node.all_input_nodes:
+                if source in supported and depth[source] == depth[node]:
+                    parent[root(source)] = root(node)
+    groups: dict[Node, list[Node]] = {}
+    for node in graph.nodes:
+        if node in supported:
+            groups.setdefault(root(node), []).append(node)
+    return list(groups.values())
+
+
+def trim(nodes: list[Node]) -> list[Node]:
+    """Drops moves at the rim whose results only the host reads: the host does them without a copy."""
+    kept = set(nodes)
+    for node in reversed(nodes):
+        if not is_computing(node) and node.target is not operator.getitem and not any(u in kept for u in node.users):
+            kept.discard(node)
+    return [node for node in nodes if node in kept]
+
+
+def build_region(nodes: list[Node], constants: Set[Node]) -> Region:
+    """Copies the nodes, and the constants that they need, into a module of their own."""
+    inside = set(nodes)
+    needed: list[Node] = []
+    seen: set[Node] = set()
+
+    def visit(node: Node) -> None:
+        if node in seen or node in inside:
+            return
+        seen.add(node)
+        if node in constants and node.op == "call_function":
+            for source in node.all_input_nodes:
+                visit(source)
+        needed.append(node)
+
+    for node in nodes:
+        for source in node.all_input_nodes:
+            visit(source)
+    inputs = [n for n in needed if n not in constants and isinstance(n.meta["val"], torch.Tensor)]
+    sizes = [n for n in needed if n not in constants and n not in inputs]
+    weights = [n for n in needed if n in constants and n.op != "call_function"]
+    computed = [n for n in needed if n in constants and n.op == "call_function"]
+    outputs = [n for n in nodes if isinstance(n.meta["val"], torch.Tensor) and any(u not in inside for u in n.users)]
+
+    graph = Graph()
+    copies: dict[Node, Node] = {}
+    for index, node in enumerate([*inputs, *sizes, *weights]):
+        copies[node] = graph.placeholder(f"{'w' if node in weights else 'x'}{index}")
+        copies[node].meta = dict(node.meta)
+    for node in [*computed, *nodes]:
+        copies[node] = graph.node_copy(node, lambda n: copies[n])
+    graph.output(tuple(copies[n] for n in outputs))
+    for node in outputs:
+        value = node.meta["val"]
+        strides = [_hint(s) for s in value.stride()]
+        copies[node].meta["order"] = axis_order(strides, [_hint(s) for s in value.shape])
+    module = GraphModule({}, graph)
+    return Region(
+        module=module,
+        inputs=inputs,
+        sizes=sizes,
+        weights=weights,
+        outputs=outputs,
+        constants={copies[n] for n in [*weights, *computed]},
+        weight_nodes=[copies[n] for n in weights],
+        content=content_hash(graph),
+        ops=sum(is_computing(n) for n in nodes),
+    )
+
+
+def _hint(value: Any) -> int:
+    return value if isinstance(value, int) else int(value.node.hint) if value.node.has_hint() else 1 << 20
+
+
+def content_hash(graph: Graph) -> str:
+    """Hash of the ops, their arguments and the shapes at the rim, the same in every process."""
+    digest = hashlib.sha256()
+    index = {node: i for i, node in enumerate(graph.nodes)}
+    for node in graph.nodes:
+        arguments = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: f"%{index[n]}")  # type: ignore[arg-type]
+        value = node.meta.get("val")
+        shape = (str(tuple(value.shape)), str(value.dtype)) if isinstance(value, torch.Tensor) else str(value)
+        line = (node.op, str(node.target) if node.op == "call_function" else "", str(arguments), str(shape))
+        digest.update(repr((*line, node.meta.get("order"))).encode())
+    return digest.hexdigest()[:24]
+
+
+def find_regions(module: GraphModule, static: Set[Node], min_region_size: int) -> Partition:
+    """The regions of a graph that are worth a call, and why every other op stays with the host."""
+    graph = module.graph
+    partition = Partition(module)
+    constants = find_constants(graph, static)
+    supported: set[Node] = set()
+    for node in graph.nodes:
+        if node.op != "call_function" or node in constants:
+            continue
+        value = node.meta.get("val")
+        if isinstance(value, torch.SymInt | int | torch.SymBool | torch.SymFloat):
+            continue
+        reason = decline_reason(node, constants)
+        if reason is None and node.target is operator.getitem and node.args[0] not in supported:
+            reason = "its source stays with the host"
+        if reason is None:
+            supported.add(node)
+        else:
+            partition.host.setdefault(str(node.target), []).append((layer_name(node), reason))
+    for nodes in assign_regions(graph, supported):
+        kept = trim(nodes)
+        ops = sum(is_computing(n) for n in kept)
+        if ops and ops >= min_region_size:
+            partition.regions.append(build_region(kept, constants))
+            continue
+        for node in nodes:
+            if is_computing(node):
+                reason = f"its region has {ops} op(s), fewer than min_region_size={min_region_size}"
+                partition.host.setdefault(str(node.target), []).append((layer_name(node), reason))
+    return partition
+
+
+def replace_region(module: GraphModule, region: Region, handle: str, target: Any) -> None:
+    """Puts one call of `target` in place of a region's nodes."""
+    graph = module.graph
+    # After the last of its inputs: convexity makes that a legal place once every region is replaced in turn.
+    order = {node: i for i, node in enumerate(graph.nodes)}
+    sources = [*region.inputs, *region.sizes, *region.weights]
+    last = max(sources, key=lambda n: order[n])
+    values = [n.meta["val"] for n in region.outputs]
+    with graph.inserting_after(last):
+        call = graph.call_function(target, (handle, region.inputs, region.weights, region.sizes))
+    call.meta["val"] = values
+    for index in reversed(range(len(region.outputs))):
+        with graph.inserting_after(call):
+            item = graph.call_function(operator.getitem, (call, index))
+        item.meta = dict(region.outputs[index].meta)
+        region.outputs[index].replace_all_uses_with(item)
