@@ -1,13 +1,11 @@
 """The PyTorch front door: `torch.compile(model, backend="softneuro")`."""
 
-from typing import Any
-
 try:
     import torch  # noqa: F401
 except ImportError as error:
     raise ImportError("softneuro.torch_backend needs PyTorch: pip install 'torch>=2.11'") from error
 
+from softneuro.torch_backend.backend import softneuro
+from softneuro.torch_backend.explain import explain, refresh, tune
 
-def softneuro(gm: Any, example_inputs: Any, **options: Any) -> Any:
-    """The backend function that `torch.compile` calls."""
-    raise NotImplementedError("the softneuro backend of this version cannot compile graphs yet")
+__all__ = ["explain", "refresh", "softneuro", "tune"]

@@ -65,24 +65,24 @@ class Lowering:
         graph = self.result.graph
         numbers = iter(sizes)
         tensors = iter(zip(inputs, names, strict=True))
-        with FakeTensorMode(allow_non_fake_inputs=False) as fake, torch.no_grad():
-            for node in self._module.graph.nodes:
-                if node.op == "placeholder":
-                    if node in self._weights:
-                        self._values[node] = fake.from_tensor(self._weights[node][1])
-                    elif isinstance(node.meta["val"], torch.Tensor):
-                        tensor, name = next(tensors)
+        fake = FakeTensorMode(allow_non_fake_inputs=False)
+        for node in self._module.graph.nodes:
+            if node.op == "placeholder":
+                if node in self._weights:
+                    self._values[node] = fake.from_tensor(self._weights[node][1])
+                elif isinstance(node.meta["val"], torch.Tensor):
+                    tensor, name = next(tensors)
+                    with fake:
                         self._values[node] = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
-                        self._blobs[node] = graph.input(name, tuple(tensor.shape))
-                    else:
-                        self._values[node] = int(next(numbers))
-                elif node.op == "get_attr":
-                    self._values[node] = fake.from_tensor(getattr(self._module, node.target))
-                elif node.op == "call_function":
+                    self._blobs[node] = graph.input(name, tuple(tensor.shape))
+                else:
+                    self._values[node] = int(next(numbers))
+            elif node.op == "call_function":
+                with fake, torch.no_grad():
                     self._values[node] = node.target(*self._arguments(node.args), **self._arguments(node.kwargs))
-                    if node not in self._constants:
-                        self._convert(node)
-        for index, node in enumerate(self._module.graph.output_node().args[0]):
+                if node not in self._constants:
+                    self._convert(node)
+        for node in self._module.graph.output_node().args[0]:
             self._node = node
             promised = node.meta.get("order")
             order = tuple(promised) if promised else tuple(range(self._values[node].dim()))
@@ -91,7 +91,6 @@ class Lowering:
                 blob = self.add("transpose", [blob], perm=list(order))
             self.result.orders.append(order)
             graph.output(blob)
-            del index
         return self.result
 
     def _arguments(self, arguments: Any) -> Any:
@@ -160,10 +159,8 @@ class Lowering:
         """The real value of a node that follows from weights alone."""
         if node in self._weights:
             return self._weights[node][1]
-        if node.op == "get_attr":
-            return getattr(self._module, node.target)
         if node not in self._evaluated:
-            with torch.utils._python_dispatch._disable_current_modes(), torch.no_grad():
-                arguments = torch.fx.node.map_arg((node.args, node.kwargs), self._evaluate)
+            arguments = torch.fx.node.map_arg((node.args, node.kwargs), self._evaluate)
+            with torch.no_grad():
                 self._evaluated[node] = node.target(*arguments[0], **arguments[1])
         return self._evaluated[node]

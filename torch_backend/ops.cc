@@ -112,7 +112,9 @@ std::vector<Tensor> run_region_slow(const std::string& handle, const std::vector
                                     const std::vector<Tensor>& weights, const std::vector<int64_t>& sizes) {
   StableIValue stack[] = {torch::stable::detail::from(handle), torch::stable::detail::from(inputs),
                           torch::stable::detail::from(weights), torch::stable::detail::from(sizes)};
-  STABLE_TORCH_ERROR_CODE_CHECK(torch_call_dispatcher("softneuro::run_region_slow", "", stack, TORCH_ABI_VERSION));
+  if (torch_call_dispatcher("softneuro::run_region_slow", "", stack, TORCH_ABI_VERSION) != 0) {
+    throw softneuro::Error(softneuro::take_region_error(), "region " + handle);
+  }
   return torch::stable::detail::to<std::vector<Tensor>>(stack[0]);
 }
 

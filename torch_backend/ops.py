@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 import softneuro
 from softneuro.torch_backend import registry
 
+log = logging.getLogger("softneuro.torch_backend")
 _library: torch.library.Library | None = None
 
 
@@ -37,7 +39,13 @@ def load() -> None:
 def _run_region_slow(
     handle: str, inputs: list[torch.Tensor], weights: list[torch.Tensor], sizes: list[int]
 ) -> list[torch.Tensor]:
-    return registry.find(handle).resolve(inputs, weights, sizes)
+    try:
+        return registry.find(handle).resolve(inputs, weights, sizes)
+    except Exception as error:
+        # The C interface between here and the caller keeps no message.
+        softneuro._C.set_region_error(f"{type(error).__name__}: {error}")
+        log.debug("region %s failed", handle, exc_info=True)
+        raise
 
 
 def _fake_region(

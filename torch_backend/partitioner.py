@@ -221,3 +221,31 @@ def replace_region(module: GraphModule, region: Region, handle: str, target: Any
             item = graph.call_function(operator.getitem, (call, index))
         item.meta = dict(region.outputs[index].meta)
         region.outputs[index].replace_all_uses_with(item)
+
+
+def sort_stable(module: GraphModule) -> None:
+    """Restores topological order after regions were put in, moving as few nodes as possible; drops dead nodes."""
+    graph = module.graph
+    order = sorted(graph.nodes, key=lambda n: n.op != "placeholder")
+    placed: set[Node] = set()
+    output = graph.output_node()
+
+    def place(node: Node) -> None:
+        stack = [node]
+        while stack:
+            top = stack[-1]
+            waiting = [n for n in top.all_input_nodes if n not in placed]
+            if waiting and top not in placed:
+                stack.extend(reversed(waiting))
+                continue
+            stack.pop()
+            if top not in placed:
+                placed.add(top)
+                output.prepend(top)
+
+    for node in order:
+        if node is not output:
+            place(node)
+    graph.eliminate_dead_code()
+    graph.lint()
+    module.recompile()

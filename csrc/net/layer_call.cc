@@ -35,16 +35,10 @@ std::shared_ptr<const Net> prepare_layer(Layer layer, const std::vector<TensorDe
   Graph graph;
   layer.inputs.clear();
   for (size_t i = 0; i < in.size(); ++i) layer.inputs.push_back(graph.add_input("x" + std::to_string(i), in[i]));
-  const int output = graph.add_layer(std::move(layer));
-  graph.add_output(output);
+  graph.add_output(graph.add_layer(std::move(layer)));
   const Problem problem = graph.problem(0, threads);
   Assignment assignment{{choose(problem, routine)}, {}};
-  const Routine& chosen = *assignment.layers[0].routine;
-  for (size_t i = 0; i < in.size(); ++i) {
-    const Schema wanted = chosen.input_schema(problem, static_cast<int>(i));
-    if (wanted != f32_nchw) assignment.adapts.push_back({graph.inputs()[i], f32_nchw, wanted});
-  }
-  if (chosen.info().out != f32_nchw) assignment.adapts.push_back({output, chosen.info().out, f32_nchw});
+  add_needed_adapts(graph, assignment, threads);
   PackedCache cache;
   return Net::prepare(graph, assignment, threads, cache);
 }

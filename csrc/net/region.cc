@@ -4,8 +4,18 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace softneuro {
+namespace {
+
+thread_local std::string region_error;
+
+}  // namespace
+
+void set_region_error(std::string text) { region_error = std::move(text); }
+
+std::string take_region_error() { return std::exchange(region_error, {}); }
 
 WeightGuard::WeightGuard(const void* data, size_t bytes, bool whole)
     : data_(data), bytes_(bytes), whole_(whole || bytes <= small) {

@@ -75,4 +75,8 @@ class RegionTable {
   std::map<std::string, std::vector<std::unique_ptr<Slot>>, std::less<>> regions_;
 };
 
+// Text of an error that passes through a host's C interface, which keeps none. One per thread; taking clears it.
+void set_region_error(std::string text);
+std::string take_region_error();
+
 }  // namespace softneuro

@@ -1,0 +1,43 @@
+// The table of prepared nets that a host's op runs by name.
+#include "net/region.h"
+
+#include "ext/bindings/bindings.h"
+
+namespace softneuro::bindings {
+
+void bind_region(py::module_& m) {
+  m.def(
+      "region_put",
+      [](const std::string& region, std::vector<int64_t> signature,
+         const std::vector<std::tuple<uintptr_t, size_t, bool>>& weights, const std::shared_ptr<Net>& net,
+         std::vector<std::vector<int64_t>> orders, uint64_t weight_set, size_t capacity) {
+        RegionEntry entry;
+        entry.signature = std::move(signature);
+        for (const auto& [data, bytes, whole] : weights) {
+          entry.weights.emplace_back(reinterpret_cast<const void*>(data), bytes, whole);
+        }
+        entry.net = net;
+        entry.orders = std::move(orders);
+        entry.weight_set = weight_set;
+        RegionTable::global().put(region, std::move(entry), capacity);
+      },
+      py::arg("region"), py::arg("signature"), py::arg("weights"), py::arg("net"), py::arg("orders"),
+      py::arg("weight_set"), py::arg("capacity"),
+      "Lets the op find a net. weights: (address, bytes, compare whole) of each tensor it was prepared from, in the "
+      "op's "
+      "order; orders: by output, its axes as they lie in memory, empty if row-major.");
+  m.def(
+      "region_drop", [](const std::string& region) { RegionTable::global().drop(region); }, py::arg("region"),
+      "Forgets all nets of a region.");
+  m.def(
+      "region_drop_weight_set",
+      [](const std::string& region, uint64_t weight_set) { RegionTable::global().drop_weight_set(region, weight_set); },
+      py::arg("region"), py::arg("weight_set"), "Forgets the nets made from one set of weights.");
+  m.def("set_region_error", &set_region_error, py::arg("text"),
+        "Message of the error that this thread is about to raise in a region's slow path.");
+  m.def(
+      "region_entries", [](const std::string& region) { return RegionTable::global().entries(region); },
+      py::arg("region"), "Number of nets that a region has.");
+}
+
+}  // namespace softneuro::bindings

@@ -1,0 +1,70 @@
+import gc
+
+import pytest
+import torch
+
+import softneuro
+from softneuro.torch_backend import registry
+
+OPTIONS = {"never_worse": False, "tune": "off"}
+
+
+@pytest.fixture(autouse=True)
+def _fresh_dynamo(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path))
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+    gc.collect()
+
+
+@pytest.fixture
+def compile_model():
+    """Compiles with options that measure nothing, unless others are given."""
+
+    def compile_(model, dynamic=None, fullgraph=True, **options):
+        if isinstance(model, torch.nn.Module):
+            model.eval()
+        return torch.compile(
+            model, backend="softneuro", dynamic=dynamic, fullgraph=fullgraph, options={**OPTIONS, **options}
+        )
+
+    return compile_
+
+
+@pytest.fixture
+def states():
+    """What every live region knows, as (host's reason or None) by region and signature."""
+
+    def collect():
+        gc.collect()
+        return [shaped.host for region in registry.all_regions() for shaped in region.shaped.values()]
+
+    return collect
+
+
+@pytest.fixture
+def entries():
+    """Number of nets ready in the op's table."""
+    return lambda: sum(softneuro._C.region_entries(region.handle) for region in registry.all_regions())
+
+
+@pytest.fixture
+def agree(states):
+    """Runs compiled and eager model, compares, and checks that every region ran its net."""
+
+    def check(compiled, model, *inputs, tolerance=1e-5, nets=True):
+        with torch.no_grad():
+            result, expected = compiled(*inputs), model(*inputs)
+        pairs = zip(result, expected) if isinstance(expected, tuple) else [(result, expected)]
+        for ours, theirs in pairs:
+            assert ours.shape == theirs.shape
+            assert ours.stride() == theirs.stride()
+            assert ours.dtype == theirs.dtype
+            error = (ours - theirs).norm() / theirs.norm().clamp_min(1e-30)
+            assert error <= tolerance, f"relative error {error:.2e}"
+        if nets:
+            assert states() and all(reason is None for reason in states()), states()
+
+    return check

@@ -1,0 +1,139 @@
+"""The backend function: Dynamo graph -> AOT inference graph -> regions -> one op per region, the rest on the host."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any
+
+import torch
+from torch._functorch.aot_autograd import aot_module_simplified
+from torch._guards import TracingContext
+from torch.fx import GraphModule, Node
+
+from softneuro.torch_backend import host, ops, registry
+from softneuro.torch_backend.options import Options, parse
+from softneuro.torch_backend.partitioner import Partition, find_regions, replace_region, sort_stable
+from softneuro.torch_backend.runtime import RegionRuntime, version_of
+
+log = logging.getLogger("softneuro.torch_backend")
+_version = attrgetter("_version")
+# Called with every compiled graph that runs, while `tune` or `explain` listens.
+listeners: list[Callable[[CompiledGraph], None]] = []
+_warned_of_gradients = False
+
+
+class CompiledGraph:
+    """A graph with its regions: what the host calls."""
+
+    _boxed_call = True  # takes a list of arguments, as AOT Autograd's wrappers give them
+
+    def __init__(self, partition: Partition, regions: list[RegionRuntime], static: Sequence[int], run: Any) -> None:
+        self.partition = partition
+        self.regions = regions
+        self._static = static
+        self._run = run
+        self._versions: dict[int, list[int]] = {}  # by first weight: weights' versions at the last call
+        for region in regions:
+            weakref.finalize(self, registry.remove, region.handle)
+
+    def __call__(self, arguments: list[Any]) -> Any:
+        """Runs the graph. Arguments: the AOT graph's placeholders, in order; consumed."""
+        if self._static:
+            self._notice_changes([arguments[i] for i in self._static])
+        if listeners:
+            for listener in listeners:
+                listener(self)
+        return self._run(arguments)
+
+    def _notice_changes(self, weights: list[torch.Tensor]) -> None:
+        try:
+            versions = list(map(_version, weights))
+        except RuntimeError:  # inference tensors have no version
+            versions = list(map(version_of, weights))
+        known = self._versions.get(id(weights[0]))
+        if known != versions:
+            # Anew for weights not seen before, too: they may have been changed since another object held them.
+            for region in self.regions:
+                region.forget_weights()
+            self._versions[id(weights[0])] = versions
+
+
+def _static_inputs(count: int) -> list[int]:
+    """Indices of the graph's inputs that are parameters or buffers which it does not itself change."""
+    context = TracingContext.try_get()
+    metadata = context.fw_metadata if context else None
+    if metadata is None:
+        return []
+    changed = set(metadata.mutated_inp_runtime_indices)
+    return [i for i in metadata.static_input_indices if i < count and i not in changed]
+
+
+def compile_inference(module: GraphModule, example_inputs: Sequence[Any], options: Options) -> Any:
+    """Callable (boxed) for a functional ATen graph, with regions where they are worth it."""
+    placeholders: list[Node] = [n for n in module.graph.nodes if n.op == "placeholder"]
+    static = [i for i in _static_inputs(len(placeholders)) if isinstance(example_inputs[i], torch.Tensor)]
+    partition = find_regions(module, {placeholders[i] for i in static}, options.min_region_size)
+    if not partition.regions:
+        log.info("no supported region: the graph stays with the host")
+        return host.compile_graph(module, example_inputs, options)
+    runtimes = []
+    for region in partition.regions:
+        runtime = RegionRuntime(region, options, host.compile_region(region, options))
+        replace_region(module, region, runtime.handle, torch.ops.softneuro.run_region.default)
+        runtimes.append(runtime)
+        log.info("region %s: %d ops, %d inputs, %d outputs", runtime.handle, region.ops, len(region.inputs),
+                 len(region.outputs))  # fmt: skip
+    sort_stable(module)
+    run = host.compile_graph(module, example_inputs, options)
+    return CompiledGraph(partition, runtimes, static, run)
+
+
+def _needs_gradients(example_inputs: Sequence[Any]) -> bool:
+    return torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in example_inputs)
+
+
+def _warn_of_gradients() -> None:
+    global _warned_of_gradients  # noqa: PLW0603
+    if not _warned_of_gradients:
+        _warned_of_gradients = True
+        warnings.warn(
+            "softneuro: gradients are recorded and inputs or parameters require them, so the host runs this graph; call "
+            "the model under torch.no_grad() or torch.inference_mode() to run it through softneuro",
+            stacklevel=3,
+        )
+
+
+def softneuro(
+    gm: GraphModule, example_inputs: Sequence[Any], *, mode: str | None = None, options: dict[str, Any] | None = None
+) -> Callable[..., Any]:
+    """The backend function that `torch.compile(model, backend="softneuro", options={...})` calls.
+
+    Float32 CPU ops run through softneuro, everything else, and every graph that needs gradients, on the host. Raises
+    softneuro.Error for an option that does not exist or is out of range.
+    """
+    parsed = parse(options, mode)
+    ops.load()
+    if _needs_gradients(example_inputs):
+        _warn_of_gradients()
+        return host.compile_training(gm, example_inputs, parsed)
+
+    def inference(module: GraphModule, inputs: Sequence[Any]) -> Any:
+        return compile_inference(module, inputs, parsed)
+
+    # No decompositions: what stays on the host runs the very kernels that eager would.
+    return aot_module_simplified(
+        gm, list(example_inputs), fw_compiler=inference, inference_compiler=inference, decompositions={}
+    )
+
+
+def _reset() -> None:
+    """Called by torch._dynamo.reset(): compiled graphs are gone, so are their regions once nothing holds them."""
+    global _warned_of_gradients  # noqa: PLW0603
+    _warned_of_gradients = False
+
+
+softneuro.reset = _reset  # type: ignore[attr-defined]

@@ -1,0 +1,115 @@
+"""Ahead-of-time tuning, and reports on what runs where."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from softneuro.torch_backend import backend
+from softneuro.torch_backend.backend import CompiledGraph
+from softneuro.torch_backend.runtime import RegionRuntime, Shaped
+
+_HOST_EXAMPLES = 3  # names shown per op
+
+
+@contextlib.contextmanager
+def _listening() -> Iterator[list[CompiledGraph]]:
+    """Graphs that run inside the block, each once."""
+    seen: list[CompiledGraph] = []
+
+    def listen(graph: CompiledGraph) -> None:
+        if not any(graph is other for other in seen):
+            seen.append(graph)
+
+    backend.listeners.append(listen)
+    try:
+        yield seen
+    finally:
+        backend.listeners.remove(listen)
+
+
+def _run(model: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> list[CompiledGraph]:
+    compiled = model
+    if not isinstance(model, torch._dynamo.eval_frame.OptimizedModule) or options:
+        plain = getattr(model, "_orig_mod", model)
+        compiled = torch.compile(plain, backend=backend.softneuro, options=options)
+    with _listening() as graphs, torch.no_grad():
+        compiled(*inputs)
+    return graphs
+
+
+def tune(model: Any, inputs: Any, **options: Any) -> list[Any]:
+    """Tunes a model for inputs of these shapes ahead of its first call.
+
+    `model` may be compiled already, `inputs` is one tensor or a tuple of arguments, `options` are those of the backend.
+    Returns the plans, one per region; costs and verdicts are in the database, so that a later `torch.compile` with the same
+    options measures nothing.
+    """
+    arguments = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
+    graphs = _run(model, arguments, {"tune": "profile", **options})
+    plans = [shaped.plan for graph in graphs for region in graph.regions for shaped in region.shaped.values()]
+    return [plan for plan in plans if plan is not None]
+
+
+def explain(model: Any, *inputs: Any, **options: Any) -> str:
+    """Runs the model once without gradients and tells what ran where and why; prints the text and returns it."""
+    graphs = _run(model, inputs, options)
+    lines = [f"{len(graphs)} graph(s) with regions"] if graphs else ["no supported region: the host runs everything"]
+    for number, graph in enumerate(graphs):
+        lines.append(f"graph {number}: {len(graph.regions)} region(s)")
+        for region in graph.regions:
+            lines += _describe(region)
+        if graph.partition.host:
+            lines.append("  on the host:")
+        for op, calls in sorted(graph.partition.host.items()):
+            for reason in sorted({reason for _, reason in calls}):
+                names = [name for name, other in calls if other == reason]
+                shown = ", ".join(names[:_HOST_EXAMPLES]) + (", ..." if len(names) > _HOST_EXAMPLES else "")
+                lines.append(f"    {op} x{len(names)} ({shown}): {reason}")
+    text = "\n".join(lines)
+    print(text)
+    return text
+
+
+def _describe(region: RegionRuntime) -> list[str]:
+    lines = [f"  region {region.handle}: {region.region.ops} ops"]
+    for signature, shaped in region.shaped.items():
+        shapes = ", ".join("x".join(map(str, shape)) for shape in _input_shapes(region, signature))
+        lines.append(f"    inputs {shapes}, {signature[0]} thread(s): " + _outcome(shaped))
+        for layer in getattr(shaped.plan, "layers", []):
+            regret = "no other routine" if layer.regret == float("inf") else f"regret {1e3 * layer.regret:.3f} ms"
+            lines.append(f"      {layer.name:32} {layer.descriptor:60} {1e3 * layer.seconds:8.3f} ms  {regret}")
+    return lines
+
+
+def _outcome(shaped: Shaped) -> str:
+    if shaped.host is not None:
+        return f"the host runs it: {shaped.host}"
+    if shaped.verdict is not None:
+        return f"softneuro runs it: {shaped.verdict.reason}, error {shaped.verdict.error:.1e}"
+    return "softneuro runs it"
+
+
+def _input_shapes(region: RegionRuntime, signature: tuple[int, ...]) -> list[tuple[int, ...]]:
+    shapes, at = [], 1
+    for _ in region.region.inputs:
+        rank = signature[at]
+        shapes.append(signature[at + 1 : at + 1 + rank])
+        at += 1 + rank
+    return shapes
+
+
+def refresh(model: Any = None) -> None:
+    """Makes the next call of every compiled graph read its weights anew.
+
+    Needed only after a change that nothing shows: part of a large weight written through `.data`, NumPy or a raw pointer.
+    `model` is named for readability; all regions of the process are refreshed, which costs them one preparation.
+    """
+    from softneuro.torch_backend import registry
+
+    for region in registry.all_regions():
+        region.forget_weights()
+    del model

@@ -1,0 +1,63 @@
+"""The host's part: how it runs whatever is not in a region."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch._functorch.aot_autograd import make_boxed_func
+from torch.fx import GraphModule
+
+from softneuro.torch_backend.options import Options
+from softneuro.torch_backend.partitioner import Region
+
+
+def compile_training(module: GraphModule, example_inputs: Sequence[Any], options: Options) -> Callable[..., Any]:
+    """A graph that records gradients: as the host alone would run it."""
+    if options.host == "inductor":
+        from torch._inductor.compile_fx import compile_fx
+
+        return compile_fx(module, list(example_inputs))
+    return module.forward
+
+
+def compile_graph(module: GraphModule, example_inputs: Sequence[Any], options: Options) -> Callable[..., Any]:
+    """Boxed callable for a functional ATen graph that may call regions."""
+    if options.host == "inductor":
+        from torch._inductor.compile_fx import compile_fx_inner
+
+        return compile_fx_inner(_decompose(module), list(example_inputs))
+    module.recompile()
+    return make_boxed_func(module.forward)
+
+
+def _decompose(module: GraphModule) -> GraphModule:
+    """The graph in the ops that inductor knows; calls of regions stay as they are."""
+    from torch._inductor.decomposition import select_decomp_table
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    values = [n.meta["val"] for n in module.graph.nodes if n.op == "placeholder"]
+    fake = torch._guards.detect_fake_mode(values)
+    with fake, torch.no_grad():
+        return make_fx(module.forward, decomposition_table=select_decomp_table(), tracing_mode="real")(*values)
+
+
+def compile_region(region: Region, options: Options) -> Callable[..., Any]:
+    """The host's own execution of a region: to compare with, and to fall back on."""
+    if options.host != "inductor":
+        return region.module
+    compiled: list[Any] = []
+    lock = threading.Lock()
+
+    def run(*arguments: Any) -> Any:
+        if any(isinstance(a, torch.Tensor) and type(a) is not torch.Tensor and type(a).__name__ == "FakeTensor"
+               for a in arguments):  # fmt: skip
+            return region.module(*arguments)
+        with lock:
+            if not compiled:
+                compiled.append(torch.compile(region.module, backend="inductor", dynamic=False))
+        return compiled[0](*arguments)
+
+    return run
