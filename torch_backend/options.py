@@ -1,9 +1,9 @@
-"""Options of the backend."""
+"""Options of the backend: the core's table, as `torch.compile(..., options={...})` gives them."""
 
 from __future__ import annotations
 
-import difflib
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import softneuro
@@ -11,34 +11,49 @@ import softneuro
 
 @dataclass(frozen=True)
 class Options:
-    """What `torch.compile(..., options={...})` accepts."""
+    """Checked options; see `softneuro.options()` for what each means."""
 
-    schemas: tuple[str, ...] = ()  # dtypes or schemas that may be used; empty: all
-    max_error: float = 1e-4
-    threads: int = 0
-    tune: str = "profile"
-    time_budget_s: float = 30.0
-    host: str = "eager"
-    plan: str = ""
-    min_region_size: int = 1
-    never_worse: bool = True
-    verbose: int = 0
-    given: dict[str, Any] = field(default_factory=dict, compare=False)
+    max_error: float
+    threads: int
+    tune: str
+    host: str
+    plan: str
+    min_region_size: int
+    never_worse: bool
+    verbose: int
+    texts: tuple[tuple[str, str], ...]  # as given, for the core
 
-    def core(self, threads: int) -> dict[str, Any]:
-        """The options as the core takes them."""
-        return {**self.given, "threads": threads}
+    def core(self, **changes: Any) -> dict[str, str]:
+        """All options as the core takes them, some changed."""
+        return {**dict(self.texts), **{name: as_text(value) for name, value in changes.items()}}
 
 
-def parse(options: dict[str, Any] | None, mode: str | None = None) -> Options:
-    """Checks names, types and ranges. Raises softneuro.Error naming the nearest valid name."""
-    given = dict(options or {})
-    known = [f.name for f in fields(Options) if f.name != "given"]
-    for name in given:
-        if name not in known:
-            nearest = difflib.get_close_matches(name, known, 1, 0.0)[0]
-            raise softneuro.Error(f"unknown option '{name}' (did you mean '{nearest}'? known are {', '.join(known)})")
-    parsed = Options(**given, given=given)
-    if not parsed.max_error > 0:
-        raise softneuro.Error(f"option max_error={parsed.max_error}: must be above zero")
-    return parsed
+def as_text(value: Any) -> str:
+    """Comma lists, 0 and 1, plain numbers."""
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, list | tuple):
+        return ",".join(map(as_text, value))
+    return str(value)
+
+
+def parse(options: Mapping[str, Any] | None, mode: str | None = None) -> Options:
+    """Checks names, types and ranges. Raises softneuro.Error naming the nearest valid name, or the range.
+
+    `mode` is torch.compile's: "default" and None are the same, others belong to inductor.
+    """
+    if mode not in (None, "default"):
+        raise softneuro.Error(f"mode='{mode}' is inductor's: give options={{...}} instead")
+    texts = {name: as_text(value) for name, value in (options or {}).items()}
+    parsed = softneuro._C.parse_options(texts)
+    return Options(
+        max_error=parsed["max_error"],
+        threads=parsed["threads"],
+        tune=parsed["tune"],
+        host=parsed["host"],
+        plan=parsed["plan"],
+        min_region_size=parsed["min_region_size"],
+        never_worse=parsed["never_worse"],
+        verbose=parsed["verbose"],
+        texts=tuple(sorted(texts.items())),
+    )

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace softneuro {
@@ -50,8 +51,10 @@ bool RegionEntry::weights_unchanged() const {
 }
 
 RegionTable::RegionTable() {
-  // A child forked while another thread held the lock would wait for ever.
-  pthread_atfork([] { global().mutex_.lock(); }, [] { global().mutex_.unlock(); }, [] { global().mutex_.unlock(); });
+  // A child forked while another thread held the lock would wait for ever. The lock knows its owner's thread id, which
+  // is another one in the child: there it is made anew.
+  pthread_atfork([] { global().mutex_.lock(); }, [] { global().mutex_.unlock(); },
+                 [] { new (&global().mutex_) std::shared_mutex; });
 }
 
 RegionTable& RegionTable::global() {

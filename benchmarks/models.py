@@ -1,0 +1,61 @@
+"""Networks by name: torchvision's definitions with seeded weights, since nothing can be relied on to be downloadable."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import torch
+
+_library: torch.library.Library | None = None
+
+
+def torchvision_models() -> Any:
+    """torchvision.models, also where torchvision's own compiled ops do not fit the installed torch."""
+    global _library  # noqa: PLW0603
+    try:
+        return importlib.import_module("torchvision.models")
+    except RuntimeError:
+        # Its import registers fake kernels for these two; the networks here use neither.
+        _library = torch.library.Library("torchvision", "DEF")
+        for name in ("nms", "qnms"):
+            _library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        import sys
+
+        for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
+            del sys.modules[name]
+        return importlib.import_module("torchvision.models")
+
+
+def build(name: str, size: int = 224, batch: int = 1, seed: int = 0) -> tuple[torch.nn.Module, torch.Tensor]:
+    """A torchvision classifier in eval mode and an example input [batch, 3, size, size].
+
+    The statistics of batch normalisations are random, so that folding them matters, and chosen so that activations keep
+    their magnitude through the network.
+    """
+    models = torchvision_models()
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = getattr(models, name)(weights=None).eval()
+        example = torch.randn(batch, 3, size, size)
+        randomise_statistics(model, example)
+    return model, example
+
+
+@torch.no_grad()
+def randomise_statistics(model: torch.nn.Module, example: torch.Tensor) -> None:
+    """Gives every batch normalisation random affine parameters, and statistics near those of its actual input."""
+
+    def before(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
+        assert isinstance(module, torch.nn.BatchNorm2d)
+        x = inputs[0]
+        module.weight.uniform_(0.5, 1.5)
+        module.bias.normal_(0, 0.2)
+        spread = x.std(dim=(0, 2, 3)) if x[:, 0].numel() > 1 else x.abs().amax(dim=(0, 2, 3))
+        module.running_mean = x.mean(dim=(0, 2, 3)) + 0.1 * spread * torch.randn_like(spread)
+        module.running_var = (spread.square() + 1e-3) * torch.empty_like(spread).uniform_(0.7, 1.4)
+
+    hooks = [m.register_forward_pre_hook(before) for m in model.modules() if isinstance(m, torch.nn.BatchNorm2d)]
+    model(example)
+    for hook in hooks:
+        hook.remove()
