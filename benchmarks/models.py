@@ -1,4 +1,4 @@
-"""Networks by name: torchvision's definitions with seeded weights, since nothing can be relied on to be downloadable."""
+"""Networks by name: torchvision's definitions with seeded weights, so that nothing has to be downloaded."""
 
 from __future__ import annotations
 

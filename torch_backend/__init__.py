@@ -5,7 +5,11 @@ try:
 except ImportError as error:
     raise ImportError("softneuro.torch_backend needs PyTorch: pip install 'torch>=2.11'") from error
 
+from softneuro.torch_backend import ops
 from softneuro.torch_backend.backend import softneuro
 from softneuro.torch_backend.explain import explain, refresh, tune
+
+if ops.available():
+    ops.load()
 
 __all__ = ["explain", "refresh", "softneuro", "tune"]

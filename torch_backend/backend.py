@@ -38,7 +38,7 @@ class CompiledGraph:
         self._run = run
         self._versions: dict[int, list[int]] = {}  # by first weight: weights' versions at the last call
         for region in regions:
-            weakref.finalize(self, registry.remove, region.handle)
+            weakref.finalize(self, registry.remove, region.handle).atexit = False
 
     def __call__(self, arguments: list[Any]) -> Any:
         """Runs the graph. Arguments: the AOT graph's placeholders, in order; consumed."""
@@ -101,8 +101,8 @@ def _warn_of_gradients() -> None:
     if not _warned_of_gradients:
         _warned_of_gradients = True
         warnings.warn(
-            "softneuro: gradients are recorded and inputs or parameters require them, so the host runs this graph; call "
-            "the model under torch.no_grad() or torch.inference_mode() to run it through softneuro",
+            "softneuro: gradients are recorded and inputs or parameters require them, so the host runs this graph; "
+            "call the model under torch.no_grad() or torch.inference_mode() to run it through softneuro",
             stacklevel=3,
         )
 
@@ -116,6 +116,8 @@ def softneuro(
     softneuro.Error for an option that does not exist or is out of range.
     """
     parsed = parse(options, mode)
+    if parsed.verbose:
+        _show_log(logging.DEBUG if parsed.verbose > 1 else logging.INFO)
     ops.load()
     if _needs_gradients(example_inputs):
         _warn_of_gradients()
@@ -128,6 +130,15 @@ def softneuro(
     return aot_module_simplified(
         gm, list(example_inputs), fw_compiler=inference, inference_compiler=inference, decompositions={}
     )
+
+
+def _show_log(level: int) -> None:
+    """Sends softneuro's log to standard error, unless the program has set up logging itself."""
+    root = logging.getLogger("softneuro")
+    if not root.hasHandlers():
+        root.addHandler(logging.StreamHandler())
+    if root.getEffectiveLevel() > level:
+        root.setLevel(level)
 
 
 def _reset() -> None:

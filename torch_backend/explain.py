@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+import softneuro
 from softneuro.torch_backend import backend
 from softneuro.torch_backend.backend import CompiledGraph
 from softneuro.torch_backend.runtime import RegionRuntime, Shaped
@@ -41,17 +43,42 @@ def _run(model: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> list[C
     return graphs
 
 
-def tune(model: Any, inputs: Any, **options: Any) -> list[Any]:
+@dataclass(frozen=True)
+class ModelPlan:
+    """The plans of a model's regions."""
+
+    regions: list[softneuro.Plan]
+
+    @property
+    def layers(self) -> list[softneuro._C.LayerReport]:
+        """What was chosen for each layer, regions in order."""
+        return [layer for plan in self.regions for layer in plan.layers]
+
+    @property
+    def predicted_s(self) -> float:
+        """Seconds that the regions are expected to take."""
+        return sum(plan.predicted_s for plan in self.regions)
+
+    @property
+    def lower_bound_s(self) -> float:
+        """No plans cost less under the measured costs."""
+        return sum(plan.lower_bound_s for plan in self.regions)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{layer.name}: {layer.descriptor}" for layer in self.layers)
+
+
+def tune(model: Any, inputs: Any, **options: Any) -> ModelPlan:
     """Tunes a model for inputs of these shapes ahead of its first call.
 
     `model` may be compiled already, `inputs` is one tensor or a tuple of arguments, `options` are those of the backend.
-    Returns the plans, one per region; costs and verdicts are in the database, so that a later `torch.compile` with the same
+    The plans cover every region; costs and verdicts are in the database, so that a later `torch.compile` with the same
     options measures nothing.
     """
     arguments = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
     graphs = _run(model, arguments, {"tune": "profile", **options})
     plans = [shaped.plan for graph in graphs for region in graph.regions for shaped in region.shaped.values()]
-    return [plan for plan in plans if plan is not None]
+    return ModelPlan([plan for plan in plans if plan is not None])
 
 
 def explain(model: Any, *inputs: Any, **options: Any) -> str:
@@ -79,7 +106,7 @@ def _describe(region: RegionRuntime) -> list[str]:
     for signature, shaped in region.shaped.items():
         shapes = ", ".join("x".join(map(str, shape)) for shape in _input_shapes(region, signature))
         lines.append(f"    inputs {shapes}, {signature[0]} thread(s): " + _outcome(shaped))
-        for layer in getattr(shaped.plan, "layers", []):
+        for layer in shaped.plan.layers if shaped.plan else []:
             regret = "no other routine" if layer.regret == float("inf") else f"regret {1e3 * layer.regret:.3f} ms"
             lines.append(f"      {layer.name:32} {layer.descriptor:60} {1e3 * layer.seconds:8.3f} ms  {regret}")
     return lines
@@ -105,8 +132,8 @@ def _input_shapes(region: RegionRuntime, signature: tuple[int, ...]) -> list[tup
 def refresh(model: Any = None) -> None:
     """Makes the next call of every compiled graph read its weights anew.
 
-    Needed only after a change that nothing shows: part of a large weight written through `.data`, NumPy or a raw pointer.
-    `model` is named for readability; all regions of the process are refreshed, which costs them one preparation.
+    Needed only after a change that nothing shows: part of a large weight written through `.data`, NumPy or a raw
+    pointer. `model` is named for readability; every region of the process is refreshed, at the cost of one preparation.
     """
     from softneuro.torch_backend import registry
 

@@ -50,7 +50,9 @@ def axis_order(strides: Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:
 class Lowering:
     """Adds the layers of one region to a core graph, for one signature of shapes."""
 
-    def __init__(self, module: GraphModule, weights: dict[Node, tuple[int, torch.Tensor]], constants: set[Node]) -> None:
+    def __init__(
+        self, module: GraphModule, weights: dict[Node, tuple[int, torch.Tensor]], constants: set[Node]
+    ) -> None:
         self.result = Lowered(softneuro.Graph())
         self._module = module
         self._weights = weights  # by placeholder: index and tensor
@@ -122,8 +124,8 @@ class Lowering:
         return blob
 
     def binary(self, function: str, blob: int, other: Any, constant: bool, reverse: bool = False) -> int:
-        """blob (function) other, or the reverse; other is a node or a number."""
-        order = {"reversed": 1} if reverse else {}
+        """The layer blob (function) other, or the reverse; other is a node or a number."""
+        order: dict[str, Any] = {"reversed": 1} if reverse else {}
         if constant:
             value = self.constant(other)
             if value.ndim == 0:

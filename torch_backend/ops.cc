@@ -186,6 +186,10 @@ Tensor run_layer(softneuro::Layer layer, const Tensor& x, const Tensor& weight, 
 softneuro::PostOps post_ops(const std::string& activation) {
   softneuro::PostOps post;
   post.activation.kind = softneuro::parse_activation(activation);
+  using softneuro::ActivationKind;
+  for (const ActivationKind kind : {ActivationKind::clamp, ActivationKind::leaky_relu, ActivationKind::elu}) {
+    STD_TORCH_CHECK(post.activation.kind != kind, "softneuro: activation '", activation, "' needs parameters");
+  }
   return post;
 }
 

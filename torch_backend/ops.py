@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.nn import functional
 
 import softneuro
 from softneuro.torch_backend import registry
 
 log = logging.getLogger("softneuro.torch_backend")
+_ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "none": lambda x: x,
+    "relu": functional.relu,
+    "hardswish": functional.hardswish,
+    "hardsigmoid": functional.hardsigmoid,
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+    "silu": functional.silu,
+    "gelu": functional.gelu,
+    "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
+    "mish": functional.mish,
+}
 _library: torch.library.Library | None = None
+
+
+_path = Path(softneuro.__file__).parent / "_ops.so"
+
+
+def available() -> bool:
+    """Whether this installation was built with torch ops."""
+    return _path.exists()
 
 
 def load() -> None:
@@ -21,19 +42,18 @@ def load() -> None:
     global _library  # noqa: PLW0603
     if _library is not None:
         return
-    path = Path(softneuro.__file__).parent / "_ops.so"
-    if not path.exists():
+    if not available():
         raise softneuro.Error(
             "this installation of softneuro was built without torch ops: install torch >= 2.11, then reinstall "
             "softneuro with --no-build-isolation"
         )
-    torch.ops.load_library(path)
+    torch.ops.load_library(_path)
     _library = torch.library.Library("softneuro", "IMPL")
     _library.impl("run_region_slow", _run_region_slow, "CPU")
     torch.library.register_fake("softneuro::run_region", _fake_region, lib=_library)
     torch.library.register_fake("softneuro::run_region_slow", _fake_region, lib=_library)
-    torch.library.register_fake("softneuro::conv2d", _fake_conv2d, lib=_library)
-    torch.library.register_fake("softneuro::linear", _fake_linear, lib=_library)
+    _define_layer("conv2d", _reference_conv2d)
+    _define_layer("linear", _reference_linear)
 
 
 def _run_region_slow(
@@ -54,25 +74,37 @@ def _fake_region(
     return registry.find(handle).run_host(inputs, weights, sizes)
 
 
-def _fake_conv2d(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    groups: int,
-    activation: str,
-    routine: str,
-) -> torch.Tensor:
-    spatial = [
-        (size + 2 * pad - dil * (kernel - 1) - 1) // step + 1
-        for size, pad, dil, kernel, step in zip(x.shape[2:], padding, dilation, weight.shape[2:], stride, strict=True)
-    ]
-    return x.new_empty([x.shape[0], weight.shape[0], *spatial])
+def _reference_conv2d(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, *rest: Any) -> torch.Tensor:
+    stride, padding, dilation, groups, activation, _ = rest
+    return _ACTIVATIONS[activation](functional.conv2d(x, weight, bias, stride, padding, dilation, groups))
 
 
-def _fake_linear(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str, routine: str
-) -> torch.Tensor:
-    return x.new_empty([*x.shape[:-1], weight.shape[0]])
+def _reference_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, *rest: Any) -> torch.Tensor:
+    return _ACTIVATIONS[rest[0]](functional.linear(x, weight, bias))
+
+
+def _define_layer(name: str, reference: Callable[..., torch.Tensor]) -> None:
+    """Shapes and gradients of a layer's op are those of the host's functions."""
+    qualified = f"softneuro::{name}"
+
+    def fake(*arguments: Any) -> torch.Tensor:
+        return torch.empty(reference(*arguments).shape, dtype=torch.float32, device=arguments[0].device)
+
+    def setup(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        x, weight, bias, *rest = inputs
+        ctx.save_for_backward(x, weight, bias)
+        ctx.rest = rest
+
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
+        needed = ctx.needs_input_grad[:3]
+        with torch.enable_grad():
+            tensors = [
+                None if t is None else t.detach().requires_grad_(n)
+                for t, n in zip(ctx.saved_tensors, needed, strict=True)
+            ]
+            output = reference(*tensors, *ctx.rest)
+        found = iter(torch.autograd.grad(output, [t for t, n in zip(tensors, needed, strict=True) if n], gradient))
+        return (*(next(found) if n else None for n in needed), *(None for _ in ctx.rest))
+
+    torch.library.register_fake(qualified, fake, lib=_library)
+    torch.library.register_autograd(qualified, backward, setup_context=setup, lib=_library)

@@ -11,7 +11,7 @@ import softneuro
 
 @dataclass(frozen=True)
 class Options:
-    """Checked options; see `softneuro.options()` for what each means."""
+    """Checked options; see `softneuro.option_table()` for what each means."""
 
     max_error: float
     threads: int
@@ -47,13 +47,13 @@ def parse(options: Mapping[str, Any] | None, mode: str | None = None) -> Options
     texts = {name: as_text(value) for name, value in (options or {}).items()}
     parsed = softneuro._C.parse_options(texts)
     return Options(
-        max_error=parsed["max_error"],
-        threads=parsed["threads"],
-        tune=parsed["tune"],
-        host=parsed["host"],
-        plan=parsed["plan"],
-        min_region_size=parsed["min_region_size"],
-        never_worse=parsed["never_worse"],
-        verbose=parsed["verbose"],
+        max_error=parsed.max_error,
+        threads=parsed.threads,
+        tune=parsed.tune.name,
+        host=parsed.host.name,
+        plan=parsed.plan,
+        min_region_size=parsed.min_region_size,
+        never_worse=parsed.never_worse,
+        verbose=parsed.verbose,
         texts=tuple(sorted(texts.items())),
     )

@@ -165,7 +165,7 @@ def content_hash(graph: Graph) -> str:
     digest = hashlib.sha256()
     index = {node: i for i, node in enumerate(graph.nodes)}
     for node in graph.nodes:
-        arguments = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: f"%{index[n]}")  # type: ignore[arg-type]
+        arguments = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: f"%{index[n]}")
         value = node.meta.get("val")
         shape = (str(tuple(value.shape)), str(value.dtype)) if isinstance(value, torch.Tensor) else str(value)
         line = (node.op, str(node.target) if node.op == "call_function" else "", str(arguments), str(shape))

@@ -20,6 +20,10 @@ JUDGE_ROUNDS = 7
 JUDGE_SECONDS = 1.0
 
 
+class PlanFileError(RuntimeError):
+    """The file of the option `plan` cannot be used: an error of the caller, never a reason to leave it to the host."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """Outcome of the comparison of a net with the host."""
@@ -31,19 +35,16 @@ class Verdict:
     error: float  # relative L2, the worst of the outputs
 
 
-def make_plan(graph: Any, options: Options, threads: int, near: Any) -> tuple[Any, Any]:
-    """A plan for the graph and the tuner's report; `near` is a plan of the same region for other shapes."""
-    if not hasattr(softneuro, "tune"):
-        return None, None
+def make_plan(graph: softneuro.Graph, options: Options, threads: int, near: softneuro.Plan | None) -> softneuro.Plan:
+    """A plan for the graph. `near`, a plan of the same region for other shapes, is carried over instead of tuning."""
     if near is not None:
-        return near, None
-    result = softneuro.tune(graph, options.core(threads))
-    return result.plan, result.report
-
-
-def make_net(graph: Any, plan: Any, threads: int) -> Any:
-    """A net prepared by a plan."""
-    return softneuro.Net(graph, plan, threads=threads)
+        return near
+    try:
+        return softneuro.tune(graph, options.core(threads=threads))
+    except softneuro.Error as error:
+        if options.plan:
+            raise PlanFileError(str(error)) from error
+        raise
 
 
 def relative_error(result: torch.Tensor, reference: torch.Tensor) -> float:
@@ -56,28 +57,70 @@ def relative_error(result: torch.Tensor, reference: torch.Tensor) -> float:
     return float(difference.norm()) / (norm if norm > 0 else 1.0)
 
 
+_databases: dict[str, softneuro._C.CostDb] = {}  # by directory
+
+
+def database() -> softneuro._C.CostDb:
+    """The cost database of the directory that the environment names now."""
+    directory = softneuro._C.CostDb.default_directory()
+    if directory not in _databases:
+        _databases[directory] = softneuro._C.CostDb(directory)
+    return _databases[directory]
+
+
+def verdict_key(region: str, signature: Sequence[int], options: Options) -> softneuro._C.CostKey:
+    """What a verdict is valid for: region, shapes, host and device."""
+    device = f"{softneuro.cpu_id()} {'+'.join(softneuro.available_isas())}"
+    host = f"torch {torch.__version__} {options.host}"
+    text = f"region {region} {','.join(map(str, signature))}"
+    return softneuro._C.CostKey(device, signature[0], text, host, softneuro._C.kernel_hash())
+
+
 def judge(
     net: Callable[[], Sequence[torch.Tensor]],
     host: Callable[[], Sequence[torch.Tensor]],
-    key: str,
+    key: softneuro._C.CostKey,
     options: Options,
 ) -> Verdict | None:
-    """Compares net and host on the real inputs, in error and in time, by interleaved rounds."""
+    """Compares net and host, in error and in time, unless the database knows the outcome.
+
+    None where nothing is known and nothing may be measured.
+    """
+    if options.tune == "off":
+        return None
+    known = database().find_verdict(key)
+    if known is not None:
+        return verdict(*known[1:], options.max_error)
     if options.tune != "profile":
         return None
+    found = verdict(*compare(net, host, options.max_error), options.max_error)
+    if math.isfinite(found.error):
+        database().add_verdict(key, found.wins, found.net_s, found.host_s, found.error)
+    return found
+
+
+def verdict(net_s: float, host_s: float, error: float, max_error: float) -> Verdict:
+    """Whether a net with these figures is to run."""
+    if error > max_error:
+        return Verdict(False, f"its error of {error:.1e} is above max_error={max_error:g}", net_s, host_s, error)
+    return Verdict(
+        net_s < host_s, f"{1e3 * net_s:.3f} ms against the host's {1e3 * host_s:.3f} ms", net_s, host_s, error
+    )
+
+
+def compare(
+    net: Callable[[], Sequence[torch.Tensor]], host: Callable[[], Sequence[torch.Tensor]], max_error: float
+) -> tuple[float, float, float]:
+    """Seconds of net and host, medians of interleaved rounds on the real inputs, and the worst relative error."""
     expected, results = host(), net()
     error = max((relative_error(a, b) for a, b in zip(results, expected, strict=True)), default=0.0)
-    if error > options.max_error:
-        return Verdict(False, f"its error of {error:.1e} is above max_error={options.max_error:g}", 0.0, 0.0, error)
     times: dict[Any, list[float]] = {net: [], host: []}
     deadline = time.perf_counter() + JUDGE_SECONDS
-    for round_ in range(JUDGE_ROUNDS):
+    for round_ in range(JUDGE_ROUNDS if error <= max_error else 1):
         for run, measured in times.items():
             start = time.perf_counter()
             run()
             measured.append(time.perf_counter() - start)
         if round_ >= 1 and time.perf_counter() > deadline:
             break
-    net_s, host_s = median(times[net]), median(times[host])
-    reason = f"{1e3 * net_s:.3f} ms against the host's {1e3 * host_s:.3f} ms"
-    return Verdict(net_s < host_s, reason, net_s, host_s, error)
+    return median(times[net]), median(times[host]), error

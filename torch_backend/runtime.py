@@ -28,8 +28,7 @@ _weight_sets = itertools.count(1)
 class Shaped:
     """What is known of a region for one signature: threads, shapes, symbolic sizes."""
 
-    plan: Any = None
-    report: Any = None
+    plan: softneuro.Plan | None = None
     verdict: planning.Verdict | None = None
     host: str | None = None  # why the host runs it
 
@@ -163,17 +162,15 @@ class RegionRuntime:
         lowered = self.lower(inputs, weights, sizes)
         threads = self.threads()
         if shaped is None:
-            near = self._nearest(signature)
-            plan, report = planning.make_plan(lowered.graph, self.options, threads, near)
-            shaped = Shaped(plan, report)
-        net = planning.make_net(lowered.graph, shaped.plan, threads)
+            shaped = Shaped(planning.make_plan(lowered.graph, self.options, threads, self._nearest(signature)))
+        net = softneuro.Net(lowered.graph, shaped.plan, threads=threads)
         self._remember(signature, shaped)
         self._publish(signature, lowered, weights, weight_set, net)
         if shaped.verdict is None and self.options.never_worse:
             shaped.verdict = planning.judge(
                 net=lambda: list(torch.ops.softneuro.run_region(self.handle, inputs, weights, sizes)),
                 host=lambda: self.run_host(inputs, weights, sizes),
-                key=f"{self.region.content}|{','.join(map(str, signature))}",
+                key=planning.verdict_key(self.region.content, signature, self.options),
                 options=self.options,
             )
         if shaped.verdict is not None and not shaped.verdict.wins:
@@ -185,9 +182,7 @@ class RegionRuntime:
         """Threads of a net: the option's, but never more than torch's pool has."""
         return min(self.options.threads or torch.get_num_threads(), torch.get_num_threads())
 
-    def lower(
-        self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[int]
-    ) -> Lowered:
+    def lower(self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[int]) -> Lowered:
         """An optimised core graph for these shapes and weights."""
         placed = {node: (i, weights[i]) for i, node in enumerate(self.region.weight_nodes)}
         lowered = Lowering(self.region.module, placed, self.region.constants).run(inputs, sizes, self._names)

@@ -57,7 +57,7 @@ def agree(states):
     def check(compiled, model, *inputs, tolerance=1e-5, nets=True):
         with torch.no_grad():
             result, expected = compiled(*inputs), model(*inputs)
-        pairs = zip(result, expected) if isinstance(expected, tuple) else [(result, expected)]
+        pairs = zip(result, expected, strict=True) if isinstance(expected, tuple) else [(result, expected)]
         for ours, theirs in pairs:
             assert ours.shape == theirs.shape
             assert ours.stride() == theirs.stride()
@@ -65,6 +65,7 @@ def agree(states):
             error = (ours - theirs).norm() / theirs.norm().clamp_min(1e-30)
             assert error <= tolerance, f"relative error {error:.2e}"
         if nets:
-            assert states() and all(reason is None for reason in states()), states()
+            assert states()
+            assert all(reason is None for reason in states()), states()
 
     return check

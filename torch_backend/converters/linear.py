@@ -15,7 +15,7 @@ def linear(low: Lowering, call: Call) -> int:
 
 
 def product(low: Lowering, a: Any, b: Any, constant_b: bool, bias: Any = None) -> int:
-    """a @ b: `linear` where b[K,N] is a weight, else `matmul`."""
+    """The product a @ b: `linear` where b[K,N] is a weight, else `matmul`."""
     if constant_b:
         weights = {"weight": low.constant(b).T}
         if bias is not None:

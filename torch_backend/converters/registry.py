@@ -28,15 +28,15 @@ MAX_RANK = 8
 class Call:
     """One ATen call with its arguments by schema name, defaults filled in.
 
-    `constants` are the nodes whose values follow from weights alone. `integers` gives the values of symbolic integers once
-    shapes are known; before that, arguments may be symbolic.
+    `constants` are the nodes whose values follow from weights alone. `values` gives, once shapes are known, the number
+    or fake tensor that each node stands for; before that, arguments may be symbolic.
     """
 
     def __init__(self, node: Node, constants: Set[Node], values: dict[Node, Any] | None = None) -> None:
         self.node = node
         self._constants = constants
         self._values = values
-        schema = node.target._schema  # type: ignore[union-attr]
+        schema = node.target._schema
         self.args: dict[str, Any] = {}
         for index, argument in enumerate(schema.arguments):
             if index < len(node.args):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch.fx import Node
 
 from softneuro.torch_backend.converters.registry import Call, aten, converter, ranks
@@ -48,7 +50,7 @@ def _plain_scales(call: Call) -> str | None:
 
 def upsample(low: Lowering, call: Call, mode: str) -> int:
     """Scales, where given, replace the ratio of sizes in the coordinates, as they do in the host."""
-    attributes: dict[str, float | int | str | list[int]] = {"output_size": list(call.output_shape[2:])}
+    attributes: dict[str, Any] = {"output_size": list(call.output_shape[2:])}
     if call.has("scale_factors"):
         scales = call["scale_factors"] or [None, None]
     else:

@@ -21,9 +21,7 @@ def reshape(low: Lowering, call: Call) -> int:
     return low.add("reshape", [low.blob(call["self"])], shape=list(call.output_shape))
 
 
-@converter(
-    aten.clone.default, aten.detach.default, aten.alias.default, aten.lift_fresh_copy.default, moves_only=True
-)
+@converter(aten.clone.default, aten.detach.default, aten.alias.default, aten.lift_fresh_copy.default, moves_only=True)
 def identity(low: Lowering, call: Call) -> int:
     """A copy or an alias."""
     return low.blob(call["self"])
@@ -77,10 +75,10 @@ def slice_(low: Lowering, call: Call) -> int:
     return low.add("slice", [low.blob(call["self"])], axis=axis, start=start, end=end, step=step)
 
 
-def part(low: Lowering, call: Call, axis: int, start: int, end: int, shape: tuple[int, ...] | None = None) -> int:
-    """One range of an axis, reshaped if asked."""
-    sliced = low.add("slice", [low.blob(call["self"])], axis=axis, start=start, end=end)
-    return sliced if shape is None else low.add("reshape", [sliced], shape=list(shape))
+def at_index(low: Lowering, call: Call, axis: int, index: int) -> int:
+    """One index of an axis, which disappears."""
+    sliced = low.add("slice", [low.blob(call["self"])], axis=axis, start=index, end=index + 1)
+    return low.add("reshape", [sliced], shape=list(call.output_shape))
 
 
 @converter(aten.select.int, moves_only=True)
@@ -88,24 +86,25 @@ def select(low: Lowering, call: Call) -> int:
     """One index of an axis, which disappears."""
     axis = call.axis("dim", call.rank())
     index = int(call["index"]) % call.shape("self")[axis]
-    return part(low, call, axis, index, index + 1, call.output_shape)
+    return at_index(low, call, axis, index)
 
 
 @converter(aten.unbind.int, moves_only=True, many=True)
 def unbind(low: Lowering, call: Call) -> list[int]:
     """Every index of an axis apart."""
     axis = call.axis("dim", call.rank())
-    return [part(low, call, axis, i, i + 1, call.output_shape) for i in range(call.shape("self")[axis])]
+    return [at_index(low, call, axis, i) for i in range(call.shape("self")[axis])]
 
 
 @converter(aten.split.Tensor, aten.split_with_sizes.default, moves_only=True, many=True)
 def split(low: Lowering, call: Call) -> list[int]:
     """Consecutive ranges of an axis."""
     axis = call.axis("dim", call.rank())
-    blobs, start = [], 0
+    source, blobs, start = low.blob(call["self"]), [], 0
     for piece in call.output:
-        blobs.append(part(low, call, axis, start, start + piece.shape[axis]))
-        start += piece.shape[axis]
+        end = start + piece.shape[axis]
+        blobs.append(low.add("slice", [source], axis=axis, start=start, end=end))
+        start = end
     return blobs
 
 
@@ -127,14 +126,10 @@ def stack(low: Lowering, call: Call) -> int:
     shape = list(call.output_shape)
     axis = call.axis("dim", len(shape))
     shape[axis] = 1
-    return low.add(
-        "concat", [low.add("reshape", [low.blob(node)], shape=shape) for node in call["tensors"]], axis=axis
-    )
+    return low.add("concat", [low.add("reshape", [low.blob(node)], shape=shape) for node in call["tensors"]], axis=axis)
 
 
-@converter(
-    aten.channel_shuffle.default, aten.native_channel_shuffle.default, check=ranks("self", 4), moves_only=True
-)
+@converter(aten.channel_shuffle.default, aten.native_channel_shuffle.default, check=ranks("self", 4), moves_only=True)
 def channel_shuffle(low: Lowering, call: Call) -> int:
     """Channels dealt out over groups."""
     n, c, h, w = call.shape("self")

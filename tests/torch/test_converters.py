@@ -1,0 +1,195 @@
+"""Every converter against eager, and what each declines."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from softneuro.torch_backend.converters import CONVERTERS
+
+aten = torch.ops.aten
+
+
+def image(*shape):
+    return torch.randn(*(shape or (2, 6, 9, 8)))
+
+
+W = torch.randn(6, 1, 1)
+ELEMENTWISE = {
+    "add": lambda x: x + x.relu(),
+    "add_number": lambda x: x + 2,
+    "sub_number": lambda x: x - 1.5,
+    "rsub": lambda x: 3 - x,
+    "mul": lambda x: x * x.sigmoid(),
+    "mul_broadcast": lambda x: x * x.mean((2, 3), keepdim=True),
+    "div": lambda x: x / (x.square() + 1),
+    "div_number": lambda x: x / 3,
+    "reciprocal": lambda x: (x.square() + 1).reciprocal(),
+    "minimum": lambda x: torch.minimum(x, -x),
+    "maximum": lambda x: torch.maximum(x, 1 - x),
+    "pow": lambda x: x**3,
+    "pow_base": lambda x: 2**x,
+    "pow_tensor": lambda x: x.sigmoid() ** x,
+    "neg": torch.neg,
+    "square": torch.square,
+}
+ACTIVATIONS = {
+    "relu": F.relu,
+    "relu6": F.relu6,
+    "hardtanh": lambda x: F.hardtanh(x, -0.3, 0.7),
+    "clamp": lambda x: x.clamp(-0.5, 0.5),
+    "clamp_min": lambda x: x.clamp(min=-0.5),
+    "clamp_max": lambda x: x.clamp(max=0.5),
+    "leaky_relu": lambda x: F.leaky_relu(x, 0.2),
+    "elu": lambda x: F.elu(x, 0.7),
+    "sigmoid": torch.sigmoid,
+    "hardsigmoid": F.hardsigmoid,
+    "tanh": torch.tanh,
+    "silu": F.silu,
+    "hardswish": F.hardswish,
+    "mish": F.mish,
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "softmax": lambda x: x.softmax(1),
+    "softmax_last": lambda x: x.softmax(-1),
+    "log_softmax": lambda x: x.log_softmax(1),
+}
+POOLS = {
+    "max_pool": lambda x: F.max_pool2d(x, 3, 2, 1),
+    "max_pool_ceil_dilated": lambda x: F.max_pool2d(x, (2, 3), (2, 1), (1, 0), (2, 1), ceil_mode=True),
+    "avg_pool": lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+    "avg_pool_ceil": lambda x: F.avg_pool2d(x, 2, ceil_mode=True),
+    "adaptive_avg": lambda x: F.adaptive_avg_pool2d(x, (3, 5)),
+    "adaptive_avg_one": lambda x: F.adaptive_avg_pool2d(x, 1),
+    "adaptive_max": lambda x: F.adaptive_max_pool2d(x, (4, 3)),
+    "mean_all": lambda x: (x * 1).mean().view(1),
+    "mean_axes": lambda x: x.mean((2, 3)),
+    "mean_channel": lambda x: x.mean(1, keepdim=True),
+    "sum": lambda x: x.sum((0, 2)),
+    "amax": lambda x: x.amax((2, 3)),
+    "amax_channel": lambda x: x.amax(1),
+}
+MOVES = {
+    "flatten": lambda x: x.flatten(1),
+    "reshape": lambda x: x.reshape(4, 3, 72),
+    "unsqueeze": lambda x: x.unsqueeze(1),
+    "squeeze": lambda x: x[:1].squeeze(0),
+    "permute": lambda x: x.permute(0, 2, 3, 1),
+    "transpose": lambda x: x.transpose(1, -1),
+    "contiguous": lambda x: x.transpose(1, 2).contiguous(),
+    "slice": lambda x: x[:, 1:-1, ::2, 3:100],
+    "select": lambda x: x[:, -2],
+    "chunk": lambda x: torch.cat(x.chunk(2, 1)[::-1], 1),
+    "split": lambda x: sum(part.sum(1) for part in x.split([1, 2, 3], 1)),
+    "unbind": lambda x: x.unbind(1)[2] * x.unbind(1)[1],
+    "stack": lambda x: torch.stack([x, -x], 2),
+    "cat": lambda x: torch.cat([x, x * 2, x[:, :1]], 1),
+    "expand_same": lambda x: x.expand(-1, 6, -1, -1),
+    "channel_shuffle": lambda x: F.channel_shuffle(x, 3),
+    "pad": lambda x: F.pad(x, (1, 2, 0, 3), value=1.5),
+    "pad_crop": lambda x: F.pad(x, (-1, 2)),
+    "pad_reflect": lambda x: F.pad(x, (1, 2, 3, 1), mode="reflect"),
+    "pad_replicate": lambda x: F.pad(x, (1, 2, 3, 1), mode="replicate"),
+    "pixel_shuffle": lambda x: F.pixel_shuffle(torch.cat([x, x], 1), 2),
+    "nearest": lambda x: F.interpolate(x, scale_factor=2),
+    "nearest_size": lambda x: F.interpolate(x, (13, 5)),
+    "nearest_odd_scale": lambda x: F.interpolate(x, scale_factor=1.7),
+    "bilinear": lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
+    "bilinear_corners": lambda x: F.interpolate(x, (5, 17), mode="bilinear", align_corners=True),
+    "bilinear_odd_scale": lambda x: F.interpolate(x, scale_factor=(1.3, 0.6), mode="bilinear"),
+}
+PRODUCTS = {
+    "bmm": lambda x: x.flatten(0, 1) @ x.flatten(0, 1).transpose(1, 2),
+    "matmul": lambda x: x @ x.transpose(2, 3),
+    "mm": lambda x: x.flatten(1) @ x.flatten(1).t(),
+    "baddbmm": lambda x: torch.baddbmm(
+        x[0, :, :, :1], x.flatten(0, 1)[:6], x.flatten(0, 1)[:6].transpose(1, 2)[:, :, :4]
+    ),
+}
+FUNCTIONS = {**ELEMENTWISE, **ACTIVATIONS, **POOLS, **MOVES, **PRODUCTS}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_function(name, compile_model, agree):
+    function = FUNCTIONS[name]
+    # The sum keeps pure moves inside a region worth having.
+    agree(compile_model(lambda x: function(x * 1.5) + 1, min_region_size=1), lambda x: function(x * 1.5) + 1, image())
+
+
+MODULES = {
+    "conv": (nn.Conv2d(6, 4, 3), image()),
+    "conv_all": (nn.Conv2d(6, 9, (3, 2), (2, 1), (1, 2), (1, 2), 3, bias=False), image()),
+    "conv_same": (nn.Conv2d(6, 4, 4, padding="same"), image()),
+    "conv_circular": (nn.Conv2d(6, 4, 3, padding=1, padding_mode="circular"), image()),
+    "conv_reflect": (nn.Conv2d(6, 4, 3, padding=1, padding_mode="reflect"), image()),
+    "conv_unbatched": (nn.Conv2d(6, 4, 3), image(6, 9, 8)),
+    "conv1d": (nn.Conv1d(6, 8, 3, 2, 1, 2, 2), image(2, 6, 15)),
+    "conv_transpose": (nn.ConvTranspose2d(6, 4, 3, 2, 1, 1, 2), image()),
+    "linear": (nn.Linear(8, 5), image()),
+    "linear_no_bias": (nn.Linear(8, 5, bias=False), image(3, 8)),
+    "batch_norm": (nn.BatchNorm2d(6), image()),
+    "batch_norm_plain": (nn.BatchNorm2d(6, affine=False), image()),
+    "batch_norm1d": (nn.BatchNorm1d(6), image(4, 6)),
+    "layer_norm": (nn.LayerNorm(8), image()),
+    "layer_norm_two": (nn.LayerNorm((9, 8), elementwise_affine=False), image()),
+    "group_norm": (nn.GroupNorm(3, 6), image()),
+    "prelu": (nn.PReLU(6), image()),
+    "prelu_one": (nn.PReLU(), image()),
+    "weight_norm": (nn.utils.parametrizations.weight_norm(nn.Conv2d(6, 4, 3)), image()),
+    "bilinear_module": (nn.UpsamplingBilinear2d(scale_factor=2), image()),
+    "dropout": (nn.Sequential(nn.Dropout(0.5), nn.Conv2d(6, 2, 1)), image()),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_module(name, compile_model, agree):
+    module, x = MODULES[name]
+    module = module.eval()
+    with torch.no_grad():
+        for buffer in module.buffers():
+            if buffer.dtype == torch.float32:
+                buffer.uniform_(0.5, 1.5)
+    agree(compile_model(module, min_region_size=1), module, x)
+
+
+class Scaled(nn.Module):
+    """Constants as operands, on either side, computed from parameters."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Parameter(torch.rand(6, 1, 1) + 1)
+        self.b = nn.Parameter(torch.rand(8))
+
+    def forward(self, x):
+        return self.a / (x * self.b + self.a.exp()).square().clamp(min=0.1) - self.b
+
+
+def test_constant_operands(compile_model, agree):
+    model = Scaled()
+    agree(compile_model(model, min_region_size=1), model, image())
+
+
+DECLINED = {
+    "weight that is no constant": lambda x: F.conv2d(x, x[:, :, :2, :2]),
+    "alpha": lambda x: torch.add(x, x, alpha=2),
+    "integers": lambda x: (x * 4).long() + 1,
+    "bool": lambda x: (x > 0) & (x < 1),
+    "indices": lambda x: F.max_pool2d(x, 2, return_indices=True)[1],
+    "sum to double": lambda x: x.sum(1, dtype=torch.float64),
+    "complex": lambda x: torch.view_as_real(torch.fft.rfft(x)),
+    "conv3d": lambda x: F.conv3d(x.unsqueeze(0), torch.ones(2, 2, 1, 1, 1)),
+    "expand": lambda x: x[:, :1].expand(-1, 3, -1, -1).cumsum(1),
+    "rank 9": lambda x: x.view(2, 1, 1, 1, 1, 1, 6, 9, 8).cumsum(0),
+}
+
+
+@pytest.mark.parametrize("name", DECLINED)
+def test_declined_stays_right(name, compile_model):
+    function = DECLINED[name]
+    x = image()
+    with torch.no_grad():
+        torch.testing.assert_close(compile_model(function, min_region_size=1)(x), function(x))
+
+
+def test_every_converter_is_named_once():
+    assert all(isinstance(target, torch._ops.OpOverload) for target in CONVERTERS)

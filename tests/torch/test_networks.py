@@ -1,0 +1,65 @@
+"""Whole networks, small images."""
+
+import pytest
+import torch
+
+from benchmarks import models
+
+NETWORKS = ["resnet18", "mobilenet_v2", "mobilenet_v3_small", "squeezenet1_1", "shufflenet_v2_x0_5"]
+pytest.importorskip("torchvision.version")
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_network(name, compile_model, agree, states):
+    model, x = models.build(name, size=64, batch=2)
+    agree(compile_model(model), model, x)
+    assert len(states()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["resnet50", "vgg11", "densenet121", "googlenet", "efficientnet_b0", "convnext_tiny"])
+def test_more_networks(name, compile_model, agree):
+    model, x = models.build(name, size=96)
+    agree(compile_model(model), model, x, tolerance=1e-4)
+
+
+def test_tuned_network_from_a_warm_database(compile_model, agree):
+    import softneuro.torch_backend as door
+
+    model, x = models.build("squeezenet1_1", size=64)
+    plan = door.tune(model, x, never_worse=False, time_budget_s=5)
+    assert plan.layers
+    assert plan.predicted_s >= plan.lower_bound_s > 0
+    torch._dynamo.reset()
+    agree(compile_model(model, tune="cached"), model, x, tolerance=1e-4)
+    again = door.tune(model, x, never_worse=False, tune="cached")
+    assert [layer.descriptor for layer in again.layers] == [layer.descriptor for layer in plan.layers]
+
+
+def test_explain(compile_model, capsys):
+    import softneuro.torch_backend as door
+
+    model, x = models.build("squeezenet1_1", size=64)
+
+    def function(x):
+        return model(torch.erfinv(x.clamp(-0.9, 0.9)))
+
+    text = door.explain(function, x, tune="off", never_worse=False)
+    assert text in capsys.readouterr().out
+    assert "aten.erfinv.default" in text
+    assert "softneuro has no such layer" in text
+    assert "features.3.squeeze" in text
+    assert "conv2d/cpu:float32" in text
+
+
+def test_plan_file(tmp_path, compile_model, agree):
+    path = tmp_path / "plan.txt"
+    model, x = models.build("squeezenet1_1", size=64)
+    agree(compile_model(model, plan=str(path)), model, x)
+    assert "conv2d/" in path.read_text()
+    torch._dynamo.reset()
+    agree(compile_model(model, plan=str(path)), model, x)
+    path.write_text(path.read_text()[:200])
+    torch._dynamo.reset()
+    with torch.no_grad(), pytest.raises(Exception, match="plan"):
+        compile_model(model, plan=str(path))(x)
