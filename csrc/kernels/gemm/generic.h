@@ -226,7 +226,9 @@ inline void compute_panel(const GemmArgs& args, const Block& block, int index) {
 
 inline size_t scratch_bytes(int m, int k, const GemmTiling& tiling) {
   const int rows = tiling.row_block < m ? tiling.row_block : m, k_block = tiling.k_block < k ? tiling.k_block : k;
-  return ceil_div(rows, max_tile(tiling.panel)) * static_cast<size_t>(k_block) * lanes * sizeof(float);
+  // Never nothing, as run takes a null for rows read in place.
+  return ceil_div(rows, max_tile(tiling.panel)) * static_cast<size_t>(k_block > 0 ? k_block : 1) * lanes *
+         sizeof(float);
 }
 
 inline void run(const GemmArgs& args, int panel_begin, int panel_end, int row_begin, int row_end, void* scratch) {

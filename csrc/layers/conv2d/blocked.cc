@@ -1,0 +1,141 @@
+#include "layers/conv2d/blocked.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "base/error.h"
+#include "layers/packed_floats.h"
+
+namespace softneuro {
+namespace {
+
+class PreparedBlocked final : public Prepared {
+ public:
+  PreparedBlocked(const Problem& problem, const ConvDirectKernels& kernels, const ConvDirectTiling& tiling, SplitBy by,
+                  std::shared_ptr<const Packed> packed)
+      : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual) {
+    const Conv2dParams p = conv2d_params(problem);
+    const ConvDirectShape shape = direct_shape(p);
+    args_.shape = shape;
+    args_.tiling = tiling;
+    args_.weights = packed_floats(packed_.get());
+    args_.epilogue.activation = problem.layer->post.activation;
+    if (problem.layer->find_weight("bias") != nullptr) {
+      args_.epilogue.bias = args_.weights + conv_direct_packed_size(shape, kernels.block);
+    }
+    if (p.empty()) return;
+    const int64_t rows = shape.pointwise() ? p.oh * p.ow : p.oh;
+    split_ = WorkSplit(p.n, conv_direct_panels(shape, kernels.block, tiling.panel), rows, problem.threads, by);
+    if (!shape.pointwise()) scratch_ = (kernels.scratch_bytes(shape, tiling) + 63) / 64 * 64;
+  }
+
+  size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
+
+  void run(const RunArgs& args) const override {
+    args.parallel_for(split_.tasks, [&](int64_t task) {
+      split_.for_task(task, [&](int64_t image, Range panels, Range rows) {
+        ConvDirectArgs call = args_;
+        call.src = args.in[0].f32() + image * args.in[0].batch_stride;
+        call.dst = args.out.f32() + image * args.out.batch_stride;
+        if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].batch_stride;
+        const auto [panel_begin, panel_end, row_begin, row_end] =
+            std::array{static_cast<int>(panels.begin), static_cast<int>(panels.end), static_cast<int>(rows.begin),
+                       static_cast<int>(rows.end)};
+        if (call.shape.pointwise()) {
+          kernels_.run_pointwise(call, panel_begin, panel_end, row_begin, row_end);
+        } else {
+          std::byte* scratch = args.workspace + static_cast<size_t>(task) * scratch_;
+          kernels_.run(call, panel_begin, panel_end, row_begin, row_end, scratch);
+        }
+      });
+    });
+  }
+
+ private:
+  std::shared_ptr<const Packed> packed_;
+  const ConvDirectKernels& kernels_;
+  ConvDirectArgs args_{};
+  WorkSplit split_;
+  bool residual_;
+  size_t scratch_ = 0;  // bytes of a task
+};
+
+ConvDirectTiling tiling_of(const Tuning& tuning, int max_panel) {
+  const ConvDirectTiling tiling{tuning[0], tuning[1], tuning[2]};
+  if (tiling.panel < 1 || tiling.panel > max_panel || tiling.row_block < 1 || tiling.c_block < 1) {
+    throw Error("panel must be in [1, " + std::to_string(max_panel) + "], rows and c_block positive");
+  }
+  return tiling;
+}
+
+}  // namespace
+
+Conv2dParams conv2d_params(const Problem& problem) { return conv2d_params(*problem.layer, problem.in[0]); }
+
+Refusal check_int_sizes(const Conv2dParams& p) {
+  constexpr int64_t limit = std::numeric_limits<int32_t>::max() / 64;  // room for blocks and for sums of offsets
+  const int64_t taps = std::max({p.kh * p.kw, p.kh * p.dh, p.kw * p.dw, p.sh, p.sw});
+  const int64_t sides = std::max({p.h + p.pt + p.pb, p.w + p.pl + p.pr, p.h * p.w, p.oh * p.ow, p.c, p.k});
+  return std::max(taps, sides) < limit ? Refusal() : Refusal("sizes are beyond the kernels' 32-bit offsets");
+}
+
+ConvDirectShape direct_shape(const Conv2dParams& p) {
+  const auto narrow = [](int64_t value) { return static_cast<int>(value); };
+  return {.groups = narrow(p.groups),
+          .in_channels = narrow(p.group_c()),
+          .out_channels = narrow(p.group_k()),
+          .h = narrow(p.h),
+          .w = narrow(p.w),
+          .out_h = narrow(p.oh),
+          .out_w = narrow(p.ow),
+          .kernel_h = narrow(p.kh),
+          .kernel_w = narrow(p.kw),
+          .stride_h = narrow(p.sh),
+          .stride_w = narrow(p.sw),
+          .dilation_h = narrow(p.dh),
+          .dilation_w = narrow(p.dw),
+          .pad_top = narrow(p.pt),
+          .pad_left = narrow(p.pl)};
+}
+
+BlockedConv2d::BlockedConv2d(const char* algorithm, Isa isa)
+    : Routine({.layer_type = "conv2d",
+               .algorithm = algorithm,
+               .isa = isa,
+               .in = f32_blocked(isa_block(isa)),
+               .out = f32_blocked(isa_block(isa))}) {}
+
+int BlockedConv2d::max_panel() const { return conv_direct_kernels(info().isa)->max_panel; }
+
+Refusal BlockedConv2d::check(const Problem& problem) const {
+  const Conv2dParams p = conv2d_params(problem);
+  if (p.groups > 1 && (p.group_c() % block() != 0 || p.group_k() % block() != 0)) {
+    return "channels per group are not a multiple of " + std::to_string(block());
+  }
+  const Refusal sizes = check_int_sizes(p);
+  return sizes.accepted() ? check_kernel(p) : sizes;
+}
+
+std::shared_ptr<const Packed> BlockedConv2d::pack(const Problem& problem, const Tuning& tuning) const {
+  const int panel = tiling_of(tuning, max_panel()).panel;
+  const ConvDirectShape shape = direct_shape(conv2d_params(problem));
+  const Constant* bias = problem.layer->find_weight("bias");
+  const size_t weights = conv_direct_packed_size(shape, block()), biases = conv_direct_bias_size(shape, block());
+  auto packed = std::make_shared<PackedFloats>(static_cast<int64_t>(weights + (bias != nullptr ? biases : 0)));
+  conv_direct_pack(shape, block(), panel, problem.layer->weight("weight")->values().get(), packed->data());
+  if (bias != nullptr) {
+    float* to = packed->data() + weights;
+    std::fill_n(to, biases, 0.f);
+    std::copy_n((*bias)->values().get(), (*bias)->elements(), to);
+  }
+  return packed;
+}
+
+std::unique_ptr<const Prepared> BlockedConv2d::prepare(const Problem& problem, const Tuning& tuning,
+                                                       std::shared_ptr<const Packed> packed) const {
+  return std::make_unique<PreparedBlocked>(problem, *conv_direct_kernels(info().isa), tiling_of(tuning, max_panel()),
+                                           parse_split(tuning[3]), std::move(packed));
+}
+
+}  // namespace softneuro

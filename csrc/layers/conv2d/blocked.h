@@ -1,0 +1,37 @@
+// What the routines on conv_direct's kernels share: they differ in the problems they accept and in how they cut them.
+#pragma once
+
+#include <memory>
+
+#include "base/refusal.h"
+#include "kernels/conv_direct/conv_direct.h"
+#include "layers/conv2d/conv2d.h"
+#include "layers/conv2d/split.h"
+#include "layers/routine.h"
+
+namespace softneuro {
+
+Conv2dParams conv2d_params(const Problem& problem);
+// Kernels count in int: refuses images and kernels that it cannot hold.
+Refusal check_int_sizes(const Conv2dParams& p);
+ConvDirectShape direct_shape(const Conv2dParams& p);
+
+// On nchw{c}c blobs, c being the level's block. Tuning: ConvDirectTiling's three and how work is dealt to threads.
+class BlockedConv2d : public Routine {
+ public:
+  BlockedConv2d(const char* algorithm, Isa isa);
+
+  Refusal check(const Problem& problem) const override;
+  std::vector<std::string> param_names() const override { return {"panel", "rows", "c_block", "split"}; }
+  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override;
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed> packed) const override;
+
+ protected:
+  int block() const { return info().in.layout.block; }
+  int max_panel() const;
+  // What is left to refuse after sizes and groups.
+  virtual Refusal check_kernel(const Conv2dParams& p) const = 0;
+};
+
+}  // namespace softneuro

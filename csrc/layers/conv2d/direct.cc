@@ -1,0 +1,47 @@
+// Direct convolution on nchw{c}c blobs: any kernel, stride, dilation and padding.
+#include <algorithm>
+
+#include "layers/conv2d/blocked.h"
+
+namespace softneuro {
+namespace {
+
+class DirectConv2d final : public BlockedConv2d {
+ public:
+  explicit DirectConv2d(Isa isa) : BlockedConv2d("direct", isa) {}
+
+  std::vector<Tuning> tunings(const Problem& problem) const override {
+    const Conv2dParams p = conv2d_params(problem);
+    // The copied rows of all input channels should stay in L2 while every panel passes over them.
+    const int64_t budget = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10)) / 3;
+    const int64_t row = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1;
+    const int64_t in_rows = std::max<int64_t>(budget / (row * (p.group_c() + block()) * 4), 1);
+    const int64_t fit =
+        std::clamp<int64_t>((in_rows - (p.kh - 1) * p.dh - 1) / p.sh + 1, 1, std::max<int64_t>(p.oh, 1));
+    // Bands of equal height.
+    const int64_t bands = (std::max<int64_t>(p.oh, 1) + fit - 1) / fit;
+    const int rows = static_cast<int>((p.oh + bands - 1) / bands);
+
+    const int wide = max_panel(), narrow = std::min(2, wide);
+    // Small maps are bound by weights, which splitting by panels reads once.
+    const int split = p.oh * p.ow >= 28 * 28 ? 0 : 1;
+    std::vector<Tuning> list{{narrow, std::max(rows, 1), 16, split}};
+    if (p.group_k() > narrow * block()) list.push_back({wide, std::max(rows, 1), 16, split});
+    if (p.group_c() > 4 * block()) list.push_back({narrow, std::max(rows, 1), 4, split});
+    if (problem.threads > 1) list.push_back({narrow, std::max(rows, 1), 16, 1 - split});
+    return list;
+  }
+
+ protected:
+  Refusal check_kernel(const Conv2dParams& p) const override {
+    return p.pointwise() ? Refusal("a 1x1 kernel is the pointwise routine's") : Refusal();
+  }
+};
+
+}  // namespace
+
+void conv2d_direct(RoutineList& list) {
+  for (Isa isa : all_isas()) list.add<DirectConv2d>(isa);
+}
+
+}  // namespace softneuro

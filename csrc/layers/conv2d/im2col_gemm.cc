@@ -1,0 +1,143 @@
+// Convolution on row-major blobs as weights x patches, a strip of patches at a time so that they stay in L2.
+#include <algorithm>
+
+#include "layers/conv2d/blocked.h"
+#include "layers/conv2d/im2col.h"
+#include "layers/gemm_tasks.h"
+#include "layers/packed_floats.h"
+
+namespace softneuro {
+namespace {
+
+class PreparedIm2col final : public Prepared {
+ public:
+  PreparedIm2col(const Problem& problem, const GemmKernels& kernels, const Tuning& tuning,
+                 std::shared_ptr<const Packed> packed)
+      : packed_(std::move(packed)),
+        kernels_(kernels),
+        p_(conv2d_params(problem)),
+        strip_(tuning[1]),
+        residual_(problem.layer->post.residual) {
+    const int64_t depth = p_.group_c() * p_.kh * p_.kw;
+    gemm_.k = static_cast<int>(depth);
+    gemm_.m = static_cast<int>(p_.group_k());
+    gemm_.tiling = gemm_tiling(kernels, tuning[0]);
+    gemm_.a_stride = depth;
+    gemm_.dst_stride = p_.oh * p_.ow;
+    gemm_.bias_per_row = true;
+    gemm_.epilogue.activation = problem.layer->post.activation;
+    weights_ = packed_floats(packed_.get());
+    if (problem.layer->find_weight("bias") != nullptr) bias_ = weights_ + p_.k * depth;
+    if (p_.empty()) return;
+
+    // Whole vectors of columns and small blocks of channels are what is dealt.
+    const int64_t vectors = (p_.oh * p_.ow + kernels.lanes - 1) / kernels.lanes;
+    split_ = WorkSplit(p_.n * p_.groups, (p_.group_k() + channel_block - 1) / channel_block, vectors, problem.threads,
+                       parse_split(tuning[2]));
+    columns_ =
+        round_to_line(static_cast<size_t>(std::min<int64_t>(strip_, vectors * kernels.lanes) * depth) * sizeof(float));
+    scratch_ = columns_ + round_to_line(kernels.scratch_bytes(gemm_.m, gemm_.k, gemm_.tiling));
+  }
+
+  size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
+
+  void run(const RunArgs& args) const override {
+    args.parallel_for(split_.tasks, [&](int64_t task) {
+      std::byte* scratch = args.workspace + static_cast<size_t>(task) * scratch_;
+      split_.for_task(task, [&](int64_t index, Range blocks, Range vectors) {
+        const int64_t end = std::min(vectors.end * kernels_.lanes, p_.oh * p_.ow);
+        for (int64_t begin = vectors.begin * kernels_.lanes; begin < end; begin += strip_) {
+          run_strip(args, index / p_.groups, index % p_.groups, blocks, {begin, std::min(begin + strip_, end)},
+                    scratch);
+        }
+      });
+    });
+  }
+
+ private:
+  static constexpr int64_t channel_block = 8;
+
+  void run_strip(const RunArgs& args, int64_t image, int64_t group, Range blocks, Range strip,
+                 std::byte* scratch) const {
+    GemmArgs call = gemm_;
+    call.n = static_cast<int>(strip.end - strip.begin);
+    const int panels = gemm_panels(call.n, kernels_.lanes, call.tiling.panel);
+    auto* columns = reinterpret_cast<float*>(scratch);
+    const float* src = args.in[0].f32() + image * args.in[0].batch_stride + group * p_.group_c() * p_.h * p_.w;
+    if (p_.pointwise() && p_.sh == 1 && p_.sw == 1) {
+      kernels_.pack_b(call.n, call.k, call.tiling.panel, src + strip.begin, p_.h * p_.w, false, 0, panels, columns);
+    } else {
+      im2col_panels(p_, src, strip.begin, strip.end, kernels_.lanes, call.tiling.panel, columns);
+    }
+    const int64_t channel = group * p_.group_k(), at = channel * p_.oh * p_.ow + strip.begin;
+    call.a = weights_ + channel * call.k;
+    call.b = columns;
+    call.dst = args.out.f32() + image * args.out.batch_stride + at;
+    if (bias_ != nullptr) call.epilogue.bias = bias_ + channel;
+    if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].batch_stride + at;
+    kernels_.run(call, 0, panels, static_cast<int>(blocks.begin * channel_block),
+                 static_cast<int>(std::min(blocks.end * channel_block, p_.group_k())), scratch + columns_);
+  }
+
+  std::shared_ptr<const Packed> packed_;
+  const GemmKernels& kernels_;
+  Conv2dParams p_;
+  int64_t strip_;  // columns
+  bool residual_;
+  GemmArgs gemm_;
+  const float* weights_ = nullptr;
+  const float* bias_ = nullptr;
+  WorkSplit split_;
+  size_t columns_ = 0, scratch_ = 0;  // bytes of a task
+};
+
+class Im2colGemmConv2d final : public Routine {
+ public:
+  explicit Im2colGemmConv2d(Isa isa)
+      : Routine({.layer_type = "conv2d", .algorithm = "im2col_gemm", .isa = isa, .in = f32_nchw, .out = f32_nchw}) {}
+
+  Refusal check(const Problem& problem) const override {
+    const Conv2dParams p = conv2d_params(problem);
+    const Refusal sizes = check_gemm_sizes(p.group_k(), p.oh * p.ow, p.group_c() * p.kh * p.kw);
+    return sizes.accepted() ? check_int_sizes(p) : sizes;
+  }
+
+  std::vector<std::string> param_names() const override { return {"panel", "columns", "split"}; }
+  std::vector<Tuning> tunings(const Problem& problem) const override {
+    const Conv2dParams p = conv2d_params(problem);
+    const int64_t budget = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10)) / 2;
+    const int64_t fit = budget / (p.group_c() * p.kh * p.kw * 4) / 96 * 96;  // whole panels of 2 and 3 vectors
+    const int strip = static_cast<int>(std::clamp<int64_t>(fit, 96, 960));
+    std::vector<Tuning> list{{2, strip, 0}, {3, strip, 0}};
+    if (problem.threads > 1) list.push_back({2, strip, 1});
+    return list;
+  }
+
+  // Row-major weights as they are, then the bias.
+  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning&) const override {
+    const Constant weight = problem.layer->weight("weight");
+    const Constant* bias = problem.layer->find_weight("bias");
+    auto packed = std::make_shared<PackedFloats>(weight->elements() + (bias != nullptr ? (*bias)->elements() : 0));
+    std::copy_n(weight->values().get(), weight->elements(), packed->data());
+    if (bias != nullptr) {
+      std::copy_n((*bias)->values().get(), (*bias)->elements(), packed->data() + weight->elements());
+    }
+    return packed;
+  }
+
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed> packed) const override {
+    if (tuning[1] < 1 || tuning[1] % 96 != 0) {
+      throw Error("columns must be a positive multiple of 96, not " + std::to_string(tuning[1]));
+    }
+    return std::make_unique<PreparedIm2col>(problem, *gemm_kernels(info().isa), tuning, std::move(packed));
+  }
+};
+
+}  // namespace
+
+void conv2d_im2col_gemm(RoutineList& list) {
+  for (Isa isa : all_isas()) list.add<Im2colGemmConv2d>(isa);
+}
+
+}  // namespace softneuro

@@ -1,0 +1,139 @@
+// 1x1 convolution on channels-last blobs: pixels x weights. Strided pixels are gathered first.
+#include <algorithm>
+
+#include "layers/conv2d/blocked.h"
+#include "layers/gemm_tasks.h"
+#include "layers/packed_floats.h"
+
+namespace softneuro {
+namespace {
+
+constexpr int gather_rows = 112;  // pixels: the kernel's row block
+
+class PreparedNhwcGemm final : public Prepared {
+ public:
+  PreparedNhwcGemm(const Problem& problem, const GemmKernels& kernels, const Tuning& tuning,
+                   std::shared_ptr<const Packed> packed)
+      : packed_(std::move(packed)),
+        kernels_(kernels),
+        p_(conv2d_params(problem)),
+        residual_(problem.layer->post.residual),
+        strided_(p_.sh != 1 || p_.sw != 1) {
+    gemm_.m = static_cast<int>(p_.oh * p_.ow);
+    gemm_.n = static_cast<int>(p_.group_k());
+    gemm_.k = static_cast<int>(p_.group_c());
+    gemm_.tiling = gemm_tiling(kernels, tuning[0]);
+    gemm_.a_stride = strided_ ? p_.group_c() : p_.c;
+    gemm_.dst_stride = p_.k;
+    gemm_.epilogue.activation = problem.layer->post.activation;
+    weights_ = packed_floats(packed_.get());
+    group_weights_ = gemm_packed_size(gemm_.n, gemm_.k, kernels.lanes);
+    if (problem.layer->find_weight("bias") != nullptr) bias_ = weights_ + p_.groups * group_weights_;
+    if (p_.empty()) return;
+    split_ = WorkSplit(p_.n * p_.groups, gemm_panels(gemm_.n, kernels.lanes, gemm_.tiling.panel), gemm_.m,
+                       problem.threads, parse_split(tuning[1]));
+    gathered_ = strided_ ? round_to_line(gather_rows * static_cast<size_t>(gemm_.k) * sizeof(float)) : 0;
+    scratch_ = gathered_ + round_to_line(kernels.scratch_bytes(gemm_.m, gemm_.k, gemm_.tiling));
+  }
+
+  size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
+
+  void run(const RunArgs& args) const override {
+    args.parallel_for(split_.tasks, [&](int64_t task) {
+      std::byte* scratch = args.workspace + static_cast<size_t>(task) * scratch_;
+      split_.for_task(task, [&](int64_t index, Range panels, Range pixels) {
+        const int64_t step = strided_ ? gather_rows : pixels.end - pixels.begin;
+        for (int64_t begin = pixels.begin; begin < pixels.end; begin += step) {
+          run_rows(args, index / p_.groups, index % p_.groups, panels, {begin, std::min(begin + step, pixels.end)},
+                   scratch);
+        }
+      });
+    });
+  }
+
+ private:
+  void run_rows(const RunArgs& args, int64_t image, int64_t group, Range panels, Range pixels,
+                std::byte* scratch) const {
+    const float* src = args.in[0].f32() + image * args.in[0].batch_stride + group * p_.group_c();
+    const int64_t at = pixels.begin * p_.k + group * p_.group_k();
+    GemmArgs call = gemm_;
+    call.m = static_cast<int>(pixels.end - pixels.begin);
+    call.a = src + pixels.begin * p_.c;
+    if (strided_) {
+      auto* rows = reinterpret_cast<float*>(scratch);
+      for (int64_t pixel = pixels.begin; pixel < pixels.end; ++pixel) {
+        const int64_t y = pixel / p_.ow * p_.sh, x = pixel % p_.ow * p_.sw;
+        std::copy_n(src + (y * p_.w + x) * p_.c, call.k, rows + (pixel - pixels.begin) * call.k);
+      }
+      call.a = rows;
+    }
+    call.b = weights_ + group * group_weights_;
+    call.dst = args.out.f32() + image * args.out.batch_stride + at;
+    if (bias_ != nullptr) call.epilogue.bias = bias_ + group * p_.group_k();
+    if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].batch_stride + at;
+    kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), 0, call.m, scratch + gathered_);
+  }
+
+  std::shared_ptr<const Packed> packed_;
+  const GemmKernels& kernels_;
+  Conv2dParams p_;
+  bool residual_, strided_;
+  GemmArgs gemm_;
+  const float* weights_ = nullptr;
+  const float* bias_ = nullptr;
+  int64_t group_weights_ = 0;  // floats
+  WorkSplit split_;
+  size_t gathered_ = 0, scratch_ = 0;  // bytes of a task
+};
+
+class NhwcGemmConv2d final : public Routine {
+ public:
+  explicit NhwcGemmConv2d(Isa isa)
+      : Routine({.layer_type = "conv2d", .algorithm = "gemm", .isa = isa, .in = f32_nhwc, .out = f32_nhwc}) {}
+
+  Refusal check(const Problem& problem) const override {
+    const Conv2dParams p = conv2d_params(problem);
+    if (!p.pointwise()) return "not a 1x1 kernel without padding";
+    const Refusal sizes = check_gemm_sizes(p.group_k(), p.oh * p.ow, p.group_c());
+    return sizes.accepted() ? check_int_sizes(p) : sizes;
+  }
+
+  std::vector<std::string> param_names() const override { return {"panel", "split"}; }
+  std::vector<Tuning> tunings(const Problem& problem) const override {
+    const Conv2dParams p = conv2d_params(problem);
+    const int split = p.oh * p.ow >= 28 * 28 ? 0 : 1;
+    std::vector<Tuning> list{{2, split}, {3, split}};
+    if (problem.threads > 1) list.push_back({2, 1 - split});
+    return list;
+  }
+
+  // By group as the kernel wants it, then the bias.
+  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
+    const Conv2dParams p = conv2d_params(problem);
+    const GemmKernels& kernels = *gemm_kernels(info().isa);
+    const int n = static_cast<int>(p.group_k()), k = static_cast<int>(p.group_c());
+    const int panel = gemm_tiling(kernels, tuning[0]).panel, panels = gemm_panels(n, kernels.lanes, panel);
+    const auto size = static_cast<int64_t>(gemm_packed_size(n, k, kernels.lanes));
+    const Constant* bias = problem.layer->find_weight("bias");
+    auto packed = std::make_shared<PackedFloats>(p.groups * size + (bias != nullptr ? p.k : 0));
+    const auto weight = problem.layer->weight("weight")->values();
+    for (int64_t group = 0; group < p.groups; ++group) {
+      kernels.pack_b(n, k, panel, weight.get() + group * n * k, k, true, 0, panels, packed->data() + group * size);
+    }
+    if (bias != nullptr) std::copy_n((*bias)->values().get(), p.k, packed->data() + p.groups * size);
+    return packed;
+  }
+
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed> packed) const override {
+    return std::make_unique<PreparedNhwcGemm>(problem, *gemm_kernels(info().isa), tuning, std::move(packed));
+  }
+};
+
+}  // namespace
+
+void conv2d_nhwc_gemm(RoutineList& list) {
+  for (Isa isa : all_isas()) list.add<NhwcGemmConv2d>(isa);
+}
+
+}  // namespace softneuro

@@ -1,0 +1,158 @@
+// Products of matrix pairs; a strip of b is packed just before it is used, a is transposed first if it has to be.
+#include <algorithm>
+
+#include "layers/conv2d/split.h"
+#include "layers/gemm_tasks.h"
+#include "layers/matmul/matmul.h"
+#include "layers/routine.h"
+
+namespace softneuro {
+namespace {
+
+// One matrix of a blob, whose axis 0 may have a stride of its own.
+struct Matrix {
+  float* data;
+  int64_t stride;
+};
+Matrix matrix_at(const TensorView& view, int64_t offset) {
+  const int rank = view.shape.rank();
+  const int64_t columns = view.shape[rank - 1];
+  if (rank == 2) return {view.f32(), view.shape[0] <= 1 ? columns : view.batch_stride};
+  const int64_t image = std::max<int64_t>(view.shape.product(1, rank), 1);  // zero where there are no products
+  return {view.f32() + offset / image * view.batch_stride + offset % image, columns};
+}
+
+// dst[columns][rows] of src[rows][columns], in squares that stay in L1.
+void transpose_into(const float* src, int64_t stride, int64_t rows, int64_t columns, float* dst) {
+  constexpr int64_t side = 16;
+  for (int64_t r = 0; r < rows; r += side)
+    for (int64_t c = 0; c < columns; ++c)
+      for (int64_t i = r; i < std::min(r + side, rows); ++i) dst[c * rows + i] = src[i * stride + c];
+}
+
+class PreparedMatmul final : public Prepared {
+ public:
+  PreparedMatmul(const Problem& problem, const GemmKernels& kernels, const Tuning& tuning)
+      : kernels_(kernels),
+        p_(matmul_params(*problem.layer, problem.in[0], problem.in[1])),
+        strip_(tuning[1]),
+        residual_(problem.layer->post.residual) {
+    gemm_.k = static_cast<int>(p_.k);
+    gemm_.tiling = gemm_tiling(kernels, tuning[0]);
+    gemm_.epilogue.activation = problem.layer->post.activation;
+    if (problem.out.shape.elements() == 0) return;
+    const int64_t vectors = (p_.n + kernels.lanes - 1) / kernels.lanes;
+    split_ = WorkSplit(p_.batch.elements(), vectors, p_.m, problem.threads, parse_split(tuning[2]));
+    packed_ =
+        round_to_line(static_cast<size_t>(std::min<int64_t>(strip_, vectors * kernels.lanes) * p_.k) * sizeof(float));
+    transposed_ = p_.transpose_a ? round_to_line(static_cast<size_t>(p_.m * p_.k) * sizeof(float)) : 0;
+    scratch_ =
+        packed_ + transposed_ + round_to_line(kernels.scratch_bytes(static_cast<int>(p_.m), gemm_.k, gemm_.tiling));
+  }
+
+  size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
+
+  void run(const RunArgs& args) const override {
+    args.parallel_for(split_.tasks, [&](int64_t task) {
+      std::byte* scratch = args.workspace + static_cast<size_t>(task) * scratch_;
+      split_.for_task(task, [&](int64_t index, Range vectors, Range rows) {
+        run_part(args, index, {vectors.begin * kernels_.lanes, std::min(vectors.end * kernels_.lanes, p_.n)}, rows,
+                 scratch);
+      });
+    });
+  }
+
+ private:
+  void run_part(const RunArgs& args, int64_t index, Range columns, Range rows, std::byte* scratch) const {
+    const auto [a_offset, b_offset] = p_.offsets(index);
+    const Matrix a = matrix_at(args.in[0], a_offset), b = matrix_at(args.in[1], b_offset);
+    const Matrix dst = matrix_at(args.out, index * p_.m * p_.n);
+    const Matrix residual = residual_ ? matrix_at(args.in[2], index * p_.m * p_.n) : Matrix{nullptr, 0};
+    GemmArgs call = gemm_;
+    call.m = static_cast<int>(rows.end - rows.begin);
+    call.a = a.data + rows.begin * a.stride;
+    call.a_stride = a.stride;
+    if (p_.transpose_a) {
+      auto* to = reinterpret_cast<float*>(scratch + packed_);
+      transpose_into(a.data + rows.begin, a.stride, p_.k, call.m, to);
+      call.a = to;
+      call.a_stride = p_.k;
+    }
+    call.dst_stride = dst.stride;
+    auto* packed = reinterpret_cast<float*>(scratch);
+    call.b = packed;
+    for (int64_t column = columns.begin; column < columns.end; column += strip_) {
+      call.n = static_cast<int>(std::min<int64_t>(strip_, columns.end - column));
+      const int panels = gemm_panels(call.n, kernels_.lanes, call.tiling.panel);
+      kernels_.pack_b(call.n, call.k, call.tiling.panel, b.data + column * (p_.transpose_b ? b.stride : 1), b.stride,
+                      p_.transpose_b, 0, panels, packed);
+      call.dst = dst.data + rows.begin * dst.stride + column;
+      if (residual_) {
+        // The kernel wants the output's stride; where the residual has another, it goes row by row.
+        const float* from = residual.data + rows.begin * residual.stride + column;
+        if (residual.stride != dst.stride) {
+          run_rows(call, panels, from, residual.stride, scratch + packed_ + transposed_);
+          continue;
+        }
+        call.epilogue.residual = from;
+      }
+      kernels_.run(call, 0, panels, 0, call.m, scratch + packed_ + transposed_);
+    }
+  }
+
+  void run_rows(GemmArgs call, int panels, const float* residual, int64_t stride, std::byte* scratch) const {
+    const int rows = call.m;
+    call.m = 1;
+    for (int row = 0; row < rows; ++row, call.a += call.a_stride, call.dst += call.dst_stride) {
+      call.epilogue.residual = residual + row * stride;
+      kernels_.run(call, 0, panels, 0, 1, scratch);
+    }
+  }
+
+  const GemmKernels& kernels_;
+  MatmulParams p_;
+  int64_t strip_;  // columns of b packed at a time
+  bool residual_;
+  GemmArgs gemm_;
+  WorkSplit split_;
+  size_t packed_ = 0, transposed_ = 0, scratch_ = 0;  // bytes of a task
+};
+
+class GemmMatmul final : public Routine {
+ public:
+  explicit GemmMatmul(Isa isa)
+      : Routine({.layer_type = "matmul", .algorithm = "gemm", .isa = isa, .in = f32_nchw, .out = f32_nchw}) {}
+
+  Refusal check(const Problem& problem) const override {
+    const MatmulParams p = matmul_params(*problem.layer, problem.in[0], problem.in[1]);
+    return check_gemm_sizes(p.m, p.n, p.k);
+  }
+
+  std::vector<std::string> param_names() const override { return {"panel", "columns", "split"}; }
+  std::vector<Tuning> tunings(const Problem& problem) const override {
+    const MatmulParams p = matmul_params(*problem.layer, problem.in[0], problem.in[1]);
+    const int64_t budget = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10)) / 2;
+    const int64_t fit = budget / (std::max<int64_t>(p.k, 1) * 4) / 96 * 96;
+    const int strip = static_cast<int>(std::clamp<int64_t>(fit, 96, 1920));
+    const int split = p.m > p.n ? 0 : 1;
+    std::vector<Tuning> list{{2, strip, split}, {3, strip, split}};
+    if (problem.threads > 1) list.push_back({2, strip, 1 - split});
+    return list;
+  }
+
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed>) const override {
+    if (tuning[1] < 1 || tuning[1] % 96 != 0) {
+      throw Error("columns must be a positive multiple of 96, not " + std::to_string(tuning[1]));
+    }
+    return std::make_unique<PreparedMatmul>(problem, *gemm_kernels(info().isa), tuning);
+  }
+};
+
+}  // namespace
+
+void matmul_gemm(RoutineList& list) {
+  for (Isa isa : all_isas()) list.add<GemmMatmul>(isa);
+}
+
+}  // namespace softneuro

@@ -1,0 +1,27 @@
+"""conv1d: conv2d's channels along one axis."""
+
+from hypothesis import strategies as st
+
+from .common import Problem, generator, normal, with_post_ops
+from .conv2d import CHANNELS, output_size
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Problem:
+    """Layers whose kernel fits the padded input."""
+    group_c, group_k, groups = draw(CHANNELS)
+    kernel, stride, dilation = draw(st.integers(1, 9)), draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    before, after = draw(st.integers(0, 4)), draw(st.integers(0, 4))
+    least = max(1, dilation * (kernel - 1) + 1 - before - after)
+    length = least + draw(st.integers(0, 70))
+    batch = draw(st.sampled_from([1, 1, 2, 3, 0]))
+
+    rng = generator(draw)
+    attrs = {"stride": [stride], "padding": [before, after], "dilation": [dilation], "groups": groups}
+    weights = {"weight": normal(rng, group_k * groups, group_c, kernel)}
+    if draw(st.booleans()):
+        weights["bias"] = normal(rng, group_k * groups)
+    out = output_size(length, before, after, kernel, stride, dilation)
+    inputs = [normal(rng, batch, group_c * groups, length)]
+    inputs, post = with_post_ops(draw, rng, inputs, (batch, group_k * groups, out))
+    return {"attrs": attrs, "weights": weights, "inputs": inputs, "post": post}

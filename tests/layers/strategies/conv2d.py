@@ -1,0 +1,57 @@
+"""conv2d: odd sizes, strides, dilations, groups, asymmetric padding, empty batches; some shapes of real nets."""
+
+from hypothesis import strategies as st
+
+from .common import Problem, generator, normal, with_post_ops
+
+#: input channels per group, output channels per group, groups
+CHANNELS = st.one_of(
+    st.tuples(st.integers(1, 40), st.integers(1, 70), st.just(1)),
+    st.tuples(st.integers(1, 5), st.integers(1, 5), st.integers(2, 7)),
+    st.tuples(st.just(1), st.just(1), st.integers(2, 70)),
+    st.tuples(st.just(1), st.integers(2, 3), st.integers(2, 20)),
+    st.tuples(st.sampled_from([8, 16, 32]), st.sampled_from([8, 16, 32]), st.integers(2, 4)),
+    st.tuples(st.integers(1, 4), st.sampled_from([16, 32, 64, 24]), st.just(1)),
+    st.tuples(st.sampled_from([64, 128]), st.sampled_from([64, 96]), st.just(1)),
+)
+
+
+def output_size(size: int, before: int, after: int, kernel: int, stride: int, dilation: int) -> int:
+    """Output size along one axis; below one if the kernel does not fit."""
+    return (size + before + after - dilation * (kernel - 1) - 1) // stride + 1
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Problem:
+    """Layers whose kernel fits the padded input."""
+    group_c, group_k, groups = draw(CHANNELS)
+    kernel = draw(st.one_of(st.sampled_from([(1, 1), (3, 3)]), st.tuples(st.integers(1, 7), st.integers(1, 7))))
+    stride = draw(st.one_of(st.sampled_from([(1, 1), (2, 2)]), st.tuples(st.integers(1, 3), st.integers(1, 3))))
+    dilation = draw(st.one_of(st.just((1, 1)), st.tuples(st.integers(1, 3), st.integers(1, 3))))
+    same = tuple(d * (k - 1) // 2 for k, d in zip(kernel, dilation, strict=True))
+    padding = draw(
+        st.one_of(
+            st.just((*same, *same)),
+            st.just((0, 0, 0, 0)),
+            st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 4), st.integers(0, 4)),
+        )
+    )
+    least = [
+        max(1, d * (k - 1) + 1 - before - after)
+        for k, d, before, after in zip(kernel, dilation, padding[:2], padding[2:], strict=True)
+    ]
+    height, width = (size + draw(st.integers(0, 20)) for size in least)
+    batch = draw(st.sampled_from([1, 1, 1, 2, 3, 0]))
+    out = [
+        output_size(*args)
+        for args in zip((height, width), padding[:2], padding[2:], kernel, stride, dilation, strict=True)
+    ]
+
+    rng = generator(draw)
+    attrs = {"stride": list(stride), "padding": list(padding), "dilation": list(dilation), "groups": groups}
+    weights = {"weight": normal(rng, group_k * groups, group_c, *kernel)}
+    if draw(st.booleans()):
+        weights["bias"] = normal(rng, group_k * groups)
+    inputs = [normal(rng, batch, group_c * groups, height, width)]
+    inputs, post = with_post_ops(draw, rng, inputs, (batch, group_k * groups, *out))
+    return {"attrs": attrs, "weights": weights, "inputs": inputs, "post": post}
