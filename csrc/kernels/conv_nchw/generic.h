@@ -11,7 +11,7 @@ namespace softneuro::SN_ISA {
 namespace conv_nchw {
 
 constexpr int max_panel = conv_nchw_panel;
-// Vectors of a row that are summed together, so that chains of sums hide the latency of each.
+// Vectors that are summed together, of several rows where they are short, so that chains of sums hide the latency.
 constexpr int max_vectors = registers >= 32 ? 6 : 3;
 
 // The rows of src that a band of output rows needs, padding in place and columns sorted by x % stride_w, so that
@@ -38,17 +38,21 @@ struct Tile {
   const float* residual;  // null: none
   const float* bias;      // null: zero
   size_t dst_plane;
-  int last_lanes;  // of the tile's last vector
+  // Of each vector: offsets in src and dst, pixels.
+  ptrdiff_t src_at[max_vectors], dst_at[max_vectors];
+  int pixels[max_vectors];
   ClampBounds bounds;
 };
 
 template <int panel, int vectors>
-void compute_tile(const Tile& t) {
+[[gnu::flatten]] void compute_tile(const Tile& t) {
   Vf sum[panel * vectors];
   unroll<panel>([&](auto k) {
     const Vf start = t.bias != nullptr ? set(t.bias[k]) : zero();
     unroll<vectors>([&](auto v) { sum[k * vectors + v] = start; });
   });
+  ptrdiff_t at[vectors];
+  unroll<vectors>([&](auto v) { at[v] = t.src_at[v]; });
   const float* w = t.weights;
   for (int c = 0; c < t.channels; ++c) {
     for (int r = 0; r < t.rows; ++r) {
@@ -56,7 +60,7 @@ void compute_tile(const Tile& t) {
       for (int s = 0; s < t.taps; ++s, w += panel) {
         const float* src = row + t.tap_x[s];
         Vf x[vectors];
-        unroll<vectors>([&](auto v) { x[v] = load(src + v * lanes); });
+        unroll<vectors>([&](auto v) { x[v] = load(src + at[v]); });
         unroll<panel>([&](auto k) {
           const Vf weight = set(w[k]);
           unroll<vectors>([&](auto v) { sum[k * vectors + v] = fma(x[v], weight, sum[k * vectors + v]); });
@@ -65,19 +69,17 @@ void compute_tile(const Tile& t) {
     }
   }
   const Vf lo = set(t.bounds.lo), hi = set(t.bounds.hi);
-  unroll<panel>([&](auto k) {
-    unroll<vectors>([&](auto v) {
-      constexpr bool last = v + 1 == vectors;
-      const size_t at = k * t.dst_plane + v * lanes;
+  unroll<vectors>([&](auto v) {
+    const int n = t.pixels[v];
+    unroll<panel>([&](auto k) {
+      const size_t to = k * t.dst_plane + t.dst_at[v];
       Vf y = sum[k * vectors + v];
-      if (t.residual != nullptr) {
-        y = y + (last ? load_n(t.residual + at, t.last_lanes) : load(t.residual + at));
-      }
+      if (t.residual != nullptr) y = y + (n == lanes ? load(t.residual + to) : load_n(t.residual + to, n));
       y = clamp(y, lo, hi);
-      if constexpr (last) {
-        store_n(t.dst + at, y, t.last_lanes);
+      if (n == lanes) {
+        store(t.dst + to, y);
       } else {
-        store(t.dst + at, y);
+        store_n(t.dst + to, y, n);
       }
     });
   });
@@ -95,17 +97,20 @@ constexpr TileTable tile_table() {
 }
 constexpr TileTable tiles = tile_table();
 
-// A row of output pixels, cut in tiles of nearly equal length.
-inline void compute_row(Tile t, int panel, int pixels) {
-  const int vectors = ceil_div(pixels, lanes), count = ceil_div(vectors, max_vectors);
-  const int length = vectors / count, longer = vectors % count, rest = pixels - (vectors - 1) * lanes;
+// Rows of output pixels, vector by vector, cut in tiles of nearly equal length.
+inline void compute_rows(Tile t, const ConvNchwShape& s, const Buffer& buffer, int rows, int panel) {
+  const int per_row = ceil_div(s.out_w, lanes), vectors = per_row * rows;
+  const int count = ceil_div(vectors, max_vectors), length = vectors / count, longer = vectors % count;
+  int vector = 0;
   for (int i = 0; i < count; ++i) {
     const int step = length + (i < longer ? 1 : 0);
-    t.last_lanes = i + 1 == count ? rest : lanes;
+    for (int v = 0; v < step; ++v, ++vector) {
+      const int y = vector / per_row, x = vector % per_row * lanes;
+      t.src_at[v] = static_cast<ptrdiff_t>(y * s.stride_h * buffer.row) + x;
+      t.dst_at[v] = static_cast<ptrdiff_t>(y) * s.out_w + x;
+      t.pixels[v] = s.out_w - x < lanes ? s.out_w - x : lanes;
+    }
     tiles.compute[panel][step](t);
-    t.src += step * lanes;
-    t.dst += step * lanes;
-    if (t.residual != nullptr) t.residual += step * lanes;
   }
 }
 
@@ -184,16 +189,19 @@ inline void run(const ConvNchwArgs& args, int panel_begin, int panel_end, int ro
       const int channel = group * s.out_channels + first;
       t.weights = args.weights + channel * filter;
       t.bias = args.epilogue.bias != nullptr ? args.epilogue.bias + channel : nullptr;
-      for (int y = row; y < end; ++y) {
+      // Few enough rows at a time that activations find them in L1.
+      const int together = ceil_div(max_vectors, ceil_div(s.out_w, lanes));
+      for (int y = row, rows; y < end; y += rows) {
+        rows = end - y < together ? end - y : together;
         const size_t at = channel * t.dst_plane + static_cast<size_t>(y) * s.out_w;
         t.src = src + (y - row) * s.stride_h * buffer.row;
         t.dst = args.dst + at;
         t.residual = args.epilogue.residual != nullptr ? args.epilogue.residual + at : nullptr;
-        compute_row(t, panel, s.out_w);
+        compute_rows(t, s, buffer, rows, panel);
         if (is_clamp(activation.kind)) continue;
         for (int k = 0; k < panel; ++k) {
           float* done = t.dst + k * t.dst_plane;
-          activate_row(done, done, s.out_w, activation);
+          activate_row(done, done, static_cast<size_t>(rows) * s.out_w, activation);
         }
       }
     }

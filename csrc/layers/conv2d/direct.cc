@@ -13,7 +13,9 @@ class DirectConv2d final : public BlockedConv2d {
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
     // The copied rows of all input channels should stay in L2 while every panel passes over them.
-    const int64_t budget = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10)) / 3;
+    // Weights that do not fit beside them are read once per band, which then has to be as high as it may.
+    const int64_t l2 = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10));
+    const int64_t budget = p.k * p.group_c() * p.kh * p.kw * 4 > l2 ? l2 * 3 / 4 : l2 / 3;
     const int64_t row = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1;
     const int64_t in_rows = std::max<int64_t>(budget / (row * (p.group_c() + block()) * 4), 1);
     const int64_t fit =

@@ -91,7 +91,7 @@ class FirstConv2d final : public Routine {
 
   std::vector<std::string> param_names() const override { return {"rows"}; }
   std::vector<Tuning> tunings(const Problem& problem) const override {
-    // The copied rows should stay in L1 with the weights; a whole image in L2 is the other choice.
+    // The copied rows should stay in L2; fewer leave more of it to the output.
     const Conv2dParams p = conv2d_params(problem);
     const int64_t row = ((p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1) * p.c * 4;
     const auto fit = [&](size_t budget) {
@@ -99,10 +99,10 @@ class FirstConv2d final : public Routine {
       return static_cast<int>(
           std::clamp<int64_t>((rows - (p.kh - 1) * p.dh - 1) / p.sh + 1, 1, std::max<int64_t>(p.oh, 1)));
     };
-    const int small = fit(std::max<size_t>(caches().l1d, 32 << 10) / 2),
-              large = fit(std::max<size_t>(caches().l2, 256 << 10) / 2);
-    if (small == large) return {{small}};
-    return {{small}, {large}};
+    const size_t l2 = std::max<size_t>(caches().l2, 256 << 10);
+    const int large = fit(l2 / 4), small = fit(l2 / 16);
+    if (small == large) return {{large}};
+    return {{large}, {small}};
   }
 
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning&) const override {

@@ -1,6 +1,7 @@
 #include "layers/conv2d/im2col.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/threads.h"
 
@@ -12,6 +13,23 @@ Range inside(int64_t size, int64_t outputs, int64_t stride, int64_t offset) {
   const int64_t begin = offset >= 0 ? 0 : (-offset + stride - 1) / stride;
   const int64_t end = size - offset <= 0 ? 0 : (size - offset + stride - 1) / stride;
   return {std::min(begin, outputs), std::clamp(end, std::min(begin, outputs), outputs)};
+}
+
+// A tap's part of one panel: short, so that a call of memcpy would cost more than the copy.
+inline void copy_piece(const float* from, int64_t stride, Range valid, int64_t count, float* to) {
+  int64_t i = 0;
+  for (; i < valid.begin; ++i) to[i] = 0;
+  if (stride == 1) {
+    for (; i + 4 <= valid.end; i += 4) std::memcpy(to + i, from + i, 4 * sizeof(float));
+    for (; i < valid.end; ++i) std::memcpy(to + i, from + i, sizeof(float));
+  } else {
+    for (; i + 4 <= valid.end; i += 4) {
+      const float four[] = {from[i * stride], from[(i + 1) * stride], from[(i + 2) * stride], from[(i + 3) * stride]};
+      std::memcpy(to + i, four, sizeof four);
+    }
+    for (; i < valid.end; ++i) to[i] = from[i * stride];
+  }
+  for (; i < count; ++i) to[i] = 0;
 }
 
 }  // namespace
@@ -38,13 +56,7 @@ void im2col_panels(const Conv2dParams& p, const float* src, int64_t begin, int64
           const Range valid = y < 0 || y >= p.h ? Range{count, count} : inside(p.w, count, p.sw, x);
           const float* from = src + y * p.w + x;
           for (int64_t c = 0; c < p.group_c(); ++c, to += taps * width, from += plane) {
-            std::fill(to, to + valid.begin, 0.f);
-            if (p.sw == 1) {
-              std::copy(from + valid.begin, from + valid.end, to + valid.begin);
-            } else {
-              for (int64_t i = valid.begin; i < valid.end; ++i) to[i] = from[i * p.sw];
-            }
-            std::fill(to + valid.end, to + count, 0.f);
+            copy_piece(from, p.sw, valid, count, to);
           }
         }
       }
