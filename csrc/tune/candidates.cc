@@ -22,6 +22,28 @@ bool within(const Candidate& candidate, const SearchLimits& limits) {
                      [&](const Schema& schema) { return schema_allowed(schema, limits.schemas); });
 }
 
+bool same_but_for_isa(const Candidate& a, const Candidate& b) {
+  const auto kinds = [](const Candidate& c) {
+    const RoutineInfo& info = c.choice.routine->info();
+    return std::pair(info.in.layout.kind, info.out.layout.kind);
+  };
+  return a.choice.routine->info().algorithm == b.choice.routine->info().algorithm && kinds(a) == kinds(b);
+}
+
+// The same loops at a lower level lose by their narrower vectors: timing them would double or treble the tuning time.
+// SOFTNEURO_MAX_ISA is there for machines where they would not.
+void drop_lower_levels(std::vector<Candidate>& candidates) {
+  const auto& isas = available_isas();
+  const auto rank = [&](const Candidate& c) {
+    return std::find(isas.begin(), isas.end(), c.choice.routine->info().isa) - isas.begin();
+  };
+  const std::vector<Candidate> all = candidates;
+  std::erase_if(candidates, [&](const Candidate& c) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const Candidate& other) { return same_but_for_isa(c, other) && rank(other) < rank(c); });
+  });
+}
+
 double flops(const Problem& problem) {
   const Constant* weight = problem.layer->find_weight("weight");
   const double outputs = static_cast<double>(problem.out.shape.elements());
@@ -48,6 +70,7 @@ std::vector<Candidate> enumerate_candidates(const Problem& problem, const Search
       if (within(candidate, limits)) allowed.push_back(candidate);
     }
   }
+  drop_lower_levels(allowed);
   if (!allowed.empty()) return allowed;
   std::erase_if(all, [](const Candidate& candidate) {
     return candidate.out.layout != Layout::nchw() || candidate.choice.routine->info().error != ErrorClass::exact;

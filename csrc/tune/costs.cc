@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "tune/cost_keys.h"
 
@@ -60,6 +59,39 @@ std::string conversion_key(const TensorDesc& desc, const Routine& routine) {
   return "adapt " + desc.shape.str() + " " + routine.descriptor();
 }
 
+using Conversions = std::vector<std::vector<std::pair<Schema, Schema>>>;  // by blob
+
+// Every schema that a blob's producer may deliver against every other that a reader may want.
+Conversions possible_conversions(const Graph& graph, const Work& work, const TuneSettings& settings) {
+  std::vector<std::vector<Schema>> from(graph.blobs().size()), to(graph.blobs().size());
+  const auto add = [](std::vector<Schema>& list, const Schema& schema) {
+    if (std::find(list.begin(), list.end(), schema) == list.end()) list.push_back(schema);
+  };
+  for (const int blob : graph.inputs()) add(from[static_cast<size_t>(blob)], f32_nchw);
+  for (const int blob : graph.outputs()) add(to[static_cast<size_t>(blob)], f32_nchw);
+  for (size_t l = 0; l < graph.layers().size(); ++l) {
+    const Layer& layer = graph.layers()[l];
+    if (layer.type == "constant") {
+      add(from[static_cast<size_t>(layer.output)], f32_nchw);
+      continue;
+    }
+    const std::string signature = graph.problem(static_cast<int>(l), settings.threads).signature();
+    for (const Candidate& candidate : work.layers[work.by_signature.at(signature)].candidates) {
+      add(from[static_cast<size_t>(layer.output)], candidate.out);
+      for (size_t i = 0; i < layer.inputs.size(); ++i) add(to[static_cast<size_t>(layer.inputs[i])], candidate.in[i]);
+    }
+  }
+  Conversions conversions(graph.blobs().size());
+  for (size_t b = 0; b < conversions.size(); ++b) {
+    for (const Schema& source : from[b]) {
+      for (const Schema& target : to[b]) {
+        if (source != target) conversions[b].emplace_back(source, target);
+      }
+    }
+  }
+  return conversions;
+}
+
 Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs) {
   Work work;
   const auto add_schema = [&](const Schema& schema) {
@@ -79,19 +111,16 @@ Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs
     work.by_signature.emplace(signature, work.layers.size());
     work.layers.push_back({std::move(problem), std::move(signature), std::move(candidates)});
   }
-  std::set<std::string> shapes;
-  for (const Blob& blob : graph.blobs()) {
-    if (!shapes.insert(blob.desc.shape.str()).second) continue;
-    for (const Schema& from : costs.schemas) {
-      for (const Schema& to : costs.schemas) {
-        if (from == to || !layout_fits(blob.desc.shape, from.layout) || !layout_fits(blob.desc.shape, to.layout))
-          continue;
-        const Routine* routine = adapt_routine(blob.desc, from, to);
-        if (routine == nullptr) continue;
-        work.by_conversion.emplace(conversion_key(blob.desc, *routine), work.adapts.size());
-        const double seconds = routine->info().view ? 0 : estimate_adapt_seconds(blob.desc);
-        work.adapts.push_back({blob.desc, routine, seconds});
+  const auto meetings = possible_conversions(graph, work, settings);
+  for (size_t b = 0; b < meetings.size(); ++b) {
+    const TensorDesc& desc = graph.blobs()[b].desc;
+    for (const auto& [from, to] : meetings[b]) {
+      const Routine* routine = adapt_routine(desc, from, to);
+      if (routine == nullptr ||
+          !work.by_conversion.emplace(conversion_key(desc, *routine), work.adapts.size()).second) {
+        continue;
       }
+      work.adapts.push_back({desc, routine, routine->info().view ? 0 : estimate_adapt_seconds(desc)});
     }
   }
   return work;
@@ -110,21 +139,18 @@ void distribute(const Graph& graph, const TuneSettings& settings, const Work& wo
     for (Candidate& candidate : costs.layers.back()) candidate.seconds *= fraction;
   }
   const size_t n = costs.schemas.size();
-  for (const Blob& blob : graph.blobs()) {
-    std::vector<double> table(n * n, INFINITY);
-    for (size_t from = 0; from < n; ++from) {
-      for (size_t to = 0; to < n; ++to) {
-        if (from == to) table[from * n + to] = 0;
-        if (from == to || !layout_fits(blob.desc.shape, costs.schemas[from].layout) ||
-            !layout_fits(blob.desc.shape, costs.schemas[to].layout)) {
-          continue;
-        }
-        const Routine* routine = adapt_routine(blob.desc, costs.schemas[from], costs.schemas[to]);
-        if (routine == nullptr) continue;
-        table[from * n + to] = work.adapts[work.by_conversion.at(conversion_key(blob.desc, *routine))].seconds;
-      }
+  costs.adapts.assign(graph.blobs().size(), std::vector<double>(n * n, INFINITY));
+  const auto meetings = possible_conversions(graph, work, settings);
+  for (size_t b = 0; b < meetings.size(); ++b) {
+    const TensorDesc& desc = graph.blobs()[b].desc;
+    for (size_t same = 0; same < n; ++same) costs.adapts[b][same * n + same] = 0;
+    for (const auto& [from, to] : meetings[b]) {
+      const Routine* routine = adapt_routine(desc, from, to);
+      if (routine == nullptr) continue;
+      const auto entry =
+          static_cast<size_t>(costs.schema_index(from)) * n + static_cast<size_t>(costs.schema_index(to));
+      costs.adapts[b][entry] = work.adapts[work.by_conversion.at(conversion_key(desc, *routine))].seconds;
     }
-    costs.adapts.push_back(std::move(table));
   }
 }
 
