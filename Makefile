@@ -60,7 +60,7 @@ sanitize: install
 	SOFTNEURO_BUILD_DIR=$(SANITIZED) $(PY) -m pytest -n 2 tests/house/test_cxx.py
 	LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED)/site SOFTNEURO_TEST_EXAMPLES=10 \
-	$(PY) -m pytest -n 2 -m 'not slow' tests --ignore=tests/house --ignore=tests/torch_backend
+	$(PY) -m pytest -n 2 -m 'not slow' tests --ignore=tests/house --ignore=tests/torch
 
 clean:
 	rm -rf build dist *.egg-info ext/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
