@@ -1,6 +1,7 @@
 #include "graph/graph.h"
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
 
 #include "base/error.h"
@@ -139,15 +140,15 @@ void Graph::compact() {
 }
 
 std::string Graph::canonical() const {
-  std::string text;
-  for (int input : inputs_) text += "input " + std::to_string(input) + " " + blob(input).desc.shape.str() + "\n";
+  std::ostringstream text;
+  for (int input : inputs_) text << "input " << input << ' ' << blob(input).desc.shape.str() << '\n';
   for (size_t i = 0; i < layers_.size(); ++i) {
-    text += std::to_string(layers_[i].output) + " = " + problem(static_cast<int>(i), 1).signature() + " (";
-    for (int input : layers_[i].inputs) text += " " + std::to_string(input);
-    text += " )\n";
+    text << layers_[i].output << " = " << problem(static_cast<int>(i), 1).signature() << " (";
+    for (int input : layers_[i].inputs) text << ' ' << input;
+    text << " )\n";
   }
-  for (int output : outputs_) text += "output " + std::to_string(output) + "\n";
-  return text;
+  for (int output : outputs_) text << "output " << output << '\n';
+  return text.str();
 }
 
 std::string Graph::structural_hash() const { return content_hash(canonical()); }
