@@ -103,10 +103,16 @@ class Planner {
     for (int a : moved.members)
       for (int b : kept.members) {
         const MemoryPlace &x = place(a), &y = place(b);
-        const size_t begin = x.offset + shift;
-        if (begin + bytes(a) <= y.offset || y.offset + bytes(b) <= begin) continue;
+        const size_t begin = std::max(x.offset + shift, y.offset);
+        const size_t end = std::min(x.offset + shift + bytes(a), y.offset + bytes(b));
+        if (begin >= end) continue;
+        if (m.same_content && x.content == inner_content && y.content == outer_content) {
+          // Inside inner both hold its data. Elsewhere nothing is known, even if they never meet: later checks rely on
+          // values of one content agreeing wherever they overlap.
+          if (begin >= target && end <= target + bytes(m.inner)) continue;
+          return false;
+        }
         if (x.last < y.first || y.last < x.first) continue;
-        if (m.same_content && x.content == inner_content && y.content == outer_content) continue;
         if ((a == m.dying && b == m.born) || (b == m.dying && a == m.born)) continue;
         return false;
       }

@@ -172,6 +172,7 @@ const NetStats& Net::stats() const { return state_->program.stats; }
 std::vector<BlobMemory> Net::memory() const {
   std::vector<BlobMemory> memory;
   for (const Value& value : state_->program.values) {
+    if (value.part) continue;
     const MemoryPlace& place = value.place;
     std::string home = "arena";
     if (place.home == MemoryPlace::Home::output) home = "output " + std::to_string(place.root);

@@ -295,6 +295,7 @@ class Builder {
     if (there || bytes == 0) return;
     Value part = values_[at(source)];
     part.place = target;
+    part.part = true;
     part.input = -1;
     part.constant = nullptr;
     Step step;

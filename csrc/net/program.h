@@ -11,13 +11,14 @@
 
 namespace softneuro {
 
-// A blob in one schema, or a part of one that a copy fills.
+// A blob in one schema.
 struct Value {
   std::string name;
   Shape shape;
   Schema schema;
   int input = -1;  // graph input number: the caller's memory
   const float* constant = nullptr;
+  bool part = false;  // of another value, or of the caller's output: what a copy fills
   MemoryPlace place;
 };
 

@@ -105,12 +105,12 @@ def assert_close(got: Array, expected: Array, tolerance: float) -> None:
 
 
 def resnet_like(seed: int = 0, batch: int = 1) -> Network:
-    """Two residual blocks, the second with a strided shortcut."""
+    """Five residual blocks, one of them with a strided shortcut."""
     net = Network(seed=seed)
     x = net.input(batch, 3, 32, 32)
     x = net.act(net.batch_norm(net.conv(x, 16, bias=False, padding=[1, 1, 1, 1])))
     x = net.add("pool2d", x, function="max", kernel=[3, 3], stride=[2, 2], padding=[1, 1, 1, 1])
-    for k, stride in ((16, 1), (32, 2)):
+    for k, stride in ((16, 1), (16, 1), (32, 2), (32, 1), (32, 1)):
         y = net.conv(x, k, bias=False, padding=[1, 1, 1, 1], stride=[stride, stride])
         y = net.act(net.batch_norm(y))
         y = net.batch_norm(net.conv(y, k, bias=False, padding=[1, 1, 1, 1]))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from softneuro._C import Error, Graph, Net, registry, testing
@@ -60,11 +60,13 @@ def check(network: Network, plan: list[str] | None, threads: int = 2) -> Net:
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(networks(), st.data())
 def test_random_graphs_under_random_assignments(network: Network, data: st.DataObject) -> None:
+    note(network.graph.canonical())
     check(network, None)
     if data.draw(st.booleans()):
         network.graph.optimize()
     for _ in range(2):
         plan = [data.draw(st.sampled_from(choices)) for choices in accepting(network.graph)]
+        note("\n".join(plan))
         check(network, plan, data.draw(st.sampled_from([1, 2, 3])))
 
 
@@ -73,7 +75,7 @@ def test_planned_memory_is_less_than_all_blobs(batch: int) -> None:
     network = resnet_like(batch=batch)
     network.graph.optimize()
     stats = check(network, None).stats
-    assert stats["arena_bytes"] < 0.7 * stats["blob_bytes"]
+    assert stats["arena_bytes"] < 0.9 * stats["blob_bytes"]  # routines' workspaces included
 
 
 def test_in_place_and_output_without_copy() -> None:
@@ -103,6 +105,16 @@ def test_concat_copies_what_lives_elsewhere() -> None:
     y = network.act(x)
     network.graph.output(network.add("concat", y, x, y, axis=1))
     assert check(network, None).stats["steps"] == 3  # the activation, the input, the second y
+
+
+def test_concats_that_begin_alike_and_end_differently() -> None:
+    network = Network()
+    x = network.act(network.input(1, 16, 8, 8))
+    y = network.act(x, "tanh")
+    network.graph.output(network.act(network.add("concat", x, y, axis=1), "sigmoid"))
+    network.graph.output(network.act(network.add("concat", x, x, axis=1), "sigmoid"))
+    network.graph.output(network.act(y, "sigmoid"))
+    check(network, None)
 
 
 def test_concat_along_channels_of_a_batch_is_a_step() -> None:
@@ -195,7 +207,12 @@ def test_assignments_that_do_not_fit() -> None:
     x = network.input(1, 3, 8, 8)
     network.graph.output(network.graph.add("activation", [x], name="act", function="relu"))
     plan: list[Any]
-    for plan, text in (([], "0 layers"), ([""], "act"), ([other_routine("activation")], "act"), (["nonsense"], "")):
+    for plan, text in (
+        ([], "0 layers"),
+        ([""], "act"),
+        ([other_routine("activation")], "act"),
+        (["nonsense"], "nonsense"),
+    ):
         with pytest.raises(Error, match=text):
             Net(network.graph, plan)
 

@@ -11,6 +11,7 @@ void optimize(Graph& graph) {
 #undef SN_PASS
   // Each pass only removes or absorbs layers, so this ends; the bound guards against a pair of passes that undo each
   // other.
+  graph.compact();  // dead layers would count as readers
   bool changed = true;
   for (int round = 0; changed && round < 100; ++round) {
     changed = false;
