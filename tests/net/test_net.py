@@ -128,8 +128,6 @@ def test_a_dense_block_copies_nothing() -> None:
     network = dense_block(5)
     network.graph.optimize()
     net = check(network, None)
-    concats = {layer["name"] for layer in network.graph.layers() if layer["type"] == "concat"}
-    assert net.stats["steps"] < len(network.graph.layers()) + len(concats)
     steps = [layer for layer, *_ in net.profile(network.arrays, 1)]
     types = network.types()
     assert not [s for s in steps if s >= 0 and types[s] == "concat"]
@@ -199,7 +197,7 @@ def test_profile_times_every_step() -> None:
 
 def other_routine(type_: str) -> str:
     """A routine of another layer type."""
-    return next(e["descriptor"] for e in registry() if e["layer"] != type_ and e["available"])
+    return next(e["descriptor"] for e in registry() if e["layer"] != type_ and e["available"] and not e["params"])
 
 
 def test_assignments_that_do_not_fit() -> None:
