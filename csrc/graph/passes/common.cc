@@ -16,7 +16,9 @@ bool accepts_activation(std::string_view type) {
   return listed(type, {"conv2d", "conv1d", "conv_transpose2d", "linear", "matmul", "binary", "scale_shift"});
 }
 
-bool accepts_residual(std::string_view type) { return listed(type, {"conv2d", "conv1d", "conv_transpose2d", "linear", "matmul", "binary"}); }
+bool accepts_residual(std::string_view type) {
+  return listed(type, {"conv2d", "conv1d", "conv_transpose2d", "linear", "matmul", "binary"});
+}
 
 const Layer* producer_of(const Graph& graph, int blob) {
   const int producer = graph.blob(blob).producer;
