@@ -1,12 +1,15 @@
 """Whole networks, small images."""
 
+import importlib.util
+
 import pytest
 import torch
 
 from benchmarks import models
 
 NETWORKS = ["resnet18", "mobilenet_v2", "mobilenet_v3_small", "squeezenet1_1", "shufflenet_v2_x0_5"]
-pytest.importorskip("torchvision.version")
+if importlib.util.find_spec("torchvision") is None:
+    pytest.skip("torchvision is not installed", allow_module_level=True)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
