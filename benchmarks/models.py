@@ -51,9 +51,11 @@ def randomise_statistics(model: torch.nn.Module, example: torch.Tensor) -> None:
         x = inputs[0]
         module.weight.uniform_(0.5, 1.5)
         module.bias.normal_(0, 0.2)
-        spread = x.std(dim=(0, 2, 3)) if x[:, 0].numel() > 1 else x.abs().amax(dim=(0, 2, 3))
-        module.running_mean = x.mean(dim=(0, 2, 3)) + 0.1 * spread * torch.randn_like(spread)
-        module.running_var = (spread.square() + 1e-3) * torch.empty_like(spread).uniform_(0.7, 1.4)
+        # Of the mean only half is taken off, and the magnitude stands for the deviation: in an untrained network most
+        # of a channel is its mean, and what is left without it would be magnified, rounding errors included.
+        magnitude = x.square().mean(dim=(0, 2, 3)).sqrt() + 1e-3
+        module.running_mean = 0.5 * x.mean(dim=(0, 2, 3)) + 0.1 * magnitude * torch.randn_like(magnitude)
+        module.running_var = magnitude.square() * torch.empty_like(magnitude).uniform_(0.7, 1.4)
 
     hooks = [m.register_forward_pre_hook(before) for m in model.modules() if isinstance(m, torch.nn.BatchNorm2d)]
     model(example)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch._functorch.aot_autograd import make_boxed_func
 from torch.fx import GraphModule
+from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from softneuro.torch_backend.options import Options
 from softneuro.torch_backend.partitioner import Region
@@ -30,6 +31,7 @@ def compile_graph(module: GraphModule, example_inputs: Sequence[Any], options: O
 
         return compile_fx_inner(_decompose(module), list(example_inputs))
     module.recompile()
+    _LazyGraphModule.force_recompile(module)  # or every call would go through the module's lazy wrapper
     return make_boxed_func(module.forward)
 
 

@@ -74,13 +74,15 @@ def _fake_region(
     return registry.find(handle).run_host(inputs, weights, sizes)
 
 
-def _reference_conv2d(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, *rest: Any) -> torch.Tensor:
-    stride, padding, dilation, groups, activation, _ = rest
+# Torch leaves out trailing arguments that have their default.
+def _reference_conv2d(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, *rest: Any) -> Any:
+    defaults = ([1, 1], [0, 0], [1, 1], 1, "none", "")
+    stride, padding, dilation, groups, activation, _ = (*rest, *defaults[len(rest) :])
     return _ACTIVATIONS[activation](functional.conv2d(x, weight, bias, stride, padding, dilation, groups))
 
 
-def _reference_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, *rest: Any) -> torch.Tensor:
-    return _ACTIVATIONS[rest[0]](functional.linear(x, weight, bias))
+def _reference_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, *rest: Any) -> Any:
+    return _ACTIVATIONS[rest[0] if rest else "none"](functional.linear(x, weight, bias))
 
 
 def _define_layer(name: str, reference: Callable[..., torch.Tensor]) -> None:

@@ -20,8 +20,8 @@ RoutineChoice choose(const Problem& problem, std::string_view wanted) {
     if (routine->info().algorithm == wanted) return {routine, routine->tunings(problem).front()};
   }
   for (const auto& [descriptor, reason] : refusals) {
-    if (find_routine(descriptor).routine->info().algorithm == wanted)
-      throw Error("the routine declines: " + reason, descriptor);
+    const std::string_view last = std::string_view(descriptor).substr(descriptor.rfind('/') + 1);
+    if (last.starts_with(wanted)) throw Error("the routine declines: " + reason, descriptor);
   }
   std::string known;
   for (const Routine* routine : accepting) known += (known.empty() ? "" : ", ") + routine->info().algorithm;

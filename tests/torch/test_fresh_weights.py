@@ -122,10 +122,11 @@ def test_one_graph_for_many_blocks(compile_model, agree, entries):
     class Tower(nn.Module):
         def __init__(self, compiled):
             super().__init__()
+            options = {"never_worse": False, "tune": "off", "min_region_size": 1}
             self.blocks = nn.ModuleList(Block().eval() for _ in range(4))
             if compiled:
                 for block in self.blocks:
-                    block.compile(backend="softneuro", options={"never_worse": False, "tune": "off"})
+                    block.compile(backend="softneuro", options=options)
 
         def forward(self, x):
             for block in self.blocks:

@@ -1,5 +1,6 @@
 """Whole networks, small images."""
 
+import copy
 import importlib.util
 
 import pytest
@@ -12,10 +13,17 @@ if importlib.util.find_spec("torchvision") is None:
     pytest.skip("torchvision is not installed", allow_module_level=True)
 
 
+@torch.no_grad()
+def tolerance(model, x):
+    """Untrained networks magnify rounding errors: as many times the error of eager itself."""
+    exact = copy.deepcopy(model).double()(x.double())
+    return max(1e-5, 5 * float((model(x) - exact).norm() / exact.norm()))
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 def test_network(name, compile_model, agree, states):
     model, x = models.build(name, size=64, batch=2)
-    agree(compile_model(model), model, x)
+    agree(compile_model(model), model, x, tolerance=tolerance(model, x))
     assert len(states()) == 1
 
 
@@ -23,7 +31,7 @@ def test_network(name, compile_model, agree, states):
 @pytest.mark.parametrize("name", ["resnet50", "vgg11", "densenet121", "googlenet", "efficientnet_b0", "convnext_tiny"])
 def test_more_networks(name, compile_model, agree):
     model, x = models.build(name, size=96)
-    agree(compile_model(model), model, x, tolerance=1e-4)
+    agree(compile_model(model), model, x, tolerance=tolerance(model, x))
 
 
 def test_tuned_network_from_a_warm_database(compile_model, agree):
