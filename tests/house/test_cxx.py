@@ -1,5 +1,6 @@
 """Builds and runs the tests that are written in C++ (csrc/tests)."""
 
+import fcntl
 import subprocess
 from pathlib import Path
 
@@ -14,7 +15,9 @@ NAMES = sorted(path.stem for path in (ROOT / "csrc" / "tests").glob("*_test.cc")
 @pytest.fixture(scope="session")
 def binaries() -> Path:
     folder = build_folder()
-    subprocess.run([cmake(), "--build", str(folder), "--target", "cxx_tests"], check=True)
+    with (folder / "cxx_tests.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one builder at a time, however many test processes there are
+        subprocess.run([cmake(), "--build", str(folder), "--target", "cxx_tests"], check=True)
     return folder / "tests"
 
 
