@@ -31,7 +31,7 @@ def layer_name(node: Node) -> str:
     """The host's name for an op: the module that it stems from, else its own."""
     stack = node.meta.get("nn_module_stack")
     if stack:
-        path = re.sub(r"^L\['\w+'\]\.?", "", list(stack.values())[-1][0])
+        path = re.sub(r"^[LG]\['\w+'\]\.?", "", list(stack.values())[-1][0])
         path = re.sub(r"\[['\"]?(\w+)['\"]?\]", r".\1", path).replace("._modules", "").replace("_modules.", "")
         if path:
             return path

@@ -76,7 +76,7 @@ def _fake_region(
 
 # Torch leaves out trailing arguments that have their default.
 def _reference_conv2d(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, *rest: Any) -> Any:
-    defaults = ([1, 1], [0, 0], [1, 1], 1, "none", "")
+    defaults: tuple[Any, ...] = ([1, 1], [0, 0], [1, 1], 1, "none", "")
     stride, padding, dilation, groups, activation, _ = (*rest, *defaults[len(rest) :])
     return _ACTIVATIONS[activation](functional.conv2d(x, weight, bias, stride, padding, dilation, groups))
 

@@ -1,0 +1,105 @@
+"""Whatever comes, the result or the error is eager's."""
+
+import pytest
+import torch
+from torch import nn
+
+import softneuro
+from softneuro.torch_backend import planning
+
+
+@pytest.fixture
+def model():
+    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 4, 3)).eval()
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 12, 12), (2, 3, 5, 5)])
+@pytest.mark.parametrize("dynamic", [True, False])
+def test_empty_and_smallest(model, compile_model, shape, dynamic):
+    compiled = compile_model(model, dynamic=dynamic)
+    with torch.no_grad():
+        for x in (torch.randn(2, 3, 12, 12), torch.randn(shape), torch.randn(3, 3, 12, 12)):
+            torch.testing.assert_close(compiled(x), model(x))
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 4, 4), (1, 3, 0, 9), (1, 4, 9, 9), (3, 9), (1, 1, 3, 9, 9)])
+def test_impossible_shapes_raise(model, compile_model, shape):
+    x = torch.randn(shape)
+    with torch.no_grad():
+        with pytest.raises(RuntimeError):
+            model(x)
+        with pytest.raises(Exception, match=""):
+            compile_model(model)(x)
+        good = torch.randn(1, 3, 9, 9)
+        torch.testing.assert_close(compile_model(model)(good), model(good))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_nonfinite_values_propagate(model, compile_model, value):
+    compiled = compile_model(model)
+    x = torch.randn(1, 3, 12, 12)
+    x[0, 1, 5, 5] = value
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), model(x), equal_nan=True)
+        x[0, 1, 5, 5] = 0
+        model[0].weight[2, 1, 1, 1] = value
+        torch.testing.assert_close(compiled(x), model(x), equal_nan=True)
+
+
+def test_model_that_raises(model, compile_model):
+    def function(x):
+        y = model(x)
+        raise ValueError("on purpose")
+        return y
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="on purpose"):
+            compile_model(function, fullgraph=False)(torch.randn(1, 3, 12, 12))
+
+
+@pytest.mark.parametrize("error", [softneuro.Error("no memory"), MemoryError()])
+def test_preparation_that_fails_leaves_it_to_the_host(model, compile_model, states, monkeypatch, caplog, error):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(softneuro, "Net", fail)
+    x = torch.randn(1, 3, 12, 12)
+    with torch.no_grad():
+        assert torch.equal(compile_model(model)(x), model(x))
+    assert "the host runs it" in caplog.text
+    assert len(states()) == 1
+    assert states()[0] is not None
+
+
+def test_error_above_the_budget_leaves_it_to_the_host(model, compile_model, states):
+    x = torch.randn(1, 3, 12, 12)
+    with torch.no_grad():
+        result = compile_model(model, never_worse=True, tune="profile", max_error=1e-30)(x)
+        torch.testing.assert_close(result, model(x))
+    assert all("max_error" in reason for reason in states())
+
+
+def test_verdict_is_remembered(model, compile_model, states, monkeypatch):
+    """A warm start neither measures nor changes its mind."""
+    x = torch.randn(1, 3, 12, 12)
+    found = []
+    for won in (True, False):
+        torch._dynamo.reset()
+        with monkeypatch.context() as patch:
+            patch.setattr(planning, "compare", lambda *_, won=won: (1e-3, 2e-3 if won else 5e-4, 1e-7))
+            size = 12 if won else 16
+            x = torch.randn(1, 3, size, size)
+            with torch.no_grad():
+                compile_model(model, never_worse=True, tune="profile")(x)
+        found.append([reason is None for reason in states()])
+        torch._dynamo.reset()
+        with monkeypatch.context() as patch, torch.no_grad():
+            patch.setattr(planning, "compare", lambda *_: pytest.fail("measured again"))
+            compile_model(model, never_worse=True, tune="cached")(x)
+        assert [reason is None for reason in states()] == found[-1]
+    assert found == [[True], [False]]
+
+
+def test_unwritable_cache(model, compile_model, agree, monkeypatch):
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", "/proc/nowhere")
+    agree(compile_model(model, tune="profile"), model, torch.randn(1, 3, 12, 12))
