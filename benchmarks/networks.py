@@ -78,7 +78,7 @@ def main() -> None:
 
     warnings.filterwarnings("ignore")
     torch.set_num_threads(arguments.threads)
-    console = Console()
+    console = Console(width=max(Console().width, 160))  # a table squeezed into 80 columns is unreadable
     peers = [peer for peer in arguments.peers.split(",") if peer in PEERS]
     figures: dict[str, dict[str, float]] = {}
     others = [peer for peer in peers if peer != "softneuro"]

@@ -48,3 +48,19 @@ def test_the_toy_is_listed(site: Path) -> None:
 def test_the_toy_is_tested(site: Path) -> None:
     """The sweep over all routines fails if a listed one is never reached, so its passing means that the toy was run."""
     run(site, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/layers/test_routines.py", "-k", "linear")
+
+
+PROFILE = """
+import numpy as np, softneuro
+graph = softneuro.Graph()
+x = graph.input("x", (4, 32))
+graph.output(graph.add("linear", [x], weights={"weight": np.ones((16, 32), np.float32)}))
+softneuro.tune(graph, {"threads": 1})
+"""
+
+
+@pytest.mark.slow
+def test_the_toy_is_profiled(site: Path) -> None:
+    run(site, "-c", PROFILE)
+    database = "".join(path.read_text(errors="replace") for path in (site / "cache").rglob("*") if path.is_file())
+    assert DESCRIPTOR in database
