@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -q
 CXX_FILES := git ls-files '*.cc' '*.h'
 
-.PHONY: install test demo bench lint typecheck format check-extra sanitize clean
+.PHONY: install test demo bench lint typecheck format check-extra slow sanitize clean
 
 # The environment is remade when its requirements change; the build itself is incremental and quick to repeat.
 $(VENV)/.requirements: Makefile pyproject.toml
@@ -46,11 +46,13 @@ format: $(VENV)/.requirements
 	$(PY) -m ruff format .
 	$(CXX_FILES) | xargs $(VENV)/bin/clang-format -i
 
-# Slow tests, the lower instruction sets, and the core once more under the sanitizers.
-check-extra: install sanitize
-	$(PY) -m pytest -n 2 -m slow
+# The lower instruction sets. `make slow` and `make sanitize` build the core anew several times and are run by hand.
+check-extra: install
 	SOFTNEURO_MAX_ISA=scalar $(PY) -m pytest -n 2 -m 'not slow' tests/layers
 	SOFTNEURO_MAX_ISA=avx2 $(PY) -m pytest -n 2 -m 'not slow' tests/layers
+
+slow: install
+	$(PY) -m pytest -n 2 -m slow
 
 SANITIZED := $(CURDIR)/build/sanitized
 sanitize: install
