@@ -127,7 +127,7 @@ def look_at_photo(console: Console) -> None:
 
 def main() -> None:
     warnings.filterwarnings("ignore")
-    console = Console()
+    console = Console(width=max(Console().width, 140))  # tables squeezed into 80 columns are unreadable
     recognise_digits(console)
     look_at_photo(console)
 
