@@ -344,6 +344,14 @@ class testing:  # noqa: N801 - a submodule
         threads: int = 1,
     ) -> list[str]: ...
     @staticmethod
+    def expected_error(
+        type: str,  # noqa: A002
+        attrs: Mapping[str, Any],
+        weights: Mapping[str, Any],
+        shapes: Sequence[Sequence[int]],
+        descriptor: str,
+    ) -> float: ...
+    @staticmethod
     def refusals(
         type: str,  # noqa: A002
         attrs: Mapping[str, Any],

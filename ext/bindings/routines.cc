@@ -134,6 +134,13 @@ py::list accepting(const std::string& type, const py::dict& attrs, const py::dic
   return list;
 }
 
+double expected_error(const std::string& type, const py::dict& attrs, const py::dict& weights,
+                      const std::vector<py::tuple>& shapes, const std::string& descriptor) {
+  const OneLayer one(type, attrs, weights, shapes, py::dict());
+  const RoutineChoice choice = find_routine(descriptor);
+  return choice.routine->expected_error(one.problem(1), choice.tuning);
+}
+
 py::dict refusals(const std::string& type, const py::dict& attrs, const py::dict& weights,
                   const std::vector<py::tuple>& shapes, const py::dict& post, int threads) {
   const OneLayer one(type, attrs, weights, shapes, post);
@@ -178,6 +185,8 @@ void bind_routines(py::module_& m) {
   testing.def("accepting", &accepting, py::arg("type"), py::arg("attrs"), py::arg("weights"), py::arg("shapes"),
               py::arg("post") = py::dict(), py::arg("threads") = 1,
               "Descriptors of all routines and tunings that this machine can run and that accept the layer.");
+  testing.def("expected_error", &expected_error, py::arg("type"), py::arg("attrs"), py::arg("weights"),
+              py::arg("shapes"), py::arg("descriptor"), "Relative L2 error that a routine expects of its result.");
   testing.def("refusals", &refusals, py::arg("type"), py::arg("attrs"), py::arg("weights"), py::arg("shapes"),
               py::arg("post") = py::dict(), py::arg("threads") = 1, "Reason by descriptor of those that decline.");
 }

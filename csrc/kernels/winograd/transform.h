@@ -1,0 +1,117 @@
+// Transforms of F(m, r), made from points in exact rational arithmetic: m outputs of a correlation with r taps by
+// m + r - 1 products (Toom-Cook, transposed; Winograd, "Arithmetic Complexity of Computations"):
+//
+//   y = A' [(G g) . (B' d)],   d: m + r - 1 inputs, g: r taps
+//
+// With points p_j, N_j = prod_{l != j} (p_j - p_l) and infinity as the last position:
+//
+//   B'[j] = coefficients of prod_{l != j} (x - p_l),   G[j][k] = p_j^k / N_j,   A'[i][j] = p_j^i
+//
+// Everything is constexpr, so that kernels are specialised by the coefficients; instruction-set files use it in
+// constant expressions only.
+#pragma once
+
+#include <cstdint>
+
+namespace softneuro {
+
+// A number of position counts m + r - 1: larger transforms lose too many digits.
+constexpr int winograd_max_positions = 10;
+
+struct Rational {
+  int64_t num = 0, den = 1;  // lowest terms, den > 0
+
+  static constexpr Rational make(int64_t num, int64_t den) {
+    int64_t a = num < 0 ? -num : num, b = den < 0 ? -den : den;
+    while (b != 0) {
+      const int64_t rest = a % b;
+      a = b;
+      b = rest;
+    }
+    if (a == 0) return {};
+    return den < 0 ? Rational{-num / a, -den / a} : Rational{num / a, den / a};
+  }
+  constexpr double value() const { return static_cast<double>(num) / static_cast<double>(den); }
+  friend constexpr bool operator==(const Rational&, const Rational&) = default;
+};
+constexpr Rational operator*(Rational a, Rational b) { return Rational::make(a.num * b.num, a.den * b.den); }
+constexpr Rational operator-(Rational a, Rational b) {
+  return Rational::make(a.num * b.den - b.num * a.den, a.den * b.den);
+}
+constexpr Rational power(Rational x, int exponent) {
+  Rational result{1, 1};
+  for (int i = 0; i < exponent; ++i) result = result * x;
+  return result;
+}
+
+// Finite points, positions - 1 of them: zero first where their number is odd, then pairs +p, -p, which share work.
+struct WinogradPoints {
+  int zero = 0, pairs = 0;  // how many of each
+  Rational at[winograd_max_positions] = {};
+
+  constexpr int count() const { return zero + 2 * pairs; }
+  constexpr void add_pair(int64_t num, int64_t den) {
+    at[count()] = {num, den};
+    at[count() + 1] = {-num, den};
+    ++pairs;
+  }
+};
+
+// A polynomial as coefficients of x^0, x^1, ...; its leading one is 1.
+struct WinogradPoly {
+  int degree = 0;
+  Rational at[winograd_max_positions] = {{1, 1}};
+
+  constexpr void times_root(Rational root) {
+    ++degree;
+    at[degree] = {};
+    for (int k = degree; k >= 0; --k) at[k] = (k > 0 ? at[k - 1] : Rational{}) - at[k] * root;
+  }
+};
+// prod (x - p) over the points but those in [skip, skip + skipped).
+constexpr WinogradPoly winograd_poly(const WinogradPoints& points, int skip, int skipped) {
+  WinogradPoly poly;
+  for (int l = 0; l < points.count(); ++l) {
+    if (l < skip || l >= skip + skipped) poly.times_root(points.at[l]);
+  }
+  return poly;
+}
+
+// The points set the error. These had the least for F(positions - 2, 3) in two dimensions among all symmetric sets of
+// 1/4, 1/3, 2/5, 1/2, 3/5, 2/3, 3/4, 1, 5/4, 4/3, 3/2, 2, 5/2, 3, 4 with or without zero and one unpaired point (white
+// data, 64 channels, float32 against float64), or were within a tenth of it with coefficients that are exact in
+// float32. Search and small rationals: Barabasz et al., "Error Analysis and Improving the Accuracy of Winograd
+// Convolution for Deep Neural Networks". Sets without zero need no unpaired point, which makes them better and cheaper.
+constexpr WinogradPoints winograd_points(int positions) {
+  WinogradPoints p;
+  p.zero = positions > 1 && positions % 2 == 0 ? 1 : 0;
+  switch (positions) {
+    case 3:
+    case 4:
+      p.add_pair(1, 1);
+      break;
+    case 5:
+      p.add_pair(1, 2), p.add_pair(5, 4);
+      break;
+    case 6:
+      p.add_pair(2, 3), p.add_pair(3, 2);
+      break;
+    case 7:
+      p.add_pair(1, 4), p.add_pair(3, 4), p.add_pair(2, 1);
+      break;
+    case 8:
+      p.add_pair(1, 2), p.add_pair(1, 1), p.add_pair(2, 1);
+      break;
+    case 9:
+      p.add_pair(1, 4), p.add_pair(2, 3), p.add_pair(5, 4), p.add_pair(2, 1);
+      break;
+    case 10:
+      p.add_pair(1, 2), p.add_pair(3, 4), p.add_pair(5, 4), p.add_pair(5, 2);
+      break;
+    default:
+      break;
+  }
+  return p;
+}
+
+}  // namespace softneuro

@@ -1,0 +1,75 @@
+// Winograd convolution on blocked blobs: stride 1, dilation 1, any padding, groups of whole channel blocks.
+//
+//   dst[k][y][x] = act(bias[k] + residual[k][y][x] + sum over c, r, s of w[k][c][r][s] * src[c][y+r-pad_top][x+s-...])
+//
+// Output is cut in tiles of tile_h x tile_w; a tile's (tile_h + kernel_h - 1) x (tile_w + kernel_w - 1) inputs are
+// encoded into as many positions, at each of which the convolution is a matrix product over the channels, and the
+// products are decoded (transform.h). A kernel of one row or column has one position, hence no arithmetic, along it.
+// Infinities, NaN and overflow in a tile's inputs reach all its outputs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/arch.h"
+#include "kernels/epilogue.h"
+#include "kernels/winograd/transform.h"
+
+namespace softneuro {
+
+struct WinogradShape {
+  int groups = 1;
+  int in_channels = 0, out_channels = 0;  // of one group; with groups > 1 both are multiples of the level's block
+  int images = 0, h = 0, w = 0, out_h = 0, out_w = 0;
+  int kernel_h = 3, kernel_w = 3;
+  int tile_h = 4, tile_w = 4;
+  int pad_top = 0, pad_left = 0;
+
+  [[gnu::always_inline]] constexpr int positions_h() const { return tile_h + kernel_h - 1; }
+  [[gnu::always_inline]] constexpr int positions_w() const { return tile_w + kernel_w - 1; }
+  [[gnu::always_inline]] constexpr int positions() const { return positions_h() * positions_w(); }
+  [[gnu::always_inline]] constexpr int tiles_h() const { return (out_h + tile_h - 1) / tile_h; }
+  [[gnu::always_inline]] constexpr int tiles_w() const { return (out_w + tile_w - 1) / tile_w; }
+  [[gnu::always_inline]] constexpr int tiles() const { return images * tiles_h() * tiles_w(); }
+};
+
+struct WinogradArgs {
+  WinogradShape shape;
+  int block = 28;        // tiles that are encoded, multiplied and decoded together; every value is right
+  const float* src;      // images of [groups * in_channels / c][h][w][c], the last block padded with zeros
+  int64_t src_image;     // floats from one image to the next
+  const float* weights;  // of winograd_pack, 64-byte aligned
+  float* dst;            // images of [groups * out_channels / c][out_h][out_w][c]; padding lanes are written as zero
+  int64_t dst_image, residual_image;
+  Epilogue epilogue;  // bias: winograd_bias_size floats
+};
+
+// Products of one position: [tile][channel] x [channel][lane of panel].
+constexpr int winograd_panel = 2;  // output channel blocks that share a pass over encoded tiles
+
+struct WinogradKernels {
+  int block;      // c
+  int max_group;  // tiles per step of the products: blocks that are multiples of it run best
+  // Both axes are independent of each other; true if encode and decode exist for this tile and kernel size.
+  bool (*has_transform)(int tile, int kernel);
+  size_t (*scratch_bytes)(const WinogradShape&, int block);  // of run, 64-byte aligned
+  // Panels [panel_begin, panel_end) of winograd_panels, tiles [tile_begin, tile_end) of shape.tiles().
+  void (*run)(const WinogradArgs&, int panel_begin, int panel_end, int tile_begin, int tile_end, void* scratch);
+};
+
+// Null where this build or machine lacks the level.
+const WinogradKernels* winograd_kernels(Isa isa);
+
+// Panels never mix groups.
+int winograd_panels(const WinogradShape& shape, int block);
+size_t winograd_packed_size(const WinogradShape& shape, int block);  // floats
+// From [groups * out_channels][in_channels][kernel_h][kernel_w] to [panel][position][in channel][lane of panel],
+// transformed in double.
+void winograd_pack(const WinogradShape& shape, int block, const float* weights, float* packed);
+size_t winograd_bias_size(const WinogradShape& shape, int block);  // floats, output channels rounded up to c
+
+// Relative L2 error of the result on data without structure: what rounding does to the transforms' sums, from the
+// matrices themselves. Within a third of what is measured, whatever the channels.
+double winograd_error(const WinogradShape& shape);
+
+}  // namespace softneuro

@@ -1,0 +1,207 @@
+// Winograd convolution on nchw{c}c blobs, fused per block of tiles: stride 1, any padding, kernels up to 7 taps along
+// an axis, one-dimensional ones included.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "kernels/integers.h"
+#include "kernels/winograd/winograd.h"
+#include "layers/conv2d/blocked.h"
+#include "layers/gemm_tasks.h"
+#include "layers/packed_floats.h"
+
+namespace softneuro {
+namespace {
+
+constexpr int tile_sizes[] = {2, 3, 4, 5, 6, 8};
+constexpr size_t max_scratch = size_t{256} << 20;  // bytes of a task
+
+WinogradShape winograd_shape(const Conv2dParams& p, int tile) {
+  const ConvDirectShape s = direct_shape(p);
+  return {.groups = s.groups,
+          .in_channels = s.in_channels,
+          .out_channels = s.out_channels,
+          .images = static_cast<int>(p.n),
+          .h = s.h,
+          .w = s.w,
+          .out_h = s.out_h,
+          .out_w = s.out_w,
+          .kernel_h = s.kernel_h,
+          .kernel_w = s.kernel_w,
+          .tile_h = s.kernel_h == 1 ? 1 : tile,
+          .tile_w = s.kernel_w == 1 ? 1 : tile,
+          .pad_top = s.pad_top,
+          .pad_left = s.pad_left};
+}
+
+bool has_transforms(const WinogradKernels& kernels, const WinogradShape& s) {
+  return kernels.has_transform(s.tile_h, s.kernel_h) && kernels.has_transform(s.tile_w, s.kernel_w);
+}
+
+class PreparedWinograd final : public Prepared {
+ public:
+  PreparedWinograd(const Problem& problem, const WinogradKernels& kernels, const WinogradShape& shape, int block,
+                   SplitBy by, std::shared_ptr<const Packed> packed)
+      : packed_(std::move(packed)), run_(kernels.run), residual_(problem.layer->post.residual) {
+    args_.shape = shape;
+    args_.weights = packed_floats(packed_.get());
+    args_.epilogue.activation = problem.layer->post.activation;
+    if (problem.layer->find_weight("bias") != nullptr) {
+      args_.epilogue.bias = args_.weights + winograd_packed_size(shape, kernels.block);
+    }
+    if (shape.tiles() == 0 || shape.out_channels == 0) return;
+    split_ = WorkSplit(1, winograd_panels(shape, kernels.block), shape.tiles(), problem.threads, by);
+    args_.block = std::min(block, shape.tiles());
+    scratch_ = round_to_line(kernels.scratch_bytes(shape, args_.block));
+  }
+
+  size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
+
+  void run(const RunArgs& args) const override {
+    args.parallel_for(split_.tasks, [&](int64_t task) {
+      WinogradArgs call = args_;
+      call.src = args.in[0].f32();
+      call.src_image = args.in[0].batch_stride;
+      call.dst = args.out.f32();
+      call.dst_image = args.out.batch_stride;
+      if (residual_) call.epilogue.residual = args.in[1].f32(), call.residual_image = args.in[1].batch_stride;
+      split_.for_task(task, [&](int64_t, Range panels, Range tiles) {
+        run_(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), static_cast<int>(tiles.begin),
+             static_cast<int>(tiles.end), args.workspace + static_cast<size_t>(task) * scratch_);
+      });
+    });
+  }
+
+ private:
+  std::shared_ptr<const Packed> packed_;
+  decltype(WinogradKernels::run) run_;
+  WinogradArgs args_{};
+  WorkSplit split_;
+  bool residual_;
+  size_t scratch_ = 0;  // bytes of a task
+};
+
+class WinogradConv2d final : public Routine {
+ public:
+  explicit WinogradConv2d(Isa isa)
+      : Routine({.layer_type = "conv2d",
+                 .algorithm = "winograd",
+                 .isa = isa,
+                 .in = f32_blocked(isa_block(isa)),
+                 .out = f32_blocked(isa_block(isa)),
+                 .error = ErrorClass::winograd,
+                 .spreads_nonfinite = true}) {}
+
+  Refusal check(const Problem& problem) const override {
+    const Conv2dParams p = conv2d_params(problem);
+    if (p.sh != 1 || p.sw != 1) return "has a stride";
+    if ((p.dh != 1 && p.kh > 1) || (p.dw != 1 && p.kw > 1)) return "has a dilation";
+    const int block = isa_block(info().isa);
+    if (p.groups > 1 && (p.group_c() % block != 0 || p.group_k() % block != 0)) {
+      return "channels per group are not a multiple of " + std::to_string(block);
+    }
+    if (p.kh == 1 && p.kw == 1) return "a 1x1 kernel has nothing to save";
+    const Refusal sizes = check_int_sizes(p);
+    if (!sizes.accepted()) return sizes;
+    if (p.n * p.oh * p.ow >= int64_t{1} << 31) return "more outputs than the kernels count";
+    return tilings(p).empty() ? Refusal("no transform for a kernel of this size, or scratch beyond 256 MiB")
+                              : Refusal();
+  }
+
+  std::vector<std::string> param_names() const override { return {"tile", "block", "split"}; }
+  std::vector<Tuning> tunings(const Problem& problem) const override;
+
+  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
+    const WinogradShape shape = checked_shape(problem, tuning);
+    const int block = isa_block(info().isa);
+    const Constant* bias = problem.layer->find_weight("bias");
+    const size_t weights = winograd_packed_size(shape, block), biases = winograd_bias_size(shape, block);
+    auto packed = std::make_shared<PackedFloats>(static_cast<int64_t>(weights + (bias != nullptr ? biases : 0)));
+    winograd_pack(shape, block, problem.layer->weight("weight")->values().get(), packed->data());
+    if (bias != nullptr) {
+      float* to = packed->data() + weights;
+      std::fill_n(to, biases, 0.f);
+      std::copy_n((*bias)->values().get(), (*bias)->elements(), to);
+    }
+    return packed;
+  }
+
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed> packed) const override {
+    if (tuning[1] < 1) throw Error("block must be positive, not " + std::to_string(tuning[1]));
+    return std::make_unique<PreparedWinograd>(problem, kernels(), checked_shape(problem, tuning), tuning[1],
+                                              parse_split(tuning[2]), std::move(packed));
+  }
+
+  double expected_error(const Problem& problem, const Tuning& tuning) const override {
+    const WinogradShape shape = checked_shape(problem, tuning);
+    return winograd_error(shape);
+  }
+
+ private:
+  const WinogradKernels& kernels() const { return *winograd_kernels(info().isa); }
+
+  WinogradShape checked_shape(const Problem& problem, const Tuning& tuning) const {
+    const bool known = std::find(std::begin(tile_sizes), std::end(tile_sizes), tuning[0]) != std::end(tile_sizes);
+    const WinogradShape shape = winograd_shape(conv2d_params(problem), tuning[0]);
+    if (known && has_transforms(kernels(), shape)) return shape;
+    throw Error("there is no transform for tile " + std::to_string(tuning[0]));
+  }
+
+  struct Tiling {
+    WinogradShape shape;
+    int tile;
+    int blocks[2];  // tiles per block: within L2, and of the whole map where weights then stream once
+    double cost;
+  };
+  std::vector<Tiling> tilings(const Conv2dParams& p) const;
+};
+
+// Tile sizes with the blocks to try, cheapest first by a rough count of vector operations and weight traffic.
+std::vector<WinogradConv2d::Tiling> WinogradConv2d::tilings(const Conv2dParams& p) const {
+  std::vector<Tiling> list;
+  const double lanes = isa_block(info().isa);
+  const double in_blocks = std::ceil(static_cast<double>(p.group_c()) / lanes);
+  const double out_blocks = std::ceil(static_cast<double>(p.group_k()) / lanes);
+  for (const int tile : tile_sizes) {
+    Tiling t{winograd_shape(p, tile), tile, {}, 0};
+    if (!has_transforms(kernels(), t.shape)) continue;
+    const int tiles = std::max(t.shape.tiles(), 1), group = kernels().max_group;
+    // Bytes of one tile between encoding and decoding.
+    const double bytes = t.shape.positions() * (in_blocks + winograd_panel) * lanes * sizeof(float);
+    const double fit = 0.7 * static_cast<double>(std::max<size_t>(caches().l2, 256 << 10)) / bytes;
+    const int in_l2 = std::clamp(static_cast<int>(fit) / group, 1, 4) * group;
+    t.blocks[0] = std::min(in_l2, tiles);
+    t.blocks[1] = std::min(tiles, 8 * group);
+    if (winograd_kernels(info().isa)->scratch_bytes(t.shape, t.blocks[1]) > max_scratch) t.blocks[1] = t.blocks[0];
+    if (winograd_kernels(info().isa)->scratch_bytes(t.shape, t.blocks[0]) > max_scratch) continue;
+    const double products = tiles * in_blocks * out_blocks * lanes;
+    const double transforms = 6.0 * tiles * (in_blocks + out_blocks);
+    const double weights = in_blocks * out_blocks * lanes * lanes * sizeof(float) / 8;  // at 8 bytes per operation
+    t.cost = t.shape.positions() * (std::max(products, weights) + transforms);
+    list.push_back(t);
+  }
+  std::stable_sort(list.begin(), list.end(), [](const Tiling& a, const Tiling& b) { return a.cost < b.cost; });
+  return list;
+}
+
+std::vector<Tuning> WinogradConv2d::tunings(const Problem& problem) const {
+  const Conv2dParams p = conv2d_params(problem);
+  const auto list = tilings(p);
+  std::vector<Tuning> result;
+  const int split = p.n * p.oh * p.ow >= 28 * 28 ? 0 : 1;
+  for (size_t i = 0; i < list.size() && i < 3 && list[i].cost < 1.4 * list[0].cost; ++i) {
+    result.push_back({list[i].tile, list[i].blocks[0], split});
+    if (list[i].blocks[1] != list[i].blocks[0]) result.push_back({list[i].tile, list[i].blocks[1], split});
+  }
+  if (problem.threads > 1) result.push_back({list[0].tile, list[0].blocks[0], 1 - split});
+  return result;
+}
+
+}  // namespace
+
+void conv2d_winograd(RoutineList& list) {
+  for (Isa isa : all_isas()) list.add<WinogradConv2d>(isa);
+}
+
+}  // namespace softneuro
