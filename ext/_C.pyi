@@ -320,6 +320,27 @@ def registry() -> list[dict[str, Any]]: ...
 def tune(
     graph: Graph, options: Options, threads: int, progress: Callable[[int, int], object] | None = None
 ) -> Plan: ...
+def measure_fma(isa: str, threads: int, seconds: float) -> float: ...
+def measure_bandwidth(traffic: str, bytes: int, threads: int, seconds: float) -> float: ...  # noqa: A002
+def bytes_within(level: int, threads: int) -> int: ...
+def evict_caches(threads: int) -> None: ...
+
+class RoutineTimer:
+    """One routine prepared for one layer, to be timed."""
+
+    def __init__(
+        self,
+        type: str,  # noqa: A002
+        attrs: Mapping[str, Any],
+        weights: Mapping[str, Any],
+        shapes: Sequence[Sequence[int]],
+        descriptor: str,
+        post: Mapping[str, Any] = ...,
+        threads: int = 1,
+    ) -> None: ...
+    def run(self, runs: int = 1, evict: bool = False) -> list[float]: ...
+    @property
+    def workspace(self) -> int: ...
 
 class testing:  # noqa: N801 - a submodule
     """Single routines, run between guard zones."""

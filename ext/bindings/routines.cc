@@ -3,26 +3,11 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "ext/bindings/bindings.h"
+#include "ext/bindings/one_layer.h"
 #include "layers/registry.h"
 
 namespace softneuro::bindings {
 namespace {
-
-struct OneLayer {
-  Graph graph;
-
-  OneLayer(const std::string& type, const py::dict& attrs, const py::dict& weights,
-           const std::vector<py::tuple>& shapes, const py::dict& post) {
-    Layer layer = to_layer(type, attrs, weights, post);
-    for (size_t i = 0; i < shapes.size(); ++i) {
-      layer.inputs.push_back(graph.add_input("x" + std::to_string(i), {to_shape(shapes[i]), DType::float32}));
-    }
-    graph.add_output(graph.add_layer(std::move(layer)));
-  }
-
-  Problem problem(int threads) const { return graph.problem(0, threads); }
-};
 
 // Physical index of a logical row-major position: the plainest statement of the layouts, to check the fast ones by.
 int64_t physical_index(const Shape& shape, const Layout& layout, int64_t position) {

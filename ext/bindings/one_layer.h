@@ -1,0 +1,27 @@
+// A graph of one layer, for bindings that look at or run single routines.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ext/bindings/bindings.h"
+
+namespace softneuro::bindings {
+
+struct OneLayer {
+  Graph graph;
+
+  OneLayer(const std::string& type, const py::dict& attrs, const py::dict& weights,
+           const std::vector<py::tuple>& shapes, const py::dict& post) {
+    Layer layer = to_layer(type, attrs, weights, post);
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      layer.inputs.push_back(graph.add_input("x" + std::to_string(i), {to_shape(shapes[i]), DType::float32}));
+    }
+    graph.add_output(graph.add_layer(std::move(layer)));
+  }
+
+  Problem problem(int threads) const { return graph.problem(0, threads); }
+};
+
+}  // namespace softneuro::bindings
