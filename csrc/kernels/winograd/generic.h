@@ -229,28 +229,27 @@ SN_INLINE Tile find_tile(const WinogradShape& s, int index) {
   return {row / s.tiles_h(), row % s.tiles_h() * s.tile_h, in_row * s.tile_w};
 }
 
+// Channel block outermost, so that neighbouring tiles find each other's columns in L1 and rows are read as streams.
 inline void encode_block(const WinogradArgs& args, const Plan& plan, int group, int first, int count) {
   const WinogradShape& s = args.shape;
   const int rows = s.positions_h(), columns = s.positions_w();
-  for (int t = 0; t < count; ++t) {
-    const Tile tile = find_tile(s, first + t);
-    const int y = tile.y - s.pad_top, x = tile.x - s.pad_left;
-    EncodeRows a;
-    a.src_row = static_cast<size_t>(s.w) * lanes;
-    a.rows = rows;
-    a.row_begin = y < 0 ? -y : 0;
-    a.row_end = s.h - y < rows ? s.h - y : rows;
-    a.column_begin = x < 0 ? -x : 0;
-    a.column_end = s.w - x < columns ? s.w - x : columns;
-    a.dst = plan.tile;
-    const float* image = args.src + tile.image * args.src_image + group * plan.in_blocks * plan.src_plane;
-    const ptrdiff_t at = (static_cast<ptrdiff_t>(y) * s.w + x) * lanes;
-    EncodeColumns b{plan.tile, columns, plan.encoded + t * lanes, plan.encoded_position};
-    for (int cb = 0; cb < plan.in_blocks; ++cb) {
-      a.src = image + cb * plan.src_plane + at;
+  EncodeRows a;
+  a.src_row = static_cast<size_t>(s.w) * lanes;
+  a.rows = rows;
+  a.dst = plan.tile;
+  EncodeColumns b{plan.tile, columns, plan.encoded, plan.encoded_position};
+  for (int cb = 0; cb < plan.in_blocks; ++cb) {
+    for (int t = 0; t < count; ++t, b.dst += lanes) {
+      const Tile tile = find_tile(s, first + t);
+      const int y = tile.y - s.pad_top, x = tile.x - s.pad_left;
+      a.row_begin = y < 0 ? -y : 0;
+      a.row_end = s.h - y < rows ? s.h - y : rows;
+      a.column_begin = x < 0 ? -x : 0;
+      a.column_end = s.w - x < columns ? s.w - x : columns;
+      a.src = args.src + tile.image * args.src_image + (group * plan.in_blocks + cb) * plan.src_plane +
+              (static_cast<ptrdiff_t>(y) * s.w + x) * lanes;
       passes.encode_rows[columns](a);
       passes.encode_columns[rows](b);
-      b.dst += count * lanes;
     }
   }
 }

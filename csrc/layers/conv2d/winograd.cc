@@ -14,6 +14,7 @@ namespace softneuro {
 namespace {
 
 constexpr int tile_sizes[] = {2, 3, 4, 5, 6, 8};
+constexpr double usual_error = 1e-5;               // what the default max_error lets a layer have
 constexpr size_t max_scratch = size_t{256} << 20;  // bytes of a task
 
 WinogradShape winograd_shape(const Conv2dParams& p, int tile) {
@@ -151,8 +152,8 @@ class WinogradConv2d final : public Routine {
   struct Tiling {
     WinogradShape shape;
     int tile;
-    int blocks[2];  // tiles per block: within L2, and of the whole map where weights then stream once
-    double cost;
+    int blocks[2];  // tiles per block: first what should be best
+    double cost, error;
   };
   std::vector<Tiling> tilings(const Conv2dParams& p) const;
 };
@@ -164,21 +165,23 @@ std::vector<WinogradConv2d::Tiling> WinogradConv2d::tilings(const Conv2dParams& 
   const double in_blocks = std::ceil(static_cast<double>(p.group_c()) / lanes);
   const double out_blocks = std::ceil(static_cast<double>(p.group_k()) / lanes);
   for (const int tile : tile_sizes) {
-    Tiling t{winograd_shape(p, tile), tile, {}, 0};
+    Tiling t{winograd_shape(p, tile), tile, {}, 0, 0};
     if (!has_transforms(kernels(), t.shape)) continue;
+    t.error = winograd_error(t.shape);
     const int tiles = std::max(t.shape.tiles(), 1), group = kernels().max_group;
-    // Bytes of one tile between encoding and decoding.
-    const double bytes = t.shape.positions() * (in_blocks + winograd_panel) * lanes * sizeof(float);
-    const double fit = 0.7 * static_cast<double>(std::max<size_t>(caches().l2, 256 << 10)) / bytes;
-    const int in_l2 = std::clamp(static_cast<int>(fit) / group, 1, 4) * group;
-    t.blocks[0] = std::min(in_l2, tiles);
+    // Either a block stays in L2 between encoding and decoding, or weights that are larger than that pass by only once.
+    const double l2 = static_cast<double>(std::max<size_t>(caches().l2, 256 << 10));
+    const double tile_bytes = t.shape.positions() * (in_blocks + winograd_panel) * lanes * sizeof(float);
+    const double weight_bytes = t.shape.positions() * in_blocks * out_blocks * lanes * lanes * sizeof(float);
+    const int fit = std::clamp(static_cast<int>(0.5 * l2 / tile_bytes) / group, 1, 4) * group;
+    t.blocks[0] = std::min(fit, tiles);
     t.blocks[1] = std::min(tiles, 8 * group);
-    if (winograd_kernels(info().isa)->scratch_bytes(t.shape, t.blocks[1]) > max_scratch) t.blocks[1] = t.blocks[0];
-    if (winograd_kernels(info().isa)->scratch_bytes(t.shape, t.blocks[0]) > max_scratch) continue;
+    if (weight_bytes > 16 * l2) std::swap(t.blocks[0], t.blocks[1]);
+    if (kernels().scratch_bytes(t.shape, std::max(t.blocks[0], t.blocks[1])) > max_scratch) continue;
     const double products = tiles * in_blocks * out_blocks * lanes;
     const double transforms = 6.0 * tiles * (in_blocks + out_blocks);
-    const double weights = in_blocks * out_blocks * lanes * lanes * sizeof(float) / 8;  // at 8 bytes per operation
-    t.cost = t.shape.positions() * (std::max(products, weights) + transforms);
+    const double weights = weight_bytes / 8;  // at 8 bytes per operation
+    t.cost = std::max(t.shape.positions() * products, weights) + t.shape.positions() * transforms;
     list.push_back(t);
   }
   std::stable_sort(list.begin(), list.end(), [](const Tiling& a, const Tiling& b) { return a.cost < b.cost; });
@@ -190,11 +193,25 @@ std::vector<Tuning> WinogradConv2d::tunings(const Problem& problem) const {
   const auto list = tilings(p);
   std::vector<Tuning> result;
   const int split = p.n * p.oh * p.ow >= 28 * 28 ? 0 : 1;
-  for (size_t i = 0; i < list.size() && i < 3 && list[i].cost < 1.4 * list[0].cost; ++i) {
-    result.push_back({list[i].tile, list[i].blocks[0], split});
-    if (list[i].blocks[1] != list[i].blocks[0]) result.push_back({list[i].tile, list[i].blocks[1], split});
+  const auto add = [&](const Tiling& t, int which) {
+    const Tuning tuning{t.tile, t.blocks[which], split};
+    if (std::find(result.begin(), result.end(), tuning) == result.end()) result.push_back(tuning);
+  };
+  // The three cheapest sizes. Less exact ones come on top of these, and so does one more exact, as it depends on
+  // max_error which of them are candidates.
+  int sizes = 0;
+  for (const Tiling& t : list) {
+    if (sizes == 3 || t.cost > 1.5 * list[0].cost) break;
+    add(t, 0);
+    if (sizes == 0) add(t, 1);
+    sizes += t.error <= usual_error ? 1 : 0;
   }
-  if (problem.threads > 1) result.push_back({list[0].tile, list[0].blocks[0], 1 - split});
+  for (const Tiling& t : list) {
+    if (t.tile == 4 && t.cost < 2.5 * list[0].cost) add(t, 0);
+  }
+  const auto usual = std::find_if(list.begin(), list.end(), [](const Tiling& t) { return t.error <= usual_error; });
+  const Tiling& first = usual == list.end() ? list[0] : *usual;
+  if (problem.threads > 1) result.push_back({first.tile, first.blocks[0], 1 - split});
   return result;
 }
 
