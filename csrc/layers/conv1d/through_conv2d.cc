@@ -72,6 +72,9 @@ class ThroughConv2d final : public Routine {
   std::string pack_key(const Problem& problem, const Tuning& tuning) const override {
     return inner_->pack_key(Conv2dView(problem).view, tuning);
   }
+  double expected_error(const Problem& problem, const Tuning& tuning) const override {
+    return inner_->expected_error(Conv2dView(problem).view, tuning);
+  }
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
     return std::make_unique<PreparedThroughConv2d>(inner_->prepare(Conv2dView(problem).view, tuning, std::move(packed)),
