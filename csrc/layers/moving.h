@@ -27,9 +27,9 @@ RoutineInfo vector_info(const char* type, const char* algorithm, Isa isa, const 
 
 Refusal refuse_post_ops(const Problem& problem);
 
-// Tasks worth starting for that many elements: below 8192 (32 KB) each, starting costs more than it saves.
+// Tasks worth starting for that many elements: below 32768 (128 KB) each, starting costs more than it saves.
 inline int64_t task_count(int64_t elements, int threads) {
-  return std::clamp<int64_t>(elements / 8192, 1, std::max(threads, 1));
+  return std::clamp<int64_t>(elements / 32768, 1, std::max(threads, 1));
 }
 
 // A blob's image taken as [outer][size][inner] around a logical axis other than 0; `size` counts channel blocks and

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/conv_depthwise/conv_depthwise.h"
-#include "kernels/finish_row.h"
+#include "kernels/finish_sums.h"
 #include "kernels/integers.h"
 #include "kernels/unroll.h"
 
@@ -19,7 +19,7 @@ struct Tile {
   size_t src_row, dst_row;
   int first_row, last_row;        // source rows [first_row, last_row) from src on are in the image
   int first_column, last_column;  // columns likewise; looked at by border tiles only
-  ClampBounds bounds;
+  const Activation* activation;
 };
 
 // One source row: weights row r for output row 0, r - stride for output row 1.
@@ -65,14 +65,15 @@ template <int kernel, int stride, int tile, int rows, bool border>
     }
     if (bottom) accumulate_row<kernel, stride, tile, border, false, true>(t, sum, row(kernel), weights(kernel));
   }
-  const Vf lo = set(t.bounds.lo), hi = set(t.bounds.hi);
-  unroll<rows>([&](auto y) {
-    if (t.residual != nullptr) {
+  if (t.residual != nullptr) {
+    unroll<rows>([&](auto y) {
       unroll<tile>(
           [&](auto p) { sum[y * tile + p] = sum[y * tile + p] + load(t.residual + y * t.dst_row + p * lanes); });
-    }
-    unroll<tile>([&](auto p) { store(t.dst + y * t.dst_row + p * lanes, clamp(sum[y * tile + p], lo, hi)); });
-  });
+    });
+  }
+  finish_sums(sum, *t.activation);
+  unroll<rows>(
+      [&](auto y) { unroll<tile>([&](auto p) { store(t.dst + y * t.dst_row + p * lanes, sum[y * tile + p]); }); });
 }
 
 // Rows are cut greedily: 14 pixels while they last (maps of 7, 14, 28, ... are common), then the smaller ones.
@@ -109,9 +110,10 @@ void compute_rows(Tile t, int out_w) {
 
 // Any kernel, stride and dilation.
 inline void compute_row_generic(const ConvDepthwiseArgs& a, const Tile& t, int out_w) {
-  const Vf lo = set(t.bounds.lo), hi = set(t.bounds.hi);
   for (int x = 0; x < out_w; ++x) {
-    Vf sum = t.bias != nullptr ? load(t.bias) : zero();
+    Vf sums[1] = {};
+    Vf& sum = sums[0];
+    sum = t.bias != nullptr ? load(t.bias) : zero();
     for (int r = t.first_row; r < t.last_row; ++r) {
       for (int s = 0; s < a.kernel_w; ++s) {
         const int column = x * a.stride_w + s * a.dilation_w;
@@ -121,7 +123,8 @@ inline void compute_row_generic(const ConvDepthwiseArgs& a, const Tile& t, int o
       }
     }
     if (t.residual != nullptr) sum = sum + load(t.residual + x * lanes);
-    store(t.dst + x * lanes, clamp(sum, lo, hi));
+    finish_sums(sums, *t.activation);
+    store(t.dst + x * lanes, sum);
   }
 }
 
@@ -149,7 +152,7 @@ inline void run(const ConvDepthwiseArgs& a, int block_begin, int block_end, int 
   Tile t;
   t.src_row = static_cast<size_t>(a.w) * lanes * a.dilation_h;
   t.dst_row = static_cast<size_t>(a.out_w) * lanes;
-  t.bounds = clamp_bounds(a.epilogue.activation);
+  t.activation = &a.epilogue.activation;
   t.first_column = a.pad_left;
   t.last_column = a.pad_left + a.w;
   for (int block = block_begin; block < block_end; ++block) {
@@ -175,7 +178,7 @@ inline void run(const ConvDepthwiseArgs& a, int block_begin, int block_end, int 
       } else {
         compute_row_generic(a, t, a.out_w);
       }
-      finish_row(a.epilogue.activation, t.dst, rows * a.out_w, channels);
+      finish_rest(a.epilogue.activation, t.dst, rows * a.out_w, channels);
     }
   }
 }

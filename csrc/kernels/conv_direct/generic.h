@@ -1,105 +1,10 @@
-// conv_direct over Vf: a tile of pixels by panel blocks of output channels in registers, all of them for one pass over
-// (input block, r, s, lane). Layouts and contract: conv_direct.h.
+// conv_direct over Vf: which tiles make up rows, bands and panels. Layouts and contract: conv_direct.h.
 #pragma once
 
-#include "kernels/conv_direct/conv_direct.h"
-#include "kernels/finish_row.h"
-#include "kernels/integers.h"
-#include "kernels/unroll.h"
+#include "kernels/conv_direct/tiles.h"
 
 namespace softneuro::SN_ISA {
 namespace conv_direct {
-
-// Accumulators leave room for a panel's weights and one broadcast.
-constexpr int max_panel = registers >= 32 ? 4 : 3;
-// Floats from the weights in use to those being fetched.
-constexpr int weights_ahead = 2048;
-constexpr int max_tile(int panel) {
-  if (registers < 32) return 12 / panel;
-  return panel == 1 ? 24 : panel == 4 ? 6 : 28 / panel;
-}
-
-struct Tile {
-  const float* src;  // pixel 0, first tap
-  const int* tap_x;  // offset of each s
-  size_t src_block, src_row;
-  const float* weights;  // at the first tap
-  size_t weights_block, weights_row;
-  int blocks, rows, taps;  // input channel blocks, r, s
-  float* dst;
-  const float* residual;  // null: none
-  const float* bias;      // null: zero
-  size_t dst_block;
-  bool first, last;  // start from the bias, else from dst; finish, else store the sums
-  ClampBounds bounds;
-};
-
-// One input channel: a broadcast per pixel, used by every block of the panel. The weights ahead are fetched here, as
-// the hardware's own prefetch stops at page ends and lags behind.
-template <int tile, int panel>
-SN_INLINE void accumulate(Vf (&sum)[tile * panel], const float* src, const float* weights) {
-  Vf w[panel];
-  unroll<panel>([&](auto b) {
-    w[b] = load(weights + b * lanes);
-    prefetch(weights + b * lanes + weights_ahead);
-  });
-  unroll<tile>([&](auto p) {
-    const Vf x = set(src[p * lanes]);
-    unroll<panel>([&](auto b) { sum[p * panel + b] = fma(x, w[b], sum[p * panel + b]); });
-  });
-}
-
-template <int tile, int panel>
-[[gnu::flatten]] void compute_tile(const Tile& t) {
-  Vf sum[tile * panel];
-  unroll<panel>([&](auto b) {
-    const Vf start = t.bias != nullptr ? load(t.bias + b * lanes) : zero();
-    unroll<tile>([&](auto p) { sum[p * panel + b] = start; });
-  });
-  if (!t.first) {
-    unroll<panel>(
-        [&](auto b) { unroll<tile>([&](auto p) { sum[p * panel + b] = load(t.dst + b * t.dst_block + p * lanes); }); });
-  }
-  for (int cb = 0; cb < t.blocks; ++cb) {
-    for (int r = 0; r < t.rows; ++r) {
-      const float* row = t.src + cb * t.src_block + r * t.src_row;
-      const float* w = t.weights + cb * t.weights_block + r * t.weights_row;
-      for (int s = 0; s < t.taps; ++s) {
-        const float* src = row + t.tap_x[s];
-        for (int i = 0; i < lanes; i += 4) {
-          unroll<4>([&](auto j) { accumulate<tile, panel>(sum, src + i + j, w + j * panel * lanes); });
-          w += 4 * panel * lanes;
-        }
-      }
-    }
-  }
-  if (t.last) {
-    if (t.residual != nullptr) {
-      unroll<panel>([&](auto b) {
-        unroll<tile>(
-            [&](auto p) { sum[p * panel + b] = sum[p * panel + b] + load(t.residual + b * t.dst_block + p * lanes); });
-      });
-    }
-    const Vf lo = set(t.bounds.lo), hi = set(t.bounds.hi);
-    unroll<tile * panel>([&](auto i) { sum[i] = clamp(sum[i], lo, hi); });
-  }
-  unroll<panel>(
-      [&](auto b) { unroll<tile>([&](auto p) { store(t.dst + b * t.dst_block + p * lanes, sum[p * panel + b]); }); });
-}
-
-using ComputeTile = void (*)(const Tile&);
-struct TileTable {
-  ComputeTile compute[max_panel + 1][max_tile(1) + 1] = {};
-};
-constexpr TileTable tile_table() {
-  TileTable table;
-  unroll<max_panel>([&](auto b) {
-    constexpr int panel = b + 1;
-    unroll<max_tile(panel)>([&](auto p) { table.compute[panel][p + 1] = compute_tile<p + 1, panel>; });
-  });
-  return table;
-}
-constexpr TileTable tiles = tile_table();
 
 // What a panel index stands for.
 struct Panel {
@@ -124,21 +29,14 @@ inline Panel find_panel(const ConvDirectArgs& args, int index) {
   return p;
 }
 
-inline void finish_panel(const ConvDirectArgs& args, const Panel& panel, float* dst, size_t dst_block, int pixels) {
-  for (int b = 0; b < panel.blocks; ++b) {
-    finish_row(args.epilogue.activation, dst + b * dst_block, pixels, b + 1 == panel.blocks ? panel.tail : lanes);
-  }
+// Input channels of the last block, in fours.
+inline int last_channels(int in_channels) {
+  return round_up(in_channels - (ceil_div(in_channels, lanes) - 1) * lanes, 4);
 }
 
-// A run of output pixels, cut in tiles of nearly equal length.
-inline void compute_run(Tile t, int panel, int pixels) {
-  const int count = ceil_div(pixels, max_tile(panel)), length = pixels / count, longer = pixels % count;
-  for (int i = 0; i < count; ++i) {
-    const int tile = length + (i < longer ? 1 : 0);
-    tiles.compute[panel][tile](t);
-    t.src += tile * lanes;
-    t.dst += tile * lanes;
-    if (t.residual != nullptr) t.residual += tile * lanes;
+inline void finish_panel(const ConvDirectArgs& args, const Panel& panel, float* dst, size_t dst_block, int pixels) {
+  for (int b = 0; b < panel.blocks; ++b) {
+    finish_rest(args.epilogue.activation, dst + b * dst_block, pixels, b + 1 == panel.blocks ? panel.tail : lanes);
   }
 }
 
@@ -203,11 +101,12 @@ inline void compute_band(const ConvDirectArgs& args, const Buffer& buffer, const
   t.taps = s.kernel_w;
   t.bias = args.epilogue.bias != nullptr ? args.epilogue.bias + panel.out_block * lanes : nullptr;
   t.dst_block = static_cast<size_t>(s.out_h) * s.out_w * lanes;
-  t.bounds = clamp_bounds(args.epilogue.activation);
+  t.activation = &args.epilogue.activation;
   for (int cb = 0; cb < in_blocks; cb += args.tiling.c_block) {
     t.blocks = in_blocks - cb < args.tiling.c_block ? in_blocks - cb : args.tiling.c_block;
     t.first = cb == 0;
     t.last = cb + t.blocks == in_blocks;
+    t.last_block = t.last ? last_channels(s.in_channels) : lanes;
     for (int row = row_begin; row < row_end; ++row) {
       const int y = row * s.stride_h - s.pad_top;
       const int r_begin = y >= 0 ? 0 : ceil_div(-y, s.dilation_h);
@@ -220,7 +119,7 @@ inline void compute_band(const ConvDirectArgs& args, const Buffer& buffer, const
       const size_t at = panel.out_block * t.dst_block + static_cast<size_t>(row) * s.out_w * lanes;
       t.dst = args.dst + at;
       t.residual = args.epilogue.residual != nullptr ? args.epilogue.residual + at : nullptr;
-      compute_run(t, panel.blocks, s.out_w);
+      compute_run(t, panel.blocks, panel.tail, s.out_w);
       if (t.last) finish_panel(args, panel, t.dst, t.dst_block, s.out_w);
     }
   }
@@ -272,7 +171,7 @@ inline void run_pointwise(const ConvDirectArgs& args, int panel_begin, int panel
   t.src_block = t.dst_block = plane;
   t.src_row = t.weights_row = 0;
   t.rows = t.taps = 1;
-  t.bounds = clamp_bounds(args.epilogue.activation);
+  t.activation = &args.epilogue.activation;
   for (int pixel = pixel_begin; pixel < pixel_end; pixel += args.tiling.row_block) {
     const int pixels = pixel_end - pixel < args.tiling.row_block ? pixel_end - pixel : args.tiling.row_block;
     for (int index = panel_begin; index < panel_end; ++index) {
@@ -286,9 +185,10 @@ inline void run_pointwise(const ConvDirectArgs& args, int panel_begin, int panel
         t.blocks = in_blocks - cb < args.tiling.c_block ? in_blocks - cb : args.tiling.c_block;
         t.first = cb == 0;
         t.last = cb + t.blocks == in_blocks;
+        t.last_block = t.last ? last_channels(s.in_channels) : lanes;
         t.src = args.src + (panel.group * in_blocks + cb) * plane + static_cast<size_t>(pixel) * lanes;
         t.weights = panel.weights + cb * t.weights_block;
-        compute_run(t, panel.blocks, pixels);
+        compute_run(t, panel.blocks, panel.tail, pixels);
       }
       finish_panel(args, panel, t.dst, plane, pixels);
     }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/conv_first/conv_first.h"
-#include "kernels/finish_row.h"
+#include "kernels/finish_sums.h"
 #include "kernels/integers.h"
 #include "kernels/unroll.h"
 
@@ -23,7 +23,7 @@ struct Tile {
   const float* residual;  // null: none
   const float* bias;      // null: zero
   size_t dst_block;
-  ClampBounds bounds;
+  const Activation* activation;
 };
 
 template <int tile, int panel>
@@ -48,14 +48,15 @@ template <int tile, int panel>
       }
     }
   }
-  const Vf lo = set(t.bounds.lo), hi = set(t.bounds.hi);
-  unroll<panel>([&](auto b) {
-    if (t.residual != nullptr) {
+  if (t.residual != nullptr) {
+    unroll<panel>([&](auto b) {
       unroll<tile>(
           [&](auto p) { sum[p * panel + b] = sum[p * panel + b] + load(t.residual + b * t.dst_block + p * lanes); });
-    }
-    unroll<tile>([&](auto p) { store(t.dst + b * t.dst_block + p * lanes, clamp(sum[p * panel + b], lo, hi)); });
-  });
+    });
+  }
+  finish_sums(sum, *t.activation);
+  unroll<panel>(
+      [&](auto b) { unroll<tile>([&](auto p) { store(t.dst + b * t.dst_block + p * lanes, sum[p * panel + b]); }); });
 }
 
 using ComputeTile = void (*)(const Tile&);
@@ -87,16 +88,30 @@ struct Buffer {
   }
 };
 
+// to[q] = src[x + q * stride] for q < count, zero outside [0, width).
+inline void copy_every(const float* src, int width, int x, int stride, float* to, int count) {
+  int begin = x >= 0 ? 0 : ceil_div(-x, stride), end = x >= width ? 0 : ceil_div(width - x, stride);
+  begin = begin < count ? begin : count;
+  end = end < begin ? begin : end < count ? end : count;
+  for (int q = 0; q < begin; ++q) to[q] = 0.0f;
+  const float* from = src + x + static_cast<ptrdiff_t>(begin) * stride;
+  if (stride == 1) {
+    for (int q = begin; q < end; ++q) to[q] = from[q - begin];
+  } else if (stride == 2) {  // a loop of its own, which the compiler turns into vectors
+    for (int q = begin; q < end; ++q) to[q] = from[2 * (q - begin)];
+  } else {
+    for (int q = begin; q < end; ++q, from += stride) to[q] = *from;
+  }
+  for (int q = end; q < count; ++q) to[q] = 0.0f;
+}
+
 inline void copy_band(const ConvFirstArgs& a, const Buffer& buffer, int y0, int rows, float* dst) {
   for (int c = 0; c < a.in_channels; ++c) {
     for (int i = 0; i < rows; ++i) {
       const float* src = a.src + (static_cast<size_t>(c) * a.h + y0 + i) * a.w;
       float* to = dst + c * buffer.channel + i * buffer.row;
       for (int phase = 0; phase < a.stride_w; ++phase, to += buffer.columns) {
-        for (int q = 0; q < buffer.columns; ++q) {
-          const int x = q * a.stride_w + phase - a.pad_left;
-          to[q] = x >= 0 && x < a.w ? src[x] : 0.0f;
-        }
+        copy_every(src, a.w, phase - a.pad_left, a.stride_w, to, buffer.columns);
       }
     }
   }
@@ -135,7 +150,7 @@ inline void run(const ConvFirstArgs& a, int row_begin, int row_end, void* scratc
   t.channels = a.in_channels;
   t.taps = a.kernel_w;
   t.dst_block = static_cast<size_t>(a.out_h) * a.out_w * lanes;
-  t.bounds = clamp_bounds(a.epilogue.activation);
+  t.activation = &a.epilogue.activation;
   const int products = a.in_channels * a.kernel_h * a.kernel_w;
   for (int band = row_begin; band < row_end; band += step) {
     const int end = row_end - band < step ? row_end : band + step;
@@ -165,7 +180,7 @@ inline void run(const ConvFirstArgs& a, int row_begin, int row_end, void* scratc
         compute_row(t, panel, a.out_w);
         for (int b = 0; b < panel; ++b) {
           const int left = a.out_channels - (block + b) * lanes;
-          finish_row(a.epilogue.activation, t.dst + b * t.dst_block, a.out_w, left < lanes ? left : lanes);
+          finish_rest(a.epilogue.activation, t.dst + b * t.dst_block, a.out_w, left < lanes ? left : lanes);
         }
       }
     }

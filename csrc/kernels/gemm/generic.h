@@ -233,7 +233,7 @@ inline size_t scratch_bytes(int m, int k, const GemmTiling& tiling) {
 
 inline void run(const GemmArgs& args, int panel_begin, int panel_end, int row_begin, int row_end, void* scratch) {
   float* packed = static_cast<float*>(scratch);
-  const int row_step = args.tiling.row_block, k_step = args.tiling.k_block;
+  const int row_step = args.tiling.row_block;
   for (int row = row_begin; row < row_end; row += row_step) {
     Block block;
     block.row_begin = row;
@@ -241,6 +241,8 @@ inline void run(const GemmArgs& args, int panel_begin, int panel_end, int row_be
     const bool few = block.row_end - row <= few_rows;
     block.tiles = few ? 1 : ceil_div(block.row_end - row, max_tile(args.tiling.panel));
     block.packed = few ? nullptr : packed;
+    // In place there is nothing to keep small, and the weights stream in one go.
+    const int k_step = few && args.k > 0 ? args.k : args.tiling.k_block;
     // Without products (k = 0) one empty block still writes dst.
     for (block.l = 0; block.l == 0 || block.l < args.k; block.l += k_step) {
       block.k = args.k - block.l < k_step ? args.k - block.l : k_step;

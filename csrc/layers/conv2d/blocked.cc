@@ -26,7 +26,8 @@ class PreparedBlocked final : public Prepared {
     }
     if (p.empty()) return;
     const int64_t rows = shape.pointwise() ? p.oh * p.ow : p.oh;
-    split_ = WorkSplit(p.n, conv_direct_panels(shape, kernels.block, tiling.panel), rows, problem.threads, by);
+    split_ = WorkSplit(p.n, conv_direct_panels(shape, kernels.block, tiling.panel), rows,
+                       worth_threads(p, problem.threads), by);
     if (!shape.pointwise()) scratch_ = (kernels.scratch_bytes(shape, tiling) + 63) / 64 * 64;
   }
 
@@ -78,6 +79,13 @@ Refusal check_int_sizes(const Conv2dParams& p) {
   const int64_t taps = std::max({p.kh * p.kw, p.kh * p.dh, p.kw * p.dw, p.sh, p.sw});
   const int64_t sides = std::max({p.h + p.pt + p.pb, p.w + p.pl + p.pr, p.h * p.w, p.oh * p.ow, p.c, p.k});
   return std::max(taps, sides) < limit ? Refusal() : Refusal("sizes are beyond the kernels' 32-bit offsets");
+}
+
+int worth_threads(const Conv2dParams& p, int threads) {
+  const auto outputs = static_cast<double>(p.n * p.k * p.oh * p.ow),
+             inputs = static_cast<double>(p.n * p.c * p.h * p.w);
+  const auto filter = static_cast<double>(p.group_c() * p.kh * p.kw);
+  return worth_threads(2 * outputs * filter, 4 * (outputs + inputs + static_cast<double>(p.k) * filter), threads);
 }
 
 ConvDirectShape direct_shape(const Conv2dParams& p) {

@@ -15,6 +15,8 @@ Conv2dParams conv2d_params(const Problem& problem);
 // Kernels count in int: refuses images and kernels that it cannot hold.
 Refusal check_int_sizes(const Conv2dParams& p);
 ConvDirectShape direct_shape(const Conv2dParams& p);
+// Threads that pay for a convolution (see split.h).
+int worth_threads(const Conv2dParams& p, int threads);
 
 // On nchw{c}c blobs, c being the level's block. Tuning: ConvDirectTiling's three and how work is dealt to threads.
 class BlockedConv2d : public Routine {

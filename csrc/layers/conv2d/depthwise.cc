@@ -36,7 +36,8 @@ class PreparedDepthwise final : public Prepared {
     }
     if (p.empty()) return;
     // In pairs of rows, which the kernel computes together.
-    split_ = WorkSplit(p.n, (p.c + kernels.block - 1) / kernels.block, (p.oh + 1) / 2, problem.threads, by);
+    split_ = WorkSplit(p.n, (p.c + kernels.block - 1) / kernels.block, (p.oh + 1) / 2,
+                       worth_threads(p, problem.threads), by);
   }
 
   void run(const RunArgs& args) const override {

@@ -45,7 +45,7 @@ class PreparedFirst final : public Prepared {
       args_.epilogue.bias = args_.weights + conv_first_packed_size(args_, kernels.block);
     }
     if (p.empty()) return;
-    split_ = WorkSplit(p.n, 1, p.oh, problem.threads, SplitBy::rows);
+    split_ = WorkSplit(p.n, 1, p.oh, worth_threads(p, problem.threads), SplitBy::rows);
     scratch_ = round_to_line(kernels.scratch_bytes(args_));
   }
 

@@ -31,7 +31,7 @@ class PreparedNhwcGemm final : public Prepared {
     if (problem.layer->find_weight("bias") != nullptr) bias_ = weights_ + p_.groups * group_weights_;
     if (p_.empty()) return;
     split_ = WorkSplit(p_.n * p_.groups, gemm_panels(gemm_.n, kernels.lanes, gemm_.tiling.panel), gemm_.m,
-                       problem.threads, parse_split(tuning[1]));
+                       worth_threads(p_, problem.threads), parse_split(tuning[1]));
     gathered_ = strided_ ? round_to_line(gather_rows * static_cast<size_t>(gemm_.k) * sizeof(float)) : 0;
     scratch_ = gathered_ + round_to_line(kernels.scratch_bytes(gemm_.m, gemm_.k, gemm_.tiling));
   }

@@ -45,7 +45,9 @@ class PreparedLinear final : public Prepared {
       gemm_.epilogue.bias = gemm_.b + gemm_packed_size(gemm_.n, gemm_.k, kernels.lanes);
     }
     if (p.rows * p.k == 0) return;
-    split_ = WorkSplit(1, gemm_panels(gemm_.n, kernels.lanes, gemm_.tiling.panel), p.rows, problem.threads,
+    split_ = WorkSplit(1, gemm_panels(gemm_.n, kernels.lanes, gemm_.tiling.panel), p.rows,
+                       worth_threads(2.0 * static_cast<double>(p.rows * p.k * p.c),
+                                     4.0 * static_cast<double>(p.k * p.c + p.rows * (p.k + p.c)), problem.threads),
                        parse_split(tuning[1]));
     scratch_ = round_to_line(kernels.scratch_bytes(static_cast<int>(p.rows), gemm_.k, gemm_.tiling));
   }

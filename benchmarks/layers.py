@@ -1,0 +1,164 @@
+"""Where the time of a network goes: each step inside its net against the floor that arithmetic and memory set.
+
+Per step: median time in the running net, its floor (the larger of arithmetic at the FMA peak and bytes at the given
+bandwidth) and the difference, which is what better code could save; sorted by that. Then what the steps do not explain:
+the whole net's run against the sum of its steps, and the model's call against the net's run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+
+import softneuro
+from benchmarks import models
+from softneuro.torch_backend.runtime import RegionRuntime
+
+
+@dataclass
+class Prepared:
+    """What the backend made of one region."""
+
+    graph: softneuro.Graph
+    plan: softneuro.Plan
+    inputs: list[torch.Tensor]
+
+
+@dataclass
+class Row:
+    name: str
+    shape: str
+    descriptor: str
+    microseconds: float
+    flops: float
+    floor: float  # microseconds
+
+
+def compile_and_capture(model: torch.nn.Module, example: torch.Tensor) -> tuple[Callable[..., Any], list[Prepared]]:
+    """The compiled model, and each region as it was prepared."""
+    captured: list[Prepared] = []
+    original = RegionRuntime._publish
+
+    def publish(self: RegionRuntime, signature: Any, lowered: Any, *rest: Any) -> None:
+        original(self, signature, lowered, *rest)
+        plan = self.shaped[signature].plan
+        if plan is not None:
+            captured.append(Prepared(lowered.graph, plan, [torch.randn(s) for s in lowered.graph.input_shapes]))
+
+    RegionRuntime._publish = publish
+    try:
+        # A verdict for the host would hide the net.
+        compiled = torch.compile(model, backend="softneuro", options={"never_worse": False})
+        compiled(example)
+    finally:
+        RegionRuntime._publish = original
+    return compiled, captured
+
+
+def work_of(layer: dict[str, Any], shape_of: Callable[[int], tuple[int, ...]]) -> tuple[float, float]:
+    """FLOP and bytes (inputs, outputs and weights, each once)."""
+    out = shape_of(layer["output"])
+    weights: dict[str, tuple[int, ...]] = layer["weights"]
+    flops = 0.0
+    if layer["type"] in ("conv2d", "linear"):
+        kernel = weights["weight"]
+        flops = 2.0 * math.prod(out) * math.prod(kernel[1:])
+    elements = sum(math.prod(shape_of(blob)) for blob in layer["inputs"]) + math.prod(out)
+    elements += sum(math.prod(shape) for shape in weights.values())
+    return flops, 4.0 * elements
+
+
+def rows_of(prepared: Prepared, threads: int, gflops: float, gbytes: float, rounds: int) -> tuple[list[Row], float]:
+    """Each step, and the median microseconds of the whole net."""
+    net = softneuro.Net(prepared.graph, prepared.plan, threads=threads)
+    inputs = [np.ascontiguousarray(tensor.numpy()) for tensor in prepared.inputs]
+    net.run(inputs)
+    wholes = []
+    profiles: list[list[tuple[int, str, str, float]]] = []
+    for _ in range(8):
+        for _ in range(max(rounds // 8, 1)):
+            start = time.perf_counter()
+            net.run(inputs)
+            wholes.append(1e6 * (time.perf_counter() - start))
+        profiles.append(net.profile(inputs, max(rounds // 8, 1)))
+    layers = prepared.graph.layers()
+    rows = []
+    for step, (index, name, descriptor, _) in enumerate(profiles[0]):
+        microseconds = 1e6 * statistics.median(profile[step][3] for profile in profiles)
+        flops, size, shape = 0.0, 0.0, ""
+        if index >= 0:
+            layer = layers[index]
+            flops, size = work_of(layer, prepared.graph.shape)
+            dims = [prepared.graph.shape(blob) for blob in (layer["inputs"][0], layer["output"])]
+            shape = " -> ".join("x".join(map(str, dim[1:])) for dim in dims)
+        floor = max(flops / (1e3 * gflops), size / (1e3 * gbytes)) / threads
+        rows.append(Row(name, shape, descriptor, microseconds, flops, floor))
+    return rows, statistics.median(wholes)
+
+
+def call_time(compiled: Callable[..., Any], example: torch.Tensor, rounds: int) -> float:
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        compiled(example)
+        times.append(1e6 * (time.perf_counter() - start))
+    return statistics.median(times)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("networks", nargs="+")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=80)
+    parser.add_argument("--gflops", type=float, default=110, help="FMA peak of a core (default: %(default)s)")
+    parser.add_argument(
+        "--gbytes", type=float, default=40, help="bytes that a core moves, in GB/s (default: %(default)s)"
+    )
+    parser.add_argument("--top", type=int, default=30, help="rows shown (default: %(default)s)")
+    parser.add_argument("--in-order", action="store_true", help="as the steps run, not by waste")
+    arguments = parser.parse_args()
+
+    torch.set_num_threads(arguments.threads)
+    console = Console(width=175)
+    for network in arguments.networks:
+        model, example = models.build(network)
+        with torch.no_grad():
+            compiled, captured = compile_and_capture(model, example)
+            call = call_time(compiled, example, arguments.rounds)
+        for number, prepared in enumerate(captured):
+            rows, whole = rows_of(prepared, arguments.threads, arguments.gflops, arguments.gbytes, arguments.rounds)
+            total, floor = sum(row.microseconds for row in rows), sum(row.floor for row in rows)
+            table = Table(
+                title=f"{network}, region {number}, {arguments.threads} thread(s): net {whole:.0f} us, its {len(rows)} "
+                f"steps {total:.0f} us, floor {floor:.0f} us; model's call {call:.0f} us"
+            )
+            for column in ("layer", "shape", "routine", "us", "floor us", "waste us", "GFLOP/s"):
+                table.add_column(column, justify="left" if column in ("layer", "shape", "routine") else "right")
+            if not arguments.in_order:
+                rows.sort(key=lambda row: row.floor - row.microseconds)
+            for row in rows[: arguments.top]:
+                table.add_row(
+                    row.name,
+                    row.shape,
+                    row.descriptor,
+                    f"{row.microseconds:.1f}",
+                    f"{row.floor:.1f}",
+                    f"{row.microseconds - row.floor:.1f}",
+                    f"{row.flops / row.microseconds / 1e3:.1f}" if row.flops else "",
+                )
+            console.print(table)
+        torch.compiler.reset()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+// conv_direct's tiles: pixels by a panel's blocks of output channels in registers, all of them for one pass over (input
+// block, r, s, lane).
+#pragma once
+
+#include "kernels/conv_direct/conv_direct.h"
+#include "kernels/finish_sums.h"
+#include "kernels/integers.h"
+#include "kernels/unroll.h"
+#include "simd/half.h"
+
+namespace softneuro::SN_ISA {
+namespace conv_direct {
+
+// Accumulators leave room for a panel's weights and one broadcast.
+constexpr int max_panel = registers >= 32 ? 4 : 3;
+// Floats from the weights in use to those being fetched.
+constexpr int weights_ahead = 2048;
+constexpr int max_tile(int panel) {
+  if (registers < 32) return 12 / panel;
+  return panel == 1 ? 24 : panel == 4 ? 6 : 28 / panel;
+}
+
+struct Tile {
+  const float* src;  // pixel 0, first tap
+  const int* tap_x;  // offset of each s
+  size_t src_block, src_row;
+  const float* weights;  // at the first tap
+  size_t weights_block, weights_row;
+  int blocks, rows, taps;  // input channel blocks, r, s
+  int last_block;          // channels to sum of the last of these blocks, a multiple of 4: the rest is padding
+  float* dst;
+  const float* residual;  // null: none
+  const float* bias;      // null: zero
+  size_t dst_block;
+  bool first, last;  // start from the bias, else from dst; finish, else store the sums
+  const Activation* activation;
+};
+
+// One input channel: a broadcast per pixel, used by every block of the panel. The weights ahead are fetched here, as
+// the hardware's own prefetch stops at page ends and lags behind. narrow: of the last block only the lower half counts.
+template <int tile, int panel, bool narrow>
+SN_INLINE void accumulate(Vf (&sum)[tile * panel], const float* src, const float* weights) {
+  Vf w[panel];
+  unroll<panel>([&](auto b) {
+    w[b] = load(weights + b * lanes);
+    prefetch(weights + b * lanes + weights_ahead);
+  });
+  unroll<tile>([&](auto p) {
+    const Vf x = set(src[p * lanes]);
+    unroll<panel>([&](auto b) {
+      Vf& y = sum[p * panel + b];
+      y = narrow && b + 1 == panel ? fma_half(x, w[b], y) : fma(x, w[b], y);
+    });
+  });
+}
+
+template <int tile, int panel, bool narrow>
+[[gnu::flatten]] void compute_tile(const Tile& t) {
+  Vf sum[tile * panel];
+  unroll<panel>([&](auto b) {
+    const Vf start = t.bias != nullptr ? load(t.bias + b * lanes) : zero();
+    unroll<tile>([&](auto p) { sum[p * panel + b] = start; });
+  });
+  if (!t.first) {
+    unroll<panel>(
+        [&](auto b) { unroll<tile>([&](auto p) { sum[p * panel + b] = load(t.dst + b * t.dst_block + p * lanes); }); });
+  }
+  for (int cb = 0; cb < t.blocks; ++cb) {
+    const int channels = cb + 1 < t.blocks ? lanes : t.last_block;
+    for (int r = 0; r < t.rows; ++r) {
+      const float* row = t.src + cb * t.src_block + r * t.src_row;
+      for (int s = 0; s < t.taps; ++s) {
+        const float* src = row + t.tap_x[s];
+        const float* w = t.weights + cb * t.weights_block + r * t.weights_row + s * (panel * lanes * lanes);
+        for (int i = 0; i < channels; i += 4) {
+          unroll<4>([&](auto j) { accumulate<tile, panel, narrow>(sum, src + i + j, w + j * panel * lanes); });
+          w += 4 * panel * lanes;
+        }
+      }
+    }
+  }
+  if (t.last) {
+    if (t.residual != nullptr) {
+      unroll<panel>([&](auto b) {
+        unroll<tile>(
+            [&](auto p) { sum[p * panel + b] = sum[p * panel + b] + load(t.residual + b * t.dst_block + p * lanes); });
+      });
+    }
+    finish_sums(sum, *t.activation);
+  }
+  unroll<panel>(
+      [&](auto b) { unroll<tile>([&](auto p) { store(t.dst + b * t.dst_block + p * lanes, sum[p * panel + b]); }); });
+}
+
+using ComputeTile = void (*)(const Tile&);
+struct TileTable {
+  ComputeTile compute[max_panel + 1][max_tile(1) + 1] = {};
+  ComputeTile narrow[max_panel + 1][max_tile(1) + 1] = {};
+};
+constexpr TileTable tile_table() {
+  TileTable table;
+  unroll<max_panel>([&](auto b) {
+    constexpr int panel = b + 1;
+    unroll<max_tile(panel)>([&](auto p) {
+      table.compute[panel][p + 1] = compute_tile<p + 1, panel, false>;
+      table.narrow[panel][p + 1] = compute_tile < p + 1, panel, has_half && panel != 1 > ;
+    });
+  });
+  return table;
+}
+constexpr TileTable tiles = tile_table();
+
+// A run of output pixels, cut in tiles of nearly equal length. channels: of the panel's last block.
+inline void compute_run(Tile t, int panel, int channels, int pixels) {
+  const ComputeTile* compute = channels <= lanes / 2 ? tiles.narrow[panel] : tiles.compute[panel];
+  const int count = ceil_div(pixels, max_tile(panel)), length = pixels / count, longer = pixels % count;
+  for (int i = 0; i < count; ++i) {
+    const int tile = length + (i < longer ? 1 : 0);
+    compute[tile](t);
+    t.src += tile * lanes;
+    t.dst += tile * lanes;
+    if (t.residual != nullptr) t.residual += tile * lanes;
+  }
+}
+
+}  // namespace conv_direct
+}  // namespace softneuro::SN_ISA

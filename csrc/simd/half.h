@@ -1,0 +1,20 @@
+// Vectors of which only the lower half counts.
+#pragma once
+
+#include "simd/simd.h"
+
+namespace softneuro::SN_ISA {
+
+// True where fma_half is cheaper than fma: CPUs that do 512 bits in two halves (Zen 4); no dearer on the others.
+#if SN_LEVEL == SN_LEVEL_avx512
+constexpr bool has_half = true;
+SN_INLINE Vf fma_half(Vf a, Vf b, Vf c) {
+  return {_mm512_castps256_ps512(
+      _mm256_fmadd_ps(_mm512_castps512_ps256(a.v), _mm512_castps512_ps256(b.v), _mm512_castps512_ps256(c.v)))};
+}
+#else
+constexpr bool has_half = false;
+SN_INLINE Vf fma_half(Vf a, Vf b, Vf c) { return fma(a, b, c); }
+#endif
+
+}  // namespace softneuro::SN_ISA
