@@ -65,4 +65,4 @@ sanitize: install
 	$(PY) -m pytest -n 2 -m 'not slow' tests --ignore=tests/house --ignore=tests/torch
 
 clean:
-	rm -rf build dist *.egg-info ext/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist *.egg-info ext/*.so providers/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

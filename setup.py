@@ -26,7 +26,8 @@ ROOT = Path(__file__).parent.resolve()
 TORCH_REQUIREMENT = "torch==2.13.0"
 OLDEST_TORCH = (2, 11)
 PACKAGE_DIR = {"softneuro": "ext", "softneuro.torch_backend": "torch_backend", "softneuro.providers": "providers"}
-LIBRARIES = ("libsoftneuro.so", "_ops.so")  # beside the extension module, which setuptools knows
+# Folder in the package -> libraries there, beside the extension module, which setuptools knows.
+LIBRARIES = {".": ("libsoftneuro.so", "_ops.so"), "providers": ("libsoftneuro_ort.so",)}
 
 
 def torch_version(folder: Path) -> tuple[int, ...]:
@@ -72,21 +73,26 @@ class CMakeBuild(build_ext):
         source = Path("build") / f"cmake-{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
         work = Path(os.environ.get("SOFTNEURO_BUILD_DIR") or ROOT / source).resolve()
         self.cmake(work)
-        if self.inplace:
-            target = Path(self.get_finalized_command("build_py").get_package_dir("softneuro"))
-        else:
-            target = Path(self.build_lib) / "softneuro"
-            for stale in target.glob("*.so"):  # setuptools keeps build_lib between builds
+        if not self.inplace:
+            for stale in (Path(self.build_lib) / "softneuro").rglob("*.so"):  # setuptools keeps build_lib
                 stale.unlink()
-        target.mkdir(parents=True, exist_ok=True)
-        for library in self.libraries_in(work):
-            replacement = target / (library.name + ".new")
-            shutil.copy2(library, replacement)
-            replacement.replace(target / library.name)  # never written in place: a running process may have it mapped
+        extension = Path(self.get_ext_filename("softneuro._C")).name
+        for folder, names in {**LIBRARIES, ".": (extension, *LIBRARIES["."])}.items():
+            target = self.target(folder)
+            target.mkdir(parents=True, exist_ok=True)
+            for library in (work / "lib" / name for name in names):
+                if library.exists():
+                    replacement = target / (library.name + ".new")
+                    shutil.copy2(library, replacement)
+                    # Never written in place: a running process may have it mapped.
+                    replacement.replace(target / library.name)
 
-    def libraries_in(self, work: Path) -> list[Path]:
-        names = (Path(self.get_ext_filename("softneuro._C")).name, *LIBRARIES)
-        return [work / "lib" / name for name in names if (work / "lib" / name).exists()]
+    def target(self, folder: str) -> Path:
+        """Where a folder of the package is made."""
+        package = ".".join(("softneuro", *Path(folder).parts))
+        if self.inplace:
+            return Path(self.get_finalized_command("build_py").get_package_dir(package))
+        return Path(self.build_lib, *package.split("."))
 
     def cmake(self, work: Path) -> None:
         import pybind11
@@ -118,7 +124,7 @@ class CMakeBuild(build_ext):
 
     def get_outputs(self) -> list[str]:
         folder = Path(self.build_lib) / "softneuro"
-        return [] if self.inplace else [str(path) for path in sorted(folder.glob("*.so"))]
+        return [] if self.inplace else [str(path) for path in sorted(folder.rglob("*.so"))]
 
     def get_output_mapping(self) -> dict[str, str]:
         return {}

@@ -1,9 +1,17 @@
-"""The ONNX Runtime front door: a plugin execution provider and a custom-op library.
+"""The ONNX Runtime front door: a plugin execution provider and a custom-op library in one file.
 
-This version has no ONNX Runtime library yet; `get_library_path` says so instead of the import failing.
+    import softneuro.providers
+    session = softneuro.providers.session("model.onnx")
+
+or, where a program makes its sessions itself,
+
+    onnxruntime.register_execution_provider_library("softneuro", softneuro.providers.get_library_path())
+
+The import needs no ONNX Runtime; `register` and `session` do, 1.25 or later.
 """
 
+from softneuro.providers.library import get_ep_name, get_ep_names, get_library_path, register
+from softneuro.providers.report import explain
+from softneuro.providers.sessions import session
 
-def get_library_path() -> str:
-    """Path of the library to register with ONNX Runtime. Raises RuntimeError while there is none."""
-    raise RuntimeError("this version of softneuro has no ONNX Runtime library; use softneuro.torch_backend")
+__all__ = ["explain", "get_ep_name", "get_ep_names", "get_library_path", "register", "session"]

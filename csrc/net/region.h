@@ -39,8 +39,9 @@ struct RegionEntry {
   std::vector<int64_t> signature;  // whatever the door distinguishes: threads, shapes
   std::vector<WeightGuard> weights;
   std::shared_ptr<const Net> net;
-  std::vector<std::vector<int64_t>> orders;  // by output: its axes, outermost in memory first; empty if row-major
-  uint64_t weight_set = 0;                   // the door's name for the weights
+  std::vector<std::vector<int64_t>> orders;    // by output: its axes, outermost in memory first; empty if row-major
+  uint64_t weight_set = 0;                     // the door's name for the weights
+  std::shared_ptr<const void> door = nullptr;  // what the door keeps beside the net
 
   bool weights_match(std::span<const void* const> data) const;
   bool weights_unchanged() const;

@@ -1,22 +1,19 @@
 // softneuro._C.tune and Plan.
 #include "tune/tuner.h"
 
-#include <filesystem>
-
 #include "ext/bindings/bindings.h"
 #include "ext/bindings/plan.h"
 #include "tune/cost_keys.h"
 #include "tune/plan_graph.h"
+#include "tune/planner.h"
 
 namespace softneuro::bindings {
 
 Assignment BoundPlan::assignment_for(const Graph& graph, int threads) const {
   if (graph.structural_hash() == graph_hash && threads == settings.threads) return result.assignment;
-  std::vector<std::string> descriptors;
-  for (const LayerReport& layer : result.layers) descriptors.push_back(layer.descriptor);
   TuneSettings other = settings;
   other.threads = threads;
-  return carry_over(graph, descriptors, other).assignment;
+  return carry_over(graph, descriptors(result), other).assignment;
 }
 
 namespace {
@@ -24,10 +21,7 @@ namespace {
 BoundPlan tune_graph(const Graph& graph, const Options& options, int threads, const py::object& progress) {
   BoundPlan plan;
   plan.graph_hash = graph.structural_hash();
-  plan.settings.limits = {options.schemas, options.max_error, options.strict_nonfinite};
-  plan.settings.mode = options.tune;
-  plan.settings.threads = threads;
-  plan.settings.time_budget_s = options.time_budget_s;
+  plan.settings = tune_settings(options, threads);
   Progress report;
   if (!progress.is_none()) {
     report = [&](int done, int total) {
@@ -36,19 +30,7 @@ BoundPlan tune_graph(const Graph& graph, const Options& options, int threads, co
     };
   }
   const py::gil_scoped_release release;
-  if (!options.plan.empty() && std::filesystem::exists(options.plan)) {
-    const PlanFile file = PlanFile::load(options.plan);
-    if (const Plan* known = find_plan(file, graph, threads, options.plan)) {
-      plan.result = from_plan(graph, *known);
-      return plan;
-    }
-  }
-  plan.result = tune(graph, plan.settings, shared_cost_db(), own_pool(threads), report);
-  if (!options.plan.empty()) {
-    PlanFile file;
-    file.set(to_plan(graph, plan.result, threads));
-    file.save(options.plan);
-  }
+  plan.result = make_plan(graph, options, threads, shared_cost_db(), own_pool(threads), report);
   return plan;
 }
 

@@ -64,6 +64,7 @@ def test_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
     assert expected <= names, sorted(expected - names)
     assert "softneuro/py.typed" in names
     assert "softneuro/libsoftneuro.so" in names
+    assert "softneuro/providers/libsoftneuro_ort.so" in names
     assert any(name.startswith("softneuro/_C.") and name.endswith(".so") for name in names)
     meta = {name for name in names if ".dist-info/" in name}
     assert any(name.endswith("LICENSE") for name in meta)

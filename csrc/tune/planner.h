@@ -1,0 +1,26 @@
+// What every door asks for: a plan under its options, from the plan file, the cost database or by measuring.
+#pragma once
+
+#include "base/error.h"
+#include "tune/options.h"
+#include "tune/tuner.h"
+
+namespace softneuro {
+
+// The file of the option `plan` cannot be used: an error of the caller, never a reason to leave a region to the host.
+class PlanFileError : public Error {
+ public:
+  using Error::Error;
+};
+
+TuneSettings tune_settings(const Options& options, int threads);
+
+// With options.plan, a plan of that file is taken as it is, and a new one is added to it. `parallel_for` is to measure
+// with. Throws PlanFileError, or Error if a layer cannot be run at all.
+TuneResult make_plan(const Graph& graph, const Options& options, int threads, CostDb& db,
+                     const ParallelFor& parallel_for, const Progress& progress = {});
+
+// The descriptors of a plan by layer, as carry_over() takes them.
+std::vector<std::string> descriptors(const TuneResult& plan);
+
+}  // namespace softneuro

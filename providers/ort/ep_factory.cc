@@ -1,0 +1,97 @@
+#include "providers/ort/ep_factory.h"
+
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "base/log.h"
+#include "base/version.h"
+#include "providers/ort/api.h"
+#include "providers/ort/ep.h"
+#include "providers/ort/status.h"
+
+namespace softneuro::ort {
+namespace {
+
+using Pairs = Owned<OrtKeyValuePairs, fn::ReleaseKeyValuePairs>;
+
+const char* get_name(const OrtEpFactory*) { return provider_name; }
+const char* get_vendor(const OrtEpFactory*) { return "softneuro"; }
+uint32_t get_vendor_id(const OrtEpFactory*) { return 0; }
+bool is_stream_aware(const OrtEpFactory*) { return false; }
+
+const char* get_version(const OrtEpFactory*) {
+  static const std::string version(library_version());
+  return version.c_str();
+}
+
+OrtStatus* get_supported_devices(OrtEpFactory* factory, const OrtHardwareDevice* const* devices, size_t count,
+                                 OrtEpDevice** ep_devices, size_t most, size_t* made) {
+  return guarded("GetSupportedDevices", [&] {
+    *made = 0;
+    for (size_t i = 0; i < count && *made < most; ++i) {
+      if (call(fn::HardwareDevice_Type, devices[i]) != device_cpu) continue;
+      call(fn::CreateEpDevice, factory, devices[i], nullptr, nullptr, &ep_devices[*made]);
+      ++*made;
+    }
+  });
+}
+
+OrtStatus* create_ep(OrtEpFactory*, const OrtHardwareDevice* const*, const OrtKeyValuePairs* const*, size_t,
+                     const OrtSessionOptions* options, const OrtLogger*, OrtEp** ep) {
+  return guarded("CreateEp", [&] {
+    *ep = nullptr;
+    const Pairs pairs = create<fn::ReleaseKeyValuePairs, OrtKeyValuePairs>(fn::GetSessionOptionsConfigEntries, options);
+    const char* const* keys = nullptr;
+    const char* const* values = nullptr;
+    size_t count = 0;
+    call(fn::GetKeyValuePairs, pairs.get(), &keys, &values, &count);
+    std::map<std::string, std::string> entries;
+    for (size_t i = 0; i < count; ++i) entries.emplace(keys[i], values[i]);
+    *ep = make_ep(read_settings(entries));
+  });
+}
+
+OrtStatus* create_data_transfer(OrtEpFactory*, OrtDataTransferImpl** transfer) {
+  *transfer = nullptr;  // the host's memory is ours
+  return nullptr;
+}
+
+void release_ep_callback(OrtEpFactory*, OrtEp* ep) {
+  guarded_quietly("ReleaseEp", [&] { release_ep(ep); });
+}
+
+// The core's messages go where the runtime's go.
+void log_through(const OrtLogger* logger) {
+  set_log_sink([logger](LogLevel level, const std::string& message) {
+    const int severity = level == LogLevel::warning ? log_warning_level
+                         : level == LogLevel::info  ? log_info_level
+                                                    : log_verbose_level;
+    call(fn::Logger_LogMessage, logger, severity, ("softneuro: " + message).c_str(), "softneuro", 0, "");
+  });
+}
+
+}  // namespace
+
+OrtEpFactory* make_factory(const OrtLogger* logger) {
+  auto factory = std::make_unique<OrtEpFactory>();
+  factory->version = Runtime::get().api_version();
+  factory->get_name = get_name;
+  factory->get_vendor = get_vendor;
+  factory->get_vendor_id = get_vendor_id;
+  factory->get_version = get_version;
+  factory->is_stream_aware = is_stream_aware;
+  factory->create_data_transfer = create_data_transfer;
+  factory->get_supported_devices = get_supported_devices;
+  factory->create_ep = create_ep;
+  factory->release_ep = release_ep_callback;
+  if (logger != nullptr) log_through(logger);
+  return factory.release();
+}
+
+void release_factory(OrtEpFactory* factory) {
+  set_log_sink({});
+  delete factory;
+}
+
+}  // namespace softneuro::ort

@@ -1,0 +1,147 @@
+#include "providers/ort/host_region.h"
+
+#include <algorithm>
+#include <set>
+
+namespace softneuro::ort {
+namespace {
+
+using MemoryInfo = Owned<OrtMemoryInfo, fn::ReleaseMemoryInfo>;
+using TypeInfo = Owned<OrtTypeInfo, fn::ReleaseTypeInfo>;
+using ValueInfo = Owned<OrtValueInfo, fn::ReleaseValueInfo>;
+using AttributeOwner = Owned<OrtOpAttr, fn::ReleaseOpAttr>;
+
+ValueInfo value_info(const OpValue& value) {
+  if (!value.has_shape) throw Error("the rank of '" + value.name + "' is unknown");
+  const auto shape =
+      create<fn::ReleaseTensorTypeAndShapeInfo, OrtTensorTypeAndShapeInfo>(fn::CreateTensorTypeAndShapeInfo);
+  call(fn::SetTensorElementType, shape.get(), static_cast<int>(value.type));
+  call(fn::SetDimensions, shape.get(), value.dims.data(), value.dims.size());
+  std::vector<const char*> symbols;
+  for (const std::string& symbol : value.symbols) symbols.push_back(symbol.c_str());
+  if (symbols.size() == value.dims.size()) {
+    call(fn::SetSymbolicDimensions, shape.get(), symbols.data(), symbols.size());
+  }
+  const auto type = create<fn::ReleaseTypeInfo, OrtTypeInfo>(fn::CreateTensorTypeInfo, shape.get());
+  return create<fn::ReleaseValueInfo, OrtValueInfo>(fn::CreateValueInfo, value.name.c_str(), type.get());
+}
+
+AttributeOwner attribute(const std::string& name, const OpAttribute& value) {
+  const auto make = [&](const void* data, size_t count, int type) {
+    return create<fn::ReleaseOpAttr, OrtOpAttr>(fn::CreateOpAttr, name.c_str(), data, static_cast<int>(count), type);
+  };
+  if (const auto* integer = std::get_if<int64_t>(&value)) return make(integer, 1, attr_int);
+  if (const auto* real = std::get_if<float>(&value)) return make(real, 1, attr_float);
+  if (const auto* text = std::get_if<std::string>(&value)) return make(text->data(), text->size(), attr_string);
+  if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) return make(list->data(), list->size(), attr_ints);
+  if (const auto* list = std::get_if<std::vector<float>>(&value)) return make(list->data(), list->size(), attr_floats);
+  throw Error("attribute '" + name + "' has a type that cannot be copied");
+}
+
+Owned<OrtNode, fn::ReleaseNode> make_node(const OpGraph& ops, const OpNode& node) {
+  const auto names = [&](const std::vector<int>& ids) {
+    std::vector<const char*> list;
+    for (const int id : ids) list.push_back(id < 0 ? "" : ops.value(id).name.c_str());
+    return list;
+  };
+  const auto inputs = names(node.inputs), outputs = names(node.outputs);
+  std::vector<AttributeOwner> owners;
+  for (const auto& [name, value] : node.attributes) owners.push_back(attribute(name, value));
+  std::vector<OrtOpAttr*> attributes;
+  for (const AttributeOwner& owner : owners) attributes.push_back(owner.get());
+  auto made = create<fn::ReleaseNode, OrtNode>(fn::CreateNode, node.op.c_str(), node.domain.c_str(), node.name.c_str(),
+                                               inputs.data(), inputs.size(), outputs.data(), outputs.size(),
+                                               attributes.data(), attributes.size());
+  for (AttributeOwner& owner : owners) owner.release();  // the node has them now
+  return made;
+}
+
+Owned<OrtGraph, fn::ReleaseGraph> make_graph(const OpGraph& ops) {
+  auto graph = create<fn::ReleaseGraph, OrtGraph>(fn::CreateGraph);
+  const auto infos = [&](const std::vector<int>& ids, auto set) {
+    std::vector<ValueInfo> owners;
+    for (const int id : ids) owners.push_back(value_info(ops.value(id)));
+    std::vector<OrtValueInfo*> list;
+    for (const ValueInfo& owner : owners) list.push_back(owner.get());
+    call(set, graph.get(), list.data(), list.size());
+    for (ValueInfo& owner : owners) owner.release();
+  };
+  infos(ops.inputs, fn::SetGraphInputs);
+  infos(ops.outputs, fn::SetGraphOutputs);
+  std::set<int> used;
+  for (const OpNode& node : ops.nodes) used.insert(node.inputs.begin(), node.inputs.end());
+  used.insert(ops.outputs.begin(), ops.outputs.end());
+  constexpr size_t small = 128;  // bytes; the runtime wants to look into small initializers, so it gets a copy
+  for (const int id : used) {
+    if (id < 0 || !ops.value(id).constant) continue;
+    const HostTensor& tensor = *ops.value(id).constant;
+    ValueOwner value;
+    const bool outside = tensor.bytes() >= small;
+    if (outside) {
+      value = tensor_over(tensor.data.get(), tensor.type, tensor.dims);
+    } else {
+      auto* allocator = get<OrtAllocator*>(fn::GetAllocatorWithDefaultOptions);
+      value = create<fn::ReleaseValue, OrtValue>(fn::CreateTensorAsOrtValue, allocator, tensor.dims.data(),
+                                                 tensor.dims.size(), static_cast<int>(tensor.type));
+      auto* to = static_cast<char*>(get<void*>(fn::GetTensorMutableData, value.get()));
+      std::copy_n(static_cast<const char*>(tensor.data.get()), tensor.bytes(), to);
+    }
+    call(fn::AddInitializerToGraph, graph.get(), ops.value(id).name.c_str(), value.release(), outside);
+  }
+  for (const OpNode& node : ops.nodes) call(fn::AddNodeToGraph, graph.get(), make_node(ops, node).release());
+  return graph;
+}
+
+}  // namespace
+
+ValueOwner tensor_over(const void* data, ElementType type, std::span<const int64_t> dims) {
+  const auto memory =
+      create<fn::ReleaseMemoryInfo, OrtMemoryInfo>(fn::CreateCpuMemoryInfo, allocator_device, memory_default);
+  size_t bytes = element_size(type);
+  for (const int64_t dim : dims) bytes *= static_cast<size_t>(dim);
+  return create<fn::ReleaseValue, OrtValue>(fn::CreateTensorWithDataAsOrtValue, memory.get(), const_cast<void*>(data),
+                                            bytes, dims.data(), dims.size(), static_cast<int>(type));
+}
+
+struct HostRegion::State {
+  Owned<OrtEnv, fn::ReleaseEnv> env;
+  Owned<OrtSession, fn::ReleaseSession> session;
+  std::vector<std::string> inputs, outputs;
+};
+
+HostRegion::HostRegion(const OpGraph& ops, int threads, bool spin) : state_(std::make_unique<State>()) {
+  for (const int id : ops.inputs) state_->inputs.push_back(ops.value(id).name);
+  for (const int id : ops.outputs) state_->outputs.push_back(ops.value(id).name);
+  state_->env = create<fn::ReleaseEnv, OrtEnv>(fn::CreateEnv, log_warning_level, "softneuro");
+  const auto options = create<fn::ReleaseSessionOptions, OrtSessionOptions>(fn::CreateSessionOptions);
+  call(fn::SetIntraOpNumThreads, options.get(), threads);
+  call(fn::SetSessionLogSeverityLevel, options.get(), log_error_level);
+  call(fn::AddSessionConfigEntry, options.get(), "session.intra_op.allow_spinning", spin ? "1" : "0");
+  std::vector<const char*> domains;
+  std::vector<int> versions;
+  for (const auto& [domain, version] : ops.opsets) {
+    domains.push_back(domain.c_str());
+    versions.push_back(version);
+  }
+  const auto model =
+      create<fn::ReleaseModel, OrtModel>(fn::CreateModel, domains.data(), versions.data(), domains.size());
+  call(fn::AddGraphToModel, model.get(), make_graph(ops).release());
+  state_->session =
+      create<fn::ReleaseSession, OrtSession>(fn::CreateSessionFromModel, state_->env.get(), model.get(), options.get());
+}
+
+HostRegion::~HostRegion() = default;
+
+std::vector<ValueOwner> HostRegion::run(std::span<const OrtValue* const> inputs) const {
+  std::vector<const char*> in, out;
+  for (const std::string& name : state_->inputs) in.push_back(name.c_str());
+  for (const std::string& name : state_->outputs) out.push_back(name.c_str());
+  std::vector<OrtValue*> values(out.size(), nullptr);
+  call(fn::Run, state_->session.get(), nullptr, in.data(), inputs.data(), inputs.size(), out.data(), out.size(),
+       values.data());
+  std::vector<ValueOwner> owners;
+  for (OrtValue* value : values) owners.emplace_back(value);
+  return owners;
+}
+
+}  // namespace softneuro::ort

@@ -1,0 +1,114 @@
+#include "providers/ort/judge.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+#include "base/arena.h"
+#include "providers/ort/read_graph.h"
+
+namespace softneuro::ort {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int rounds = 9;
+constexpr double most_seconds = 1.5;
+
+// Relative L2 where the reference is finite, absolute if it is zero there.
+double relative_error(const float* result, const float* reference, int64_t count) {
+  double difference = 0, norm = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto expected = static_cast<double>(reference[i]), got = static_cast<double>(result[i]);
+    if (!std::isfinite(expected)) continue;
+    if (!std::isfinite(got)) return std::numeric_limits<double>::infinity();
+    difference += (got - expected) * (got - expected);
+    norm += expected * expected;
+  }
+  return std::sqrt(difference) / (norm > 0 ? std::sqrt(norm) : 1);
+}
+
+double median(std::vector<double> samples) {
+  std::nth_element(samples.begin(), samples.begin() + static_cast<ptrdiff_t>(samples.size() / 2), samples.end());
+  return samples[samples.size() / 2];
+}
+
+}  // namespace
+
+std::vector<float> made_up_values(int64_t count) {
+  std::vector<float> values(static_cast<size_t>(count));
+  uint32_t state = 12345;
+  for (float& value : values) {
+    float sum = 0;  // of four uniform numbers: close enough to a normal one
+    for (int i = 0; i < 4; ++i) {
+      state = state * 1664525U + 1013904223U;
+      sum += static_cast<float>(state >> 8) / static_cast<float>(1U << 24) - 0.5F;
+    }
+    value = sum * 1.7F;
+  }
+  return values;
+}
+
+Verdict judged(Verdict verdict, double max_error) {
+  char text[128];
+  if (!(verdict.error <= max_error)) {
+    std::snprintf(text, sizeof(text), "its error of %.1e is above max_error=%g", verdict.error, max_error);
+    verdict.wins = false;
+  } else {
+    std::snprintf(text, sizeof(text), "%.3f ms against the host's %.3f ms", 1e3 * verdict.seconds,
+                  1e3 * verdict.host_seconds);
+    verdict.wins = verdict.seconds < verdict.host_seconds;
+  }
+  verdict.known = true;
+  verdict.reason = text;
+  return verdict;
+}
+
+Verdict compare(const Net& net, const Ready& ready, const HostRegion& host, const OpGraph& ops,
+                std::span<const RunInput> inputs, int threads, double max_error) {
+  std::vector<ValueOwner> owners;
+  std::vector<const OrtValue*> values;
+  for (const RunInput& input : inputs) {
+    owners.push_back(tensor_over(input.data, input.type, input.dims));
+    values.push_back(owners.back().get());
+  }
+  std::vector<AlignedBuffer> memory;
+  std::vector<const float*> in;
+  std::vector<float*> out;
+  for (const int index : ready.inputs) in.push_back(static_cast<const float*>(inputs[static_cast<size_t>(index)].data));
+  for (const TensorDesc& desc : net.output_descs()) {
+    memory.emplace_back(static_cast<size_t>(desc.shape.elements()) * sizeof(float));
+    out.push_back(memory.back().f32());
+  }
+  const ParallelFor pool = tuning_pool(threads);
+  const auto expected = host.run(values);
+  net.run(in, out, pool);
+  Verdict verdict;
+  for (size_t i = 0; i < ops.outputs.size(); ++i) {
+    if (ready.outputs[i].output < 0) continue;
+    const auto index = static_cast<size_t>(ready.outputs[i].output);
+    const Shape& shape = net.output_descs()[index].shape;
+    if (tensor_info(expected[i].get()).dims != to_list(shape)) {
+      throw Error("output " + std::to_string(i) + " has another shape than the host's");
+    }
+    const auto* reference = static_cast<const float*>(get<const void*>(fn::GetTensorData, expected[i].get()));
+    verdict.error = std::max(verdict.error, relative_error(out[index], reference, shape.elements()));
+  }
+  std::vector<double> ours, theirs;
+  const auto deadline = Clock::now() + std::chrono::duration<double>(most_seconds);
+  const auto timed = [](std::vector<double>& samples, const auto& run) {
+    const auto start = Clock::now();
+    run();
+    samples.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  };
+  for (int round = 0; round < (verdict.error <= max_error ? rounds : 1); ++round) {
+    timed(ours, [&] { net.run(in, out, pool); });
+    timed(theirs, [&] { host.run(values); });
+    if (round >= 2 && Clock::now() > deadline) break;
+  }
+  verdict.seconds = median(ours), verdict.host_seconds = median(theirs);
+  return judged(verdict, max_error);
+}
+
+}  // namespace softneuro::ort

@@ -1,0 +1,132 @@
+#include "providers/ort/kernel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "providers/ort/api.h"
+#include "providers/ort/read_graph.h"
+#include "providers/ort/status.h"
+
+namespace softneuro::ort {
+namespace {
+
+struct Kernel : OrtNodeComputeInfo {
+  std::shared_ptr<Region> region;
+  std::vector<size_t> inputs, outputs;  // by the region's: place at the fused node
+};
+
+size_t place_of(const std::vector<std::string>& names, const std::string& name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) throw Error("the fused node has no value '" + name + "'");
+  return static_cast<size_t>(found - names.begin());
+}
+
+RunInput run_input(const OrtValue* value) {
+  int type = 0;
+  const int64_t* dims = nullptr;
+  size_t rank = 0;
+  call(fn::GetTensorElementTypeAndShapeDataReference, value, &type, &dims, &rank);
+  return {static_cast<ElementType>(type), {dims, rank}, get<const void*>(fn::GetTensorData, value)};
+}
+
+void* output_memory(OrtKernelContext* context, size_t index, const std::vector<int64_t>& dims) {
+  auto* value = get<OrtValue*>(fn::KernelContext_GetOutput, context, index, dims.data(), dims.size());
+  return get<void*>(fn::GetTensorMutableData, value);
+}
+
+void run_host(const Kernel& kernel, OrtKernelContext* context, const std::vector<const OrtValue*>& inputs) {
+  const auto results = kernel.region->host().run(inputs);
+  for (size_t i = 0; i < results.size(); ++i) {
+    const TensorInfo info = tensor_info(results[i].get());
+    const size_t bytes = HostTensor{info.type, info.dims, nullptr}.bytes();
+    void* to = output_memory(context, kernel.outputs[i], info.dims);
+    if (bytes > 0) std::memcpy(to, get<const void*>(fn::GetTensorData, results[i].get()), bytes);
+  }
+}
+
+void run_net(const Kernel& kernel, OrtKernelContext* context, const RegionEntry& entry, const Ready& ready,
+             const std::vector<RunInput>& inputs) {
+  const Net& net = *entry.net;
+  std::vector<const float*> in;
+  in.reserve(ready.inputs.size());
+  for (const int index : ready.inputs) in.push_back(static_cast<const float*>(inputs[static_cast<size_t>(index)].data));
+  std::vector<float*> out(net.output_descs().size());
+  for (size_t i = 0; i < ready.outputs.size(); ++i) {
+    const GivenOutput& given = ready.outputs[i];
+    if (given.output >= 0) {
+      const Shape& shape = net.output_descs()[static_cast<size_t>(given.output)].shape;
+      out[static_cast<size_t>(given.output)] =
+          static_cast<float*>(output_memory(context, kernel.outputs[i], to_list(shape)));
+    } else {
+      void* to = output_memory(context, kernel.outputs[i], given.known.dims);
+      std::memcpy(to, given.known.data.get(), given.known.bytes());
+    }
+  }
+  SessionPool pool(context, net.threads());
+  net.run(in, out, pool.parallel_for());
+}
+
+OrtStatus* create_state(OrtNodeComputeInfo* info, OrtNodeComputeContext*, void** state) {
+  return guarded("CreateState", [&] { *state = info; });
+}
+
+OrtStatus* compute(OrtNodeComputeInfo*, void* state, OrtKernelContext* context) {
+  return guarded("Compute", [&] {
+    const Kernel& kernel = *static_cast<const Kernel*>(static_cast<OrtNodeComputeInfo*>(state));
+    std::vector<const OrtValue*> values;
+    std::vector<RunInput> inputs;
+    values.reserve(kernel.inputs.size()), inputs.reserve(kernel.inputs.size());
+    for (const size_t index : kernel.inputs) {
+      values.push_back(get<const OrtValue*>(fn::KernelContext_GetInput, context, index));
+      inputs.push_back(run_input(values.back()));
+    }
+    const Region::Entry entry = kernel.region->entry(inputs);
+    const Ready& ready = Region::ready(entry);
+    if (ready.host.empty()) {
+      run_net(kernel, context, *entry, ready, inputs);
+    } else {
+      run_host(kernel, context, values);
+    }
+  });
+}
+
+void release_state(OrtNodeComputeInfo*, void*) {}  // the state is the kernel
+
+}  // namespace
+
+OrtNodeComputeInfo* make_kernel(std::shared_ptr<Region> region, const std::vector<std::string>& inputs,
+                                const std::vector<std::string>& outputs) {
+  auto kernel = std::make_unique<Kernel>();
+  kernel->version = Runtime::get().api_version();
+  kernel->create_state = create_state;
+  kernel->compute = compute;
+  kernel->release_state = release_state;
+  const OpGraph& ops = region->ops();
+  for (const int id : ops.inputs) kernel->inputs.push_back(place_of(inputs, ops.value(id).name));
+  for (const int id : ops.outputs) kernel->outputs.push_back(place_of(outputs, ops.value(id).name));
+  kernel->region = std::move(region);
+  return kernel.release();
+}
+
+void release_kernel(OrtNodeComputeInfo* kernel) { delete static_cast<Kernel*>(kernel); }
+
+void SessionPool::run(void* pool, int64_t tasks, ParallelFor::Task task, void* arg) {
+  struct Share {
+    ParallelFor::Task task;
+    void* arg;
+    int64_t tasks;
+    std::atomic<int64_t> next;
+  } share{task, arg, tasks, {0}};
+  const auto* self = static_cast<const SessionPool*>(pool);
+  const auto workers = static_cast<size_t>(std::min<int64_t>(self->threads_, tasks));
+  // Workers take the tasks one by one, so that a slow core takes fewer.
+  const auto work = [](void* user, size_t) {
+    auto& mine = *static_cast<Share*>(user);
+    for (int64_t i = mine.next.fetch_add(1); i < mine.tasks; i = mine.next.fetch_add(1)) mine.task(mine.arg, i);
+  };
+  call(fn::KernelContext_ParallelFor, self->context_, static_cast<void (*)(void*, size_t)>(work), workers, size_t{0},
+       &share);
+}
+
+}  // namespace softneuro::ort

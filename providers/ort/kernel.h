@@ -1,0 +1,31 @@
+// A fused node while sessions run.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "providers/ort/abi.h"
+#include "providers/ort/region.h"
+
+namespace softneuro::ort {
+
+// Released by release_kernel(). `inputs` and `outputs`: names in the fused node's order.
+OrtNodeComputeInfo* make_kernel(std::shared_ptr<Region> region, const std::vector<std::string>& inputs,
+                                const std::vector<std::string>& outputs);
+void release_kernel(OrtNodeComputeInfo* kernel);
+
+// The session's own pool as the core's, for the length of one kernel call.
+class SessionPool {
+ public:
+  SessionPool(const OrtKernelContext* context, int threads) : context_(context), threads_(threads) {}
+  ParallelFor parallel_for() { return {&run, this, threads_}; }
+
+ private:
+  static void run(void* pool, int64_t tasks, ParallelFor::Task task, void* arg);
+
+  const OrtKernelContext* context_;
+  int threads_;
+};
+
+}  // namespace softneuro::ort

@@ -1,0 +1,157 @@
+#include "providers/ort/lowering.h"
+
+#include "base/error.h"
+#include "providers/ort/fold.h"
+#include "providers/ort/ops/ops.h"
+
+namespace softneuro::ort {
+namespace {
+
+std::string where_of(const OpNode& node) { return node.op + (node.name.empty() ? "" : " '" + node.name + "'"); }
+
+}  // namespace
+
+std::vector<int64_t> to_list(const Shape& shape) { return {shape.begin(), shape.end()}; }
+
+Constant constant_of(const HostTensor& tensor) {
+  if (tensor.type != ElementType::float32) throw Error("a weight is " + element_name(tensor.type) + ", not float32");
+  return std::make_shared<const ConstantData>(
+      Shape(tensor.dims), ConstantData::Values(tensor.data, static_cast<const float*>(tensor.data.get())));
+}
+
+Lowered Lowering::run(std::span<const GivenInput> inputs) {
+  for (size_t i = 0; i < ops_.inputs.size(); ++i) {
+    const int id = ops_.inputs[i];
+    Place& place = values_[static_cast<size_t>(id)];
+    if (inputs[i].known) {
+      place.known = inputs[i].known;
+    } else {
+      place.blob = result_.graph.add_input(ops_.value(id).name, {inputs[i].shape, DType::float32});
+      result_.inputs.push_back(static_cast<int>(i));
+    }
+  }
+  for (const OpNode& node : ops_.nodes) {
+    node_ = &node;
+    try {
+      if (fold(*this)) continue;
+      const OpEntry* entry = find_op(node);
+      if (entry == nullptr) throw Error("there is no layer for this op");
+      entry->convert(*this);
+    } catch (const Error& error) {
+      throw Error(error.what(), where_of(node));
+    }
+  }
+  int outputs = 0;
+  for (const int id : ops_.outputs) {
+    const Place& place = values_[static_cast<size_t>(id)];
+    GivenOutput& given = result_.outputs.emplace_back();
+    if (place.blob < 0 && place.known && !(place.known->type == ElementType::float32 && place.known->elements() > 0)) {
+      given.known = *place.known;
+      continue;
+    }
+    result_.graph.add_output(blob_of(id));
+    given.output = outputs++;
+  }
+  return std::move(result_);
+}
+
+const Lowering::Place& Lowering::value(size_t input) const {
+  if (!has(input)) throw Error("input " + std::to_string(input) + " is missing");
+  const int id = node_->inputs[input];
+  const Place& place = values_[static_cast<size_t>(id)];
+  if (place.known || place.blob >= 0) return place;
+  const OpValue& described = ops_.value(id);
+  if (!described.constant) throw Error("input '" + described.name + "' has no value");
+  // Constants are looked up on first use.
+  const_cast<Place&>(place).known = *described.constant;
+  return place;
+}
+
+const HostTensor& Lowering::known(size_t input) const {
+  const Place& place = value(input);
+  if (!place.known) throw Error("input " + std::to_string(input) + " must be a constant or follow from shapes");
+  return *place.known;
+}
+
+std::vector<int64_t> Lowering::integers(size_t input, std::string_view attribute, std::vector<int64_t> fallback) const {
+  return has(input) ? known(input).integers() : node_->integers(attribute, std::move(fallback));
+}
+
+Shape Lowering::shape(size_t input) const {
+  const Place& place = value(input);
+  return place.blob >= 0 ? shape_of(place.blob) : Shape(place.known->dims);
+}
+
+int64_t Lowering::axis(int64_t given, int rank) const {
+  if (given < -rank || given >= rank) {
+    throw Error("axis " + std::to_string(given) + " is not one of a tensor of rank " + std::to_string(rank));
+  }
+  return given < 0 ? given + rank : given;
+}
+
+int Lowering::blob(size_t input) {
+  value(input);
+  return blob_of(node_->inputs[input]);
+}
+
+int Lowering::blob_of(int id) {
+  Place& place = values_[static_cast<size_t>(id)];
+  if (place.blob >= 0) return place.blob;
+  if (ops_.value(id).constant) {
+    place.known = *ops_.value(id).constant;
+  } else {
+    result_.weights_from_shapes = true;
+  }
+  if (!place.known) throw Error("value '" + ops_.value(id).name + "' was never computed");
+  Layer layer;
+  layer.name = ops_.value(id).name;
+  layer.type = "constant";
+  layer.set_weight("value", constant_of(*place.known));
+  place.blob = result_.graph.add_layer(std::move(layer));
+  return place.blob;
+}
+
+Constant Lowering::weight(size_t input) {
+  const HostTensor& tensor = known(input);
+  if (!ops_.value(node_->inputs[input]).constant) result_.weights_from_shapes = true;
+  return constant_of(tensor);
+}
+
+int Lowering::add(std::string_view type, std::vector<int> inputs, AttrList attributes, Weights weights) {
+  Layer layer;
+  layer.name = node_->name.empty() ? ops_.value(node_->outputs[0]).name : node_->name;
+  layer.type = type;
+  for (const auto& [name, value] : attributes) layer.attrs.set(name, value);
+  layer.weights = std::move(weights);
+  layer.inputs = std::move(inputs);
+  return result_.graph.add_layer(std::move(layer));
+}
+
+int Lowering::reshape(int blob, const Shape& shape) {
+  return shape_of(blob) == shape ? blob : add("reshape", {blob}, {{"shape", to_list(shape)}});
+}
+
+void Lowering::check_shape(int id, const Shape& shape) const {
+  const OpValue& described = ops_.value(id);
+  if (!described.has_shape) return;
+  bool agrees = described.dims.size() == static_cast<size_t>(shape.rank());
+  for (int i = 0; agrees && i < shape.rank(); ++i) {
+    const int64_t declared = described.dims[static_cast<size_t>(i)];
+    agrees = declared < 0 || declared == shape[i];
+  }
+  if (!agrees) throw Error("the result has shape " + shape.str() + ", which is not what the model declares");
+}
+
+void Lowering::set(int blob, size_t output) {
+  const int id = node_->outputs[output];
+  if (id < 0) return;
+  check_shape(id, shape_of(blob));
+  values_[static_cast<size_t>(id)].blob = blob;
+}
+
+void Lowering::set(HostTensor known, size_t output) {
+  const int id = node_->outputs[output];
+  if (id >= 0) values_[static_cast<size_t>(id)].known = std::move(known);
+}
+
+}  // namespace softneuro::ort

@@ -1,0 +1,87 @@
+// From the host's ops and concrete shapes to a core graph. The ops themselves are in ops/.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/graph.h"
+#include "providers/ort/op_graph.h"
+
+namespace softneuro::ort {
+
+// What a region is given at one call: a float32 tensor's shape, or the values of a tensor of sizes.
+struct GivenInput {
+  Shape shape;
+  std::optional<HostTensor> known;
+};
+
+// What a region returns: an output of the core graph, or a tensor that follows from the shapes alone.
+struct GivenOutput {
+  int output = -1;
+  HostTensor known;
+};
+
+struct Lowered {
+  Graph graph;
+  std::vector<int> inputs;  // which of the region's inputs are the graph's
+  std::vector<GivenOutput> outputs;
+  bool weights_from_shapes = false;  // some layer's weights are others for other shapes
+};
+
+class Lowering {
+ public:
+  using AttrList = std::initializer_list<std::pair<std::string_view, AttrValue>>;
+  using Weights = std::vector<std::pair<std::string, Constant>>;
+
+  explicit Lowering(const OpGraph& ops) : ops_(ops), values_(ops.values.size()) {}
+  // Throws Error, naming the op, for what the layers cannot do with these shapes.
+  Lowered run(std::span<const GivenInput> inputs);
+
+  // What the ops use, of the node at hand.
+  const OpNode& node() const { return *node_; }
+  bool has(size_t input) const { return node_->has_input(input); }
+  // Whether a value follows from constants and shapes alone.
+  bool is_known(size_t input) const { return value(input).known.has_value(); }
+  const HostTensor& known(size_t input) const;
+  // Known integers of an input; the attribute of that name if there is no such input; else the fallback.
+  std::vector<int64_t> integers(size_t input, std::string_view attribute, std::vector<int64_t> fallback = {}) const;
+  Shape shape(size_t input) const;
+  int rank(size_t input) const { return shape(input).rank(); }
+  // A non-negative axis. Throws Error if it is outside.
+  int64_t axis(int64_t given, int rank) const;
+  // The blob of an input; of something known, a constant layer.
+  int blob(size_t input);
+  // A known float32 input as a layer's weight.
+  Constant weight(size_t input);
+
+  // Adds a layer named after the node and returns its blob.
+  int add(std::string_view type, std::vector<int> inputs, AttrList attributes = {}, Weights weights = {});
+  int reshape(int blob, const Shape& shape);
+  Shape shape_of(int blob) const { return result_.graph.blob(blob).desc.shape; }
+  void set(int blob, size_t output = 0);
+  void set(HostTensor known, size_t output = 0);
+
+ private:
+  struct Place {
+    int blob = -1;
+    std::optional<HostTensor> known;
+  };
+  const Place& value(size_t input) const;
+  int blob_of(int id);
+  void check_shape(int id, const Shape& shape) const;
+
+  const OpGraph& ops_;
+  std::vector<Place> values_;
+  const OpNode* node_ = nullptr;
+  Lowered result_;
+};
+
+std::vector<int64_t> to_list(const Shape& shape);
+// Weight of a known tensor, keeping its memory alive. Throws Error unless it is float32.
+Constant constant_of(const HostTensor& tensor);
+
+}  // namespace softneuro::ort

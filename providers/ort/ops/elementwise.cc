@@ -1,0 +1,125 @@
+// Arithmetic of two or more operands, with broadcasting.
+#include <algorithm>
+
+#include "providers/ort/ops/ops.h"
+
+namespace softneuro::ort {
+namespace {
+
+int with_scalar(Lowering& low, int blob, std::string_view function, float value, bool reversed = false) {
+  if (reversed) {
+    return low.add("binary", {blob},
+                   {{"function", std::string(function)}, {"scalar", decimal(value)}, {"reversed", int64_t{1}}});
+  }
+  return low.add("binary", {blob}, {{"function", std::string(function)}, {"scalar", decimal(value)}});
+}
+
+// blob (function) a known input, or the reverse.
+int with_known(Lowering& low, int blob, std::string_view function, size_t input, bool reversed) {
+  const HostTensor& other = low.known(input);
+  if (other.elements() == 1 && static_cast<int>(other.dims.size()) <= low.shape_of(blob).rank()) {
+    return with_scalar(low, blob, function, static_cast<float>(other.number()), reversed);
+  }
+  if (reversed) {
+    return low.add("binary", {blob}, {{"function", std::string(function)}, {"reversed", int64_t{1}}},
+                   {{"other", low.weight(input)}});
+  }
+  return low.add("binary", {blob}, {{"function", std::string(function)}}, {{"other", low.weight(input)}});
+}
+
+void convert_two(Lowering& low, std::string_view function) {
+  if (low.is_known(0) && !low.is_known(1)) return low.set(with_known(low, low.blob(1), function, 0, true));
+  if (low.is_known(1)) return low.set(with_known(low, low.blob(0), function, 1, false));
+  low.set(low.add("binary", {low.blob(0), low.blob(1)}, {{"function", std::string(function)}}));
+}
+
+template <const char* function>
+void convert_binary(Lowering& low) {
+  convert_two(low, function);
+}
+constexpr char add[] = "add", sub[] = "sub", mul[] = "mul", div[] = "div", pow[] = "pow", min[] = "min", max[] = "max";
+
+template <const char* function>
+void convert_many(Lowering& low) {
+  const size_t count = low.node().inputs.size();
+  size_t first = 0;
+  while (first + 1 < count && low.is_known(first)) ++first;
+  int blob = low.blob(first);
+  for (size_t i = 0; i < count; ++i) {
+    if (i == first) continue;
+    blob = low.is_known(i) ? with_known(low, blob, function, i, false)
+                           : low.add("binary", {blob, low.blob(i)}, {{"function", function}});
+  }
+  if (low.node().op == "Mean" && count > 1) blob = with_scalar(low, blob, "div", static_cast<float>(count));
+  low.set(blob);
+}
+
+// Opset 6 and earlier broadcast along an attribute's axis.
+Refusal modern(const OpView& view) {
+  return view.node().since_version >= 7 ? Refusal() : Refusal("its broadcasting rule is older than opset 7");
+}
+
+Refusal check_pow(const OpView& view) {
+  if (view.input(1).type == ElementType::float32) return modern(view);
+  const HostTensor* exponent = view.constant(1);
+  return exponent != nullptr && exponent->elements() == 1 ? Refusal() : Refusal("its exponent is not float32");
+}
+
+void convert_neg(Lowering& low) { low.set(with_scalar(low, low.blob(0), "mul", -1)); }
+void convert_reciprocal(Lowering& low) { low.set(with_scalar(low, low.blob(0), "div", 1, true)); }
+void convert_abs(Lowering& low) {
+  const int x = low.blob(0);
+  low.set(low.add("binary", {x, with_scalar(low, x, "mul", -1)}, {{"function", "max"}}));
+}
+
+void convert_same(Lowering& low) { low.set(low.blob(0)); }
+
+Refusal check_dropout(const OpView& view) {
+  if (view.uses_output(1)) return "its mask is wanted";
+  if (!view.has(2)) return {};
+  const HostTensor* training = view.constant(2);
+  return training != nullptr && training->elements() == 1 && training->number() == 0
+             ? Refusal()
+             : Refusal("it is in training mode");
+}
+
+Refusal check_cast(const OpView& view) {
+  return view.node().integer("to", 0) == 1 ? Refusal() : Refusal("it converts to another type");
+}
+
+Refusal check_expand(const OpView& view) { return known_from(view, 1); }
+
+// A product with ones of the axes that repeat.
+void convert_expand(Lowering& low) {
+  const Shape in = low.shape(0), wanted(low.known(1).integers());
+  Shape ones;
+  bool repeats = wanted.rank() > in.rank();
+  for (int axis = 0; axis < wanted.rank(); ++axis) {
+    const int at = axis - (wanted.rank() - in.rank());
+    const bool stays = wanted[axis] == 1 || (at >= 0 && in[at] == wanted[axis]);
+    ones.push_back(stays ? 1 : wanted[axis]);
+    repeats = repeats || !stays;
+  }
+  if (!repeats) return low.set(low.blob(0));
+  constexpr int64_t most = int64_t{1} << 24;
+  if (ones.elements() > most) throw Error("it repeats " + std::to_string(ones.elements()) + " times");
+  const Constant value = constant_from(ones, std::vector<float>(static_cast<size_t>(ones.elements()), 1.0F));
+  low.set(low.add("binary", {low.blob(0)}, {{"function", "mul"}}, {{"other", value}}));
+}
+
+constexpr OpEntry entries[] = {
+    {"Add", modern, convert_binary<add>},       {"Sub", modern, convert_binary<sub>},
+    {"Mul", modern, convert_binary<mul>},       {"Div", modern, convert_binary<div>},
+    {"Pow", check_pow, convert_binary<pow>},    {"Min", modern, convert_many<min>},
+    {"Max", modern, convert_many<max>},         {"Sum", modern, convert_many<add>},
+    {"Mean", modern, convert_many<add>},        {"Neg", accept, convert_neg},
+    {"Reciprocal", accept, convert_reciprocal}, {"Abs", accept, convert_abs},
+    {"Identity", accept, convert_same, true},   {"Dropout", check_dropout, convert_same, true},
+    {"Cast", check_cast, convert_same, true},   {"Expand", check_expand, convert_expand, true},
+};
+
+}  // namespace
+
+std::span<const OpEntry> elementwise_ops() { return entries; }
+
+}  // namespace softneuro::ort

@@ -1,0 +1,109 @@
+// Matrix products.
+#include "providers/ort/ops/ops.h"
+
+namespace softneuro::ort {
+namespace {
+
+// [rows, columns] -> [columns, rows], scaled. Computed when a routine packs it.
+Constant transposed(const Constant& matrix, float scale) {
+  const int64_t rows = matrix->shape()[0], columns = matrix->shape()[1];
+  return std::make_shared<const ConstantData>(Shape{columns, rows}, [=]() -> ConstantData::Values {
+    const auto from = matrix->values();
+    std::shared_ptr<float[]> to(new float[static_cast<size_t>(rows * columns)]);
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < columns; ++c) to[c * rows + r] = from.get()[r * columns + c] * scale;
+    }
+    return {to, to.get()};
+  });
+}
+
+Constant scaled(const Constant& values, const Shape& shape, float scale) {
+  return std::make_shared<const ConstantData>(shape, [=]() -> ConstantData::Values {
+    if (scale == 1) return values->values();
+    const auto from = values->values();
+    const auto count = static_cast<size_t>(values->elements());
+    std::shared_ptr<float[]> to(new float[count]);
+    for (size_t i = 0; i < count; ++i) to[i] = from.get()[i] * scale;
+    return {to, to.get()};
+  });
+}
+
+int times(Lowering& low, int blob, float factor) {
+  if (factor == 1) return blob;
+  return low.add("binary", {blob}, {{"function", "mul"}, {"scalar", static_cast<double>(factor)}});
+}
+
+Refusal check_matmul(const OpView& view) {
+  for (size_t i = 0; i < 2; ++i) {
+    if (view.rank(i) < 1) return "an operand's rank is unknown or 0";
+  }
+  return {};
+}
+
+void convert_matmul(Lowering& low) {
+  Shape a = low.shape(0), b = low.shape(1);
+  if (low.is_known(1) && !low.is_known(0) && b.rank() == 2 && b[0] > 0 && b[1] > 0) {
+    const int product = low.add("linear", {low.blob(0)}, {}, {{"weight", transposed(low.weight(1), 1)}});
+    return low.set(product);
+  }
+  // A vector is a matrix of one row on the left, of one column on the right; that axis then disappears.
+  int left = low.blob(0), right = low.blob(1);
+  if (a.rank() == 1) left = low.reshape(left, Shape{1, a[0]});
+  if (b.rank() == 1) right = low.reshape(right, Shape{b[0], 1});
+  const int product = low.add("matmul", {left, right});
+  Shape out;
+  const Shape whole = low.shape_of(product);
+  for (int i = 0; i < whole.rank(); ++i) {
+    const bool row = i == whole.rank() - 2 && a.rank() == 1, column = i == whole.rank() - 1 && b.rank() == 1;
+    if (!row && !column) out.push_back(whole[i]);
+  }
+  low.set(low.reshape(product, out));
+}
+
+Refusal check_gemm(const OpView& view) {
+  if (view.rank(0) != 2 || view.rank(1) != 2) return "its operands are not matrices";
+  return {};
+}
+
+void convert_gemm(Lowering& low) {
+  const OpNode& node = low.node();
+  const float alpha = node.real("alpha", 1), beta = node.real("beta", 1);
+  const bool transpose_a = node.integer("transA", 0) != 0, transpose_b = node.integer("transB", 0) != 0;
+  const bool biased = low.has(2) && beta != 0;
+  if (!low.is_known(1) || low.is_known(0)) {
+    int blob = low.add("matmul", {low.blob(0), low.blob(1)},
+                       {{"transpose_a", int64_t{transpose_a}}, {"transpose_b", int64_t{transpose_b}}});
+    blob = times(low, blob, alpha);
+    if (biased) blob = low.add("binary", {blob, times(low, low.blob(2), beta)}, {{"function", "add"}});
+    return low.set(blob);
+  }
+  const Constant b = low.weight(1);
+  const Constant weight = transpose_b ? scaled(b, b->shape(), alpha) : transposed(b, alpha);
+  const int64_t columns = weight->shape()[0];
+  int a = low.blob(0);
+  if (transpose_a) a = low.add("transpose", {a}, {{"perm", std::vector<int64_t>{1, 0}}});
+  Lowering::Weights weights{{"weight", weight}};
+  if (biased && low.is_known(2)) {
+    const Constant c = low.weight(2);
+    if (c->elements() == columns && (c->shape().rank() == 1 || c->shape()[0] == 1)) {
+      weights.emplace_back("bias", scaled(c, Shape{columns}, beta));
+      return low.set(low.add("linear", {a}, {}, weights));
+    }
+    const int product = low.add("linear", {a}, {}, weights);
+    return low.set(low.add("binary", {product}, {{"function", "add"}}, {{"other", scaled(c, c->shape(), beta)}}));
+  }
+  int blob = low.add("linear", {a}, {}, weights);
+  if (biased) blob = low.add("binary", {blob, times(low, low.blob(2), beta)}, {{"function", "add"}});
+  low.set(blob);
+}
+
+constexpr OpEntry entries[] = {
+    {"MatMul", check_matmul, convert_matmul},
+    {"Gemm", check_gemm, convert_gemm},
+};
+
+}  // namespace
+
+std::span<const OpEntry> linear_ops() { return entries; }
+
+}  // namespace softneuro::ort

@@ -1,0 +1,77 @@
+#include "providers/ort/ops/ops.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace softneuro::ort {
+
+int64_t OpView::dim(size_t index, int axis) const {
+  const OpValue& value = input(index);
+  if (!value.has_shape) return -1;
+  const int rank = static_cast<int>(value.dims.size());
+  const int at = axis < 0 ? axis + rank : axis;
+  return at >= 0 && at < rank ? value.dims[static_cast<size_t>(at)] : -1;
+}
+
+bool OpView::uses_output(size_t index) const { return index < node_.outputs.size() && node_.outputs[index] >= 0; }
+
+const OpEntry* find_op(const OpNode& node) {
+  static const auto table = [] {
+    std::unordered_map<std::string_view, const OpEntry*> made;
+    for (const auto family : {conv_ops(), linear_ops(), activation_ops(), elementwise_ops(), norm_ops(), pool_ops(),
+                              reduce_ops(), resample_ops(), shape_ops()}) {
+      for (const OpEntry& entry : family) made.emplace(entry.op, &entry);
+    }
+    return made;
+  }();
+  if (!node.domain.empty() || node.since_version > newest_opset) return nullptr;
+  const auto found = table.find(node.op);
+  return found == table.end() ? nullptr : found->second;
+}
+
+Refusal accept(const OpView&) { return {}; }
+
+Refusal known_from(const OpView& view, size_t first) {
+  for (size_t i = first; i < view.node().inputs.size(); ++i) {
+    if (view.has(i) && !view.is_known(i)) return "its input " + std::to_string(i) + " is not constant";
+  }
+  return {};
+}
+
+Refusal rank_is(const OpView& view, std::initializer_list<int> ranks) {
+  const int rank = view.rank(0);
+  if (std::find(ranks.begin(), ranks.end(), rank) != ranks.end()) return {};
+  return rank < 0 ? Refusal("its input's rank is unknown")
+                  : Refusal("rank " + std::to_string(rank) + " is not supported");
+}
+
+Refusal check_auto_pad(const OpView& view) {
+  const std::string mode = view.node().text("auto_pad", "NOTSET");
+  if (mode == "NOTSET" || mode == "VALID" || mode == "SAME_UPPER" || mode == "SAME_LOWER") return {};
+  return "auto_pad '" + mode + "' is unknown";
+}
+
+Windows windows_of(const OpNode& node, std::vector<int64_t> kernel, std::span<const int64_t> sizes) {
+  const size_t axes = kernel.size();
+  Windows windows{std::move(kernel), node.integers("strides", std::vector<int64_t>(axes, 1)),
+                  node.integers("dilations", std::vector<int64_t>(axes, 1)),
+                  node.integers("pads", std::vector<int64_t>(2 * axes, 0))};
+  if (windows.stride.size() != axes || windows.dilation.size() != axes || windows.pads.size() != 2 * axes) {
+    throw Error("strides, dilations or pads do not fit " + std::to_string(axes) + " spatial axes");
+  }
+  const std::string mode = node.text("auto_pad", "NOTSET");
+  if (mode == "NOTSET") return windows;
+  for (size_t i = 0; i < axes; ++i) {
+    int64_t total = 0;
+    if (mode != "VALID") {
+      const int64_t extent = windows.dilation[i] * (windows.kernel[i] - 1) + 1, stride = windows.stride[i];
+      total = std::max<int64_t>(((sizes[i] + stride - 1) / stride - 1) * stride + extent - sizes[i], 0);
+    }
+    const int64_t less = total / 2, more = total - less;
+    windows.pads[i] = mode == "SAME_LOWER" ? more : less;
+    windows.pads[axes + i] = mode == "SAME_LOWER" ? less : more;
+  }
+  return windows;
+}
+
+}  // namespace softneuro::ort

@@ -1,0 +1,28 @@
+// Which nodes of a graph to take, in convex regions.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "providers/ort/op_graph.h"
+
+namespace softneuro::ort {
+
+struct Partition {
+  struct Part {
+    std::vector<int> nodes;  // in topological order
+    int ops = 0;             // that count towards min_region_size
+  };
+  std::vector<Part> parts;
+  std::map<int, std::string> host;  // by node: why it stays
+};
+
+// Nodes that another provider has taken already are left alone. With min_region_size 1 even ops count that only move
+// elements.
+Partition find_parts(const OpGraph& graph, int min_region_size);
+
+// The nodes as a graph of their own: inputs and outputs in order of first use.
+OpGraph subgraph(const OpGraph& graph, const std::vector<int>& nodes);
+
+}  // namespace softneuro::ort

@@ -1,0 +1,24 @@
+// From the runtime's graph to plain data.
+#pragma once
+
+#include "providers/ort/abi.h"
+#include "providers/ort/op_graph.h"
+
+namespace softneuro::ort {
+
+// Constants borrow the runtime's memory, which lives until the end of Compile: see keep_constants().
+OpGraph read_graph(const OrtGraph* graph);
+// Copies the memory of every constant, so that the graph outlives the runtime's.
+void keep_constants(OpGraph& graph);
+
+// Names of a node's inputs or outputs, in order; empty where one is left out.
+std::vector<std::string> node_values(const OrtNode* node, bool outputs);
+
+// Shape and element type of a tensor at run time.
+struct TensorInfo {
+  ElementType type = ElementType::undefined;
+  std::vector<int64_t> dims;
+};
+TensorInfo tensor_info(const OrtValue* value);
+
+}  // namespace softneuro::ort

@@ -1,0 +1,98 @@
+// A region of the host's graph while sessions run: nets by shapes, prepared on demand, and the host where it is better.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "net/net.h"
+#include "net/region.h"
+#include "providers/ort/host_region.h"
+#include "providers/ort/lowering.h"
+#include "providers/ort/report.h"
+#include "tune/options.h"
+#include "tune/planner.h"
+
+namespace softneuro::ort {
+
+struct RegionSettings {
+  Options options;
+  int threads = 1;  // of nets
+  std::shared_ptr<Report> report;
+};
+
+// One input as a run gives it.
+struct RunInput {
+  ElementType type = ElementType::undefined;
+  std::span<const int64_t> dims;
+  const void* data = nullptr;
+};
+
+// What a signature's entry in the region table keeps beside its net.
+struct Ready {
+  std::vector<int> inputs;  // which of the region's are the net's
+  std::vector<GivenOutput> outputs;
+  std::string host;  // why the host runs it; empty: the net does
+};
+
+struct Verdict {
+  bool known = false, wins = true;
+  double seconds = 0, host_seconds = 0, error = 0;
+  std::string reason;
+};
+
+class Region {
+ public:
+  // Constants of `ops` must live as long.
+  Region(OpGraph ops, RegionSettings settings);
+  ~Region();
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
+  using Entry = std::shared_ptr<const RegionEntry>;
+  // The entry for these inputs, prepared if need be, which may take as long as tuning. Throws PlanFileError.
+  Entry entry(std::span<const RunInput> inputs);
+  static const Ready& ready(const Entry& entry) { return *static_cast<const Ready*>(entry->door.get()); }
+  // Prepares for the declared shapes, if these are all fixed; compares with the host on made-up inputs if the verdict
+  // is not known and `judge` allows it. Null if shapes are open.
+  Entry prepare_declared(bool judge);
+  // The region on the host's CPU provider.
+  const HostRegion& host();
+  const OpGraph& ops() const { return ops_; }
+  int threads() const { return settings_.threads; }
+  std::string name() const;
+
+ private:
+  struct Shaped {
+    std::vector<std::string> descriptors;  // of the plan, by layer
+    std::string host;
+  };
+  using Signature = std::vector<int64_t>;
+
+  Signature signature(std::span<const RunInput> inputs) const;
+  Entry prepare(const Signature& signature, std::span<const RunInput> inputs, bool judge);
+  void make_net(RegionEntry& entry, Ready& ready, Shaped& shaped, std::span<const RunInput> inputs, bool judge);
+  TuneResult plan(const Signature& signature, const Graph& graph);
+  const Shaped* nearest(const Signature& signature, size_t layers) const;
+  Verdict judge(const Graph& graph, const Net& net, const Ready& ready, std::span<const RunInput> inputs, bool measure);
+  std::shared_ptr<PackedCache> cache(const Lowered& lowered);
+  void report(const RegionEntry& entry, const Ready& ready, const TuneResult* plan, const Verdict& verdict,
+              std::span<const RunInput> inputs) const;
+
+  OpGraph ops_;
+  RegionSettings settings_;
+  std::string key_;  // in the region table
+  std::mutex mutex_;
+  std::map<Signature, Shaped> shaped_;
+  std::map<std::string, std::shared_ptr<PackedCache>> caches_;  // by structure
+  std::mutex host_mutex_;
+  std::unique_ptr<HostRegion> host_;
+};
+
+// A process-wide pool of ours, to tune with.
+ParallelFor tuning_pool(int threads);
+
+}  // namespace softneuro::ort

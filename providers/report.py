@@ -1,0 +1,89 @@
+"""What a session does where, as the provider reports it."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import weakref
+from pathlib import Path
+from typing import Any
+
+import softneuro
+
+_ENTRY = "softneuro.report"  # of a session's configuration: the file that the provider reports to
+_EXAMPLES = 3  # names shown per op
+_files: weakref.WeakKeyDictionary[Any, Path] = weakref.WeakKeyDictionary()
+
+
+def attach(sess_options: Any) -> Path:
+    """Makes sessions of these options report, to a file of their own."""
+    with tempfile.NamedTemporaryFile(prefix="softneuro-", suffix=".jsonl", delete=False) as file:
+        path = Path(file.name)
+    sess_options.add_session_config_entry(_ENTRY, str(path))
+    return path
+
+
+def remember(session: Any, path: Path) -> None:
+    """Ties the file to its session: it disappears with it."""
+    _files[session] = path
+    weakref.finalize(session, path.unlink, missing_ok=True)
+
+
+def events(session: Any) -> list[dict[str, Any]]:
+    """What the provider has reported so far: `partition` and `prepared` events, oldest first.
+
+    Raises:
+        Error: the session was not made by `softneuro.providers.session`.
+    """
+    if session not in _files:
+        raise softneuro.Error("this session was not made by softneuro.providers.session")
+    return [json.loads(line) for line in _files[session].read_text().splitlines()]
+
+
+def explain(session: Any) -> str:
+    """Tells what runs where and why; prints the text and returns it.
+
+    Shapes that are known only at run time appear after the first run with them.
+    """
+    text = "\n".join(_lines(events(session)))
+    print(text)
+    return text
+
+
+def _lines(reported: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    for event in reported:
+        if event["event"] == "partition":
+            lines.append(f"graph {event['graph'] or 'main'}: {event['claimed']} of {event['nodes']} nodes")
+            lines += _host_lines(event["host"])
+        elif event["event"] == "prepared":
+            lines.append(_outcome(event))
+            lines += [_layer(layer) for layer in event.get("layers", [])]
+    return lines or ["no graph has been looked at"]
+
+
+def _host_lines(host: list[dict[str, str]]) -> list[str]:
+    groups: dict[tuple[str, str], list[str]] = {}
+    for node in host:
+        groups.setdefault((node["op"], node["reason"]), []).append(node["name"])
+    lines = ["  on the CPU provider:"] if groups else []
+    for (op, reason), names in sorted(groups.items()):
+        shown = ", ".join(names[:_EXAMPLES]) + (", ..." if len(names) > _EXAMPLES else "")
+        lines.append(f"    {op} x{len(names)} ({shown}): {reason}")
+    return lines
+
+
+def _outcome(event: dict[str, Any]) -> str:
+    head = f"region {event['region']}, inputs {event['inputs']}, {event['threads']:.0f} thread(s): "
+    if event["host"]:
+        return head + f"the CPU provider runs it: {event['host']}"
+    if "seconds" in event:
+        ours, theirs = 1e3 * event["seconds"], 1e3 * event["host_seconds"]
+        return head + f"softneuro runs it: {ours:.3f} ms against {theirs:.3f} ms, error {event['error']:.1e}"
+    return head + "softneuro runs it"
+
+
+def _layer(layer: dict[str, Any]) -> str:
+    regret = layer["regret"]
+    kept = "no other routine" if regret is None else f"regret {1e3 * regret:.3f} ms"
+    return f"    {layer['name']:32} {layer['descriptor']:60} {1e3 * layer['seconds']:8.3f} ms  {kept}"

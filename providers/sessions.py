@@ -1,0 +1,52 @@
+"""Sessions with the provider first."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import softneuro
+from softneuro.providers import library, report
+
+
+def option_texts(options: dict[str, Any]) -> dict[str, str]:
+    """Options as the provider takes them. Raises softneuro.Error for an unknown name or a value out of range."""
+    texts = {name: _as_text(value) for name, value in options.items()}
+    softneuro._C.parse_options(texts)
+    return texts
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+
+
+def session(model: str | os.PathLike[str] | bytes, sess_options: Any = None, **options: Any) -> Any:
+    """An onnxruntime.InferenceSession whose supported regions run through softneuro, the rest on the CPU provider.
+
+    Args:
+        model: path, or the model's bytes.
+        sess_options: onnxruntime.SessionOptions to start from; the provider is added to it.
+        options: by name; `softneuro.option_table()` lists them. `threads` is by default what `sess_options` says,
+            otherwise the physical cores.
+
+    Raises:
+        Error: an option is unknown or out of range, or onnxruntime is missing or too old.
+        Exception: what InferenceSession raises, for instance for a corrupt model.
+    """
+    texts = option_texts(options)
+    onnxruntime = library.runtime()
+    library.register()
+    settings = sess_options if sess_options is not None else onnxruntime.SessionOptions()
+    if "threads" not in texts and settings.intra_op_num_threads > 0:
+        texts["threads"] = str(settings.intra_op_num_threads)
+    log = report.attach(settings)
+    settings.add_provider_for_devices(library.devices(), texts)
+    source = model if isinstance(model, bytes) else os.fspath(model)
+    made = onnxruntime.InferenceSession(source, settings)
+    made.disable_fallback()  # an error is to be seen, not to be run again elsewhere
+    report.remember(made, log)
+    return made

@@ -1,0 +1,103 @@
+"""Small ONNX models, run through the provider and on the CPU provider."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+if any(importlib.util.find_spec(name) is None for name in ("onnx", "onnxruntime")):
+    collect_ignore_glob = ["test_*.py"]
+
+
+@pytest.fixture(autouse=True)
+def own_database(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Costs and verdicts of other tests or of the user decide nothing here."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(folder))
+    return folder
+
+
+def make_model(
+    nodes: Sequence[Any],
+    inputs: dict[str, Sequence[int | str]],
+    outputs: dict[str, Sequence[int | str] | None],
+    constants: dict[str, np.ndarray] | None = None,
+    opset: int = 18,
+) -> bytes:
+    """A serialised model. Outputs and inputs are float32; names of dimensions are symbols."""
+    from onnx import TensorProto, helper, numpy_helper, shape_inference
+
+    def info(name: str, shape: Sequence[int | str] | None) -> Any:
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
+    graph = helper.make_graph(
+        list(nodes),
+        "test",
+        [info(*item) for item in inputs.items()],
+        [info(*item) for item in outputs.items()],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in (constants or {}).items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    model.ir_version = min(model.ir_version, 11)
+    model = shape_inference.infer_shapes(model)
+    return bytes(model.SerializeToString())
+
+
+def cpu_session(model: bytes | str) -> Any:
+    import onnxruntime
+
+    return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+
+
+def whole_session(model: bytes | str, **options: Any) -> Any:
+    """A session in which every node runs through the provider."""
+    import onnxruntime
+
+    from softneuro import providers
+
+    settings = onnxruntime.SessionOptions()
+    settings.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+    return providers.session(model, settings, **{"tune": "off", "min_region_size": 1, **options})
+
+
+def relative_error(result: np.ndarray, reference: np.ndarray) -> float:
+    assert result.shape == reference.shape, (result.shape, reference.shape)
+    assert result.dtype == reference.dtype
+    finite = np.isfinite(reference)
+    np.testing.assert_array_equal(np.isnan(result), np.isnan(reference))
+    difference = float(np.linalg.norm((result[finite] - reference[finite]).astype(np.float64)))
+    return difference / (float(np.linalg.norm(reference[finite].astype(np.float64))) or 1.0)
+
+
+def random_feeds(session: Any, sizes: dict[str, int] | None = None, seed: int = 0) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(seed)
+    feeds = {}
+    for entry in session.get_inputs():
+        shape = [size if isinstance(size, int) else (sizes or {})[size] for size in entry.shape]
+        feeds[entry.name] = random.standard_normal(shape).astype(np.float32)
+    return feeds
+
+
+def check_same(ours: Any, cpu: Any, feeds: dict[str, np.ndarray], bound: float = 1e-5) -> None:
+    """The two sessions agree, and the provider has run nets, not the host's fallback."""
+    for result, reference in zip(ours.run(None, feeds), cpu.run(None, feeds), strict=True):
+        assert relative_error(result, reference) <= bound
+
+
+def reasons(session: Any) -> list[str]:
+    """Why regions were left to the host at run time."""
+    from softneuro.providers.report import events
+
+    return [event["host"] for event in events(session) if event["event"] == "prepared" and event["host"]]
+
+
+def check_model(model: bytes, sizes: dict[str, int] | None = None, bound: float = 1e-5, **options: Any) -> None:
+    """Every node runs through the provider, and as on the CPU provider."""
+    ours, cpu = whole_session(model, **options), cpu_session(model)
+    check_same(ours, cpu, random_feeds(cpu, sizes), bound)
+    assert not reasons(ours)
