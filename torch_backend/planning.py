@@ -69,10 +69,10 @@ def database() -> softneuro._C.CostDb:
 
 
 def verdict_key(region: str, signature: Sequence[int], options: Options) -> softneuro._C.CostKey:
-    """What a verdict is valid for: region, shapes, host and device."""
+    """What a verdict is valid for: region, shapes, host, device and the error allowed, which decides on the plan."""
     device = f"{softneuro.cpu_id()} {'+'.join(softneuro.available_isas())}"
     host = f"torch {torch.__version__} {options.host}"
-    text = f"region {region} {','.join(map(str, signature))}"
+    text = f"region {region} {','.join(map(str, signature))} {options.max_error:g}"
     return softneuro._C.CostKey(device, signature[0], text, host, softneuro._C.kernel_hash())
 
 

@@ -15,10 +15,9 @@ bool schema_allowed(const Schema& schema, const std::vector<std::string>& allowe
                      [&](const std::string& text) { return text == dtype_name(schema.dtype) || text == schema.str(); });
 }
 
-bool within(const Problem& problem, const Candidate& candidate, const SearchLimits& limits) {
-  const Routine& routine = *candidate.choice.routine;
-  if (routine.info().spreads_nonfinite && limits.strict_nonfinite) return false;
-  if (routine.expected_error(problem, candidate.choice.tuning) > error_share * limits.max_error) return false;
+bool within(const Candidate& candidate, const SearchLimits& limits) {
+  if (candidate.choice.routine->info().spreads_nonfinite && limits.strict_nonfinite) return false;
+  if (candidate.error > error_share * limits.max_error) return false;
   return schema_allowed(candidate.out, limits.schemas) &&
          std::all_of(candidate.in.begin(), candidate.in.end(),
                      [&](const Schema& schema) { return schema_allowed(schema, limits.schemas); });
@@ -67,9 +66,10 @@ std::vector<Candidate> enumerate_candidates(const Problem& problem, const Search
     for (const Tuning& tuning : routine->tunings(problem)) {
       candidate.choice = {routine, tuning};
       candidate.descriptor = routine->descriptor(tuning);
+      candidate.error = routine->expected_error(problem, tuning);
       candidate.seconds = routine->info().view ? 0 : estimate_seconds(problem, all.size());
       all.push_back(candidate);
-      if (within(problem, candidate, limits)) allowed.push_back(candidate);
+      if (within(candidate, limits)) allowed.push_back(candidate);
     }
   }
   drop_lower_levels(allowed);

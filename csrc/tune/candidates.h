@@ -16,6 +16,7 @@ struct Candidate {
   Schema out;
   double seconds = 0;
   bool measured = false;  // else seconds is estimate_seconds()
+  double error = 0;       // Routine::expected_error()
 };
 
 struct SearchLimits {

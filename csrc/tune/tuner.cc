@@ -5,55 +5,18 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "tune/accuracy.h"
 #include "tune/cost_keys.h"
-#include "tune/costs.h"
-#include "tune/dprs.h"
+#include "tune/solution.h"
 
 namespace softneuro {
 namespace {
 
 using Clock = Profiler::Clock;
 
-DprsProblem to_dprs(const Graph& graph, const GraphCosts& costs) {
-  DprsProblem problem;
-  problem.schemas = static_cast<int>(costs.schemas.size());
-  problem.blobs = static_cast<int>(graph.blobs().size());
-  problem.adapts = costs.adapts;
-  for (size_t l = 0; l < graph.layers().size(); ++l) {
-    const Layer& layer = graph.layers()[l];
-    DprsLayer& entry = problem.layers.emplace_back();
-    entry.inputs = layer.inputs;
-    entry.outputs = {layer.output};
-    if (layer.type == "constant") entry.labels.push_back({0, {}, {costs.schema_index(f32_nchw)}});
-    for (const Candidate& candidate : costs.layers[l]) {
-      DprsLabel& label = entry.labels.emplace_back();
-      label.cost = candidate.seconds;
-      for (const Schema& schema : candidate.in) label.in.push_back(costs.schema_index(schema));
-      label.out = {costs.schema_index(candidate.out)};
-    }
-  }
-  for (const int blob : graph.inputs()) problem.inputs.push_back({blob, {costs.schema_index(f32_nchw)}});
-  for (const int blob : graph.outputs()) problem.outputs.push_back({blob, costs.schema_index(f32_nchw)});
-  return problem;
-}
-
-Assignment to_assignment(const Graph& graph, const GraphCosts& costs, const DprsResult& solution) {
-  Assignment assignment;
-  for (size_t l = 0; l < graph.layers().size(); ++l) {
-    const auto label = static_cast<size_t>(solution.choices[l].label);
-    assignment.layers.push_back(costs.layers[l].empty() ? RoutineChoice{} : costs.layers[l][label].choice);
-  }
-  for (const DprsAdapt& adapt : solution.adapts) {
-    assignment.adapts.push_back(
-        {adapt.blob, costs.schemas[static_cast<size_t>(adapt.from)], costs.schemas[static_cast<size_t>(adapt.to)]});
-  }
-  return assignment;
-}
-
 // Times the plans as whole nets, in turn; seconds by plan.
 std::vector<double> time_as_wholes(const Graph& graph, const std::vector<Assignment>& plans,
-                                   const TuneSettings& settings, const ParallelFor& parallel_for) {
-  PackedCache cache;
+                                   const TuneSettings& settings, const ParallelFor& parallel_for, PackedCache& cache) {
   std::vector<std::shared_ptr<const Net>> nets;
   for (const Assignment& plan : plans) nets.push_back(Net::prepare(graph, plan, settings.threads, cache));
   const auto make = [&](const std::vector<int>& blobs) {
@@ -83,18 +46,9 @@ std::vector<double> time_as_wholes(const Graph& graph, const std::vector<Assignm
   return times;
 }
 
-std::string plan_text(const Assignment& plan) {
-  std::string text;
-  for (const RoutineChoice& choice : plan.layers) text += (choice.routine ? choice.descriptor() : "") + "\n";
-  for (const AdaptChoice& adapt : plan.adapts) {
-    text += std::to_string(adapt.blob) + " " + adapt.from.str() + " " + adapt.to.str() + "\n";
-  }
-  return text;
-}
-
 // From the database if it knows them all, else measured if the mode allows it, else empty.
 std::vector<double> whole_times(const Graph& graph, const std::vector<Assignment>& plans, const TuneSettings& settings,
-                                CostDb& db, const ParallelFor& parallel_for) {
+                                CostDb& db, const ParallelFor& parallel_for, PackedCache& cache) {
   Ledger ledger(db, settings.threads);
   const std::string signature = "graph " + graph.structural_hash();
   std::vector<double> times;
@@ -103,17 +57,18 @@ std::vector<double> whole_times(const Graph& graph, const std::vector<Assignment
   }
   if (times.size() == plans.size()) return times;
   if (settings.mode != TuneMode::profile) return {};
-  times = time_as_wholes(graph, plans, settings, parallel_for);
+  times = time_as_wholes(graph, plans, settings, parallel_for, cache);
   for (size_t i = 0; i < plans.size(); ++i) {
     ledger.add(signature, "plan " + content_hash(plan_text(plans[i])), times[i]);
   }
   return times;
 }
 
-void report(const Graph& graph, const GraphCosts& costs, const DprsResult& best, const DprsResult& chosen,
+// `price` is what inexact routines cost on top, which is no time.
+void report(const Graph& graph, const GraphCosts& costs, const DprsResult& best, const DprsResult& chosen, double price,
             TuneResult& result) {
-  result.predicted_s = chosen.cost;
-  result.lower_bound_s = best.lower_bound;
+  result.predicted_s = chosen.cost - price * plan_noise(costs, chosen);
+  result.lower_bound_s = best.lower_bound - price * plan_noise(costs, best);
   result.exact = best.exact;
   result.candidates = costs.candidates;
   result.measured = costs.measured;
@@ -139,24 +94,29 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   const auto start = Clock::now();
   TuneResult result;
   const GraphCosts costs = find_costs(graph, settings, db, parallel_for, progress);
-  const DprsProblem problem = to_dprs(graph, costs);
-  const DprsResult best = dprs_solve(problem);
+  PackedCache cache;
+  const AccurateSolution solution =
+      solve_within_budget(graph, costs, to_dprs(graph, costs), settings, db, parallel_for, cache);
+  const DprsResult& best = solution.best;
   std::vector<DprsResult> plans{best};
   if (settings.mode != TuneMode::off && settings.integrated_plans > 1) {
-    plans = dprs_k_best(problem, best, settings.integrated_plans);
+    plans = dprs_k_best(solution.problem, best, settings.integrated_plans);
+    if (solution.price > 0) {
+      std::erase_if(plans, [&](const DprsResult& plan) { return plan_noise(costs, plan) > solution.noise; });
+    }
   }
   std::vector<Assignment> assignments;
   for (const DprsResult& plan : plans) assignments.push_back(to_assignment(graph, costs, plan));
   size_t chosen = 0;
   if (assignments.size() > 1) {
     // A warm start finds the wholes' times in the database and so neither measures nor changes its mind.
-    const auto times = whole_times(graph, assignments, settings, db, parallel_for);
+    const auto times = whole_times(graph, assignments, settings, db, parallel_for, cache);
     if (!times.empty()) {
       chosen = static_cast<size_t>(std::min_element(times.begin(), times.end()) - times.begin());
       result.integrated_s = times[chosen];
     }
   }
-  report(graph, costs, best, plans[chosen], result);
+  report(graph, costs, best, plans[chosen], solution.price, result);
   result.assignment = std::move(assignments[chosen]);
   result.tuning_s = std::chrono::duration<double>(Clock::now() - start).count();
   return result;
@@ -178,7 +138,7 @@ TuneResult carry_over(const Graph& graph, const std::vector<std::string>& descri
   const DprsProblem problem = to_dprs(graph, costs);
   const DprsResult best = dprs_solve(problem);
   TuneResult result;
-  report(graph, costs, best, best, result);
+  report(graph, costs, best, best, 0, result);
   result.assignment = to_assignment(graph, costs, best);
   return result;
 }

@@ -32,7 +32,7 @@ struct TuneResult {
   std::vector<LayerReport> layers;    // by layer index
   std::vector<double> adapt_seconds;  // by assignment.adapts
   double predicted_s = 0;             // sum of routines and adapts
-  double lower_bound_s = 0;           // of every plan under these costs; equals predicted_s if exact and not overruled
+  double lower_bound_s = 0;           // of every plan as accurate; equals predicted_s if exact and not overruled
   bool exact = false;
   double integrated_s = 0;  // the chosen plan timed as a whole; 0 if it was not
   int candidates = 0, measured = 0, recalled = 0,

@@ -191,7 +191,7 @@ Verdict Region::judge(const Graph& graph, const Net& net, const Ready& ready, st
   if (!options.never_worse || options.tune == TuneMode::off) return {};
   Ledger ledger(shared_cost_db(), settings_.threads);
   const std::string key = "region " + graph.structural_hash() + " onnxruntime " + Runtime::get().version() + " " +
-                          format_options(options).at("schemas");
+                          format_options(options).at("schemas") + " " + format_options(options).at("max_error");
   Verdict verdict;
   if (const auto known = ledger.find_verdict(key)) {
     verdict = {true, known->won, known->seconds, known->host_seconds, known->error, {}};

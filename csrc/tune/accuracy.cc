@@ -1,0 +1,174 @@
+#include "tune/accuracy.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "tune/cost_keys.h"
+#include "tune/solution.h"
+
+namespace softneuro {
+namespace {
+
+constexpr double budget_share = 0.5;
+constexpr int attempts = 4;
+
+using Tensors = std::vector<std::vector<float>>;
+
+// Nearly normal values of variance one, as images commonly are after normalisation.
+Tensors make_tensors(const Graph& graph, const std::vector<int>& blobs) {
+  Tensors tensors;
+  uint32_t state = 2463534242;
+  const auto uniform = [&] {
+    state ^= state << 13, state ^= state >> 17, state ^= state << 5;
+    return static_cast<float>(state >> 8) * (2.0F / 16777216.0F) - 1.0F;
+  };
+  for (const int blob : blobs) {
+    auto& data = tensors.emplace_back(static_cast<size_t>(graph.blob(blob).desc.shape.elements()));
+    for (float& x : data) x = uniform() + uniform() + uniform();
+  }
+  return tensors;
+}
+
+// Relative L2, the worst of the outputs; infinite where one is not finite and the other is.
+double difference(const Tensors& results, const Tensors& expected) {
+  double worst = 0;
+  for (size_t i = 0; i < results.size(); ++i) {
+    double noise = 0, norm = 0;
+    for (size_t j = 0; j < results[i].size(); ++j) {
+      const double x = results[i][j], y = expected[i][j];
+      if (!std::isfinite(y)) continue;
+      noise += (x - y) * (x - y);
+      norm += y * y;
+    }
+    worst = std::max(worst, norm > 0 ? std::sqrt(noise / norm) : std::sqrt(noise));
+  }
+  return std::isnan(worst) ? INFINITY : worst;
+}
+
+// The costs of inexact labels raised by what `surcharge` says of their squared expected error.
+template <typename Surcharge>
+DprsProblem with_surcharge(const DprsProblem& problem, const GraphCosts& costs, const Surcharge& surcharge) {
+  DprsProblem priced = problem;
+  for (size_t l = 0; l < costs.layers.size(); ++l) {
+    for (size_t i = 0; i < costs.layers[l].size(); ++i) {
+      const double error = costs.layers[l][i].error;
+      if (error > 0) priced.layers[l].labels[i].cost += surcharge(error * error);
+    }
+  }
+  return priced;
+}
+
+class ErrorMeter {
+ public:
+  ErrorMeter(const Graph& graph, const GraphCosts& costs, const DprsProblem& problem, const TuneSettings& settings,
+             CostDb& db, const ParallelFor& parallel_for, PackedCache& cache)
+      : graph_(graph),
+        costs_(costs),
+        problem_(problem),
+        settings_(settings),
+        ledger_(db, settings.threads),
+        parallel_for_(parallel_for),
+        cache_(cache) {}
+
+  // Against the plan of exact routines; zero where it is not known and not to be measured.
+  double error(const DprsResult& plan) {
+    const Assignment assignment = to_assignment(graph_, costs_, plan);
+    const std::string signature = "error of graph " + graph_.structural_hash();
+    const std::string descriptor = "plan " + content_hash(plan_text(assignment));
+    if (const auto known = ledger_.find(signature, descriptor)) return *known;
+    if (settings_.mode != TuneMode::profile) return 0;
+    if (expected_.empty()) {
+      const DprsProblem exact = with_surcharge(problem_, costs_, [](double) { return 1e6; });
+      expected_ = run(to_assignment(graph_, costs_, dprs_solve(exact)));
+    }
+    // The database holds numbers below an hour in seconds.
+    const double error = std::min(difference(run(assignment), expected_), 1e3);
+    ledger_.add(signature, descriptor, error);
+    return error;
+  }
+
+ private:
+  Tensors run(const Assignment& assignment) {
+    const auto net = Net::prepare(graph_, assignment, settings_.threads, cache_);
+    const Tensors inputs = make_tensors(graph_, graph_.inputs());
+    Tensors outputs = make_tensors(graph_, graph_.outputs());
+    std::vector<const float*> in;
+    std::vector<float*> out;
+    for (const auto& tensor : inputs) in.push_back(tensor.data());
+    for (auto& tensor : outputs) out.push_back(tensor.data());
+    net->run(in, out, parallel_for_);
+    return outputs;
+  }
+
+  const Graph& graph_;
+  const GraphCosts& costs_;
+  const DprsProblem& problem_;
+  const TuneSettings& settings_;
+  Ledger ledger_;
+  const ParallelFor& parallel_for_;
+  PackedCache& cache_;
+  Tensors expected_;
+};
+
+AccurateSolution solve_at_price(const GraphCosts& costs, const DprsProblem& problem, double price) {
+  AccurateSolution solution;
+  solution.problem = with_surcharge(problem, costs, [&](double square) { return price * square; });
+  solution.best = dprs_solve(solution.problem);
+  solution.price = price;
+  solution.noise = plan_noise(costs, solution.best);
+  return solution;
+}
+
+// The lowest price, within a quarter, whose best plan has no more noise than allowed: the fastest plan of its noise.
+AccurateSolution solve_within_noise(const GraphCosts& costs, const DprsProblem& problem, const AccurateSolution& over,
+                                    double allowed) {
+  double low = 0, high = std::max(over.best.cost, 1e-9) / allowed;
+  AccurateSolution within = solve_at_price(costs, problem, high);
+  while (within.noise > allowed && high < 1e30) within = solve_at_price(costs, problem, high *= 16);
+  low = high / 4096;
+  for (int step = 0; step < 6; ++step) {
+    const double middle = std::sqrt(low * high);
+    AccurateSolution tried = solve_at_price(costs, problem, middle);
+    if (tried.noise > allowed) {
+      low = middle;
+    } else {
+      high = middle;
+      within = std::move(tried);
+    }
+  }
+  return within;
+}
+
+}  // namespace
+
+double plan_noise(const GraphCosts& costs, const DprsResult& plan) {
+  double noise = 0;
+  for (size_t l = 0; l < costs.layers.size(); ++l) {
+    if (costs.layers[l].empty() || plan.choices[l].label < 0) continue;
+    const double error = costs.layers[l][static_cast<size_t>(plan.choices[l].label)].error;
+    noise += error * error;
+  }
+  return noise;
+}
+
+AccurateSolution solve_within_budget(const Graph& graph, const GraphCosts& costs, const DprsProblem& problem,
+                                     const TuneSettings& settings, CostDb& db, const ParallelFor& parallel_for,
+                                     PackedCache& cache) {
+  AccurateSolution solution = solve_at_price(costs, problem, 0);
+  if (settings.mode == TuneMode::off) return solution;
+  ErrorMeter meter(graph, costs, problem, settings, db, parallel_for, cache);
+  const double budget = budget_share * settings.limits.max_error;
+  for (int attempt = 0; solution.noise > 0; ++attempt) {
+    const double error = meter.error(solution.best);
+    if (error <= budget) break;
+    // As if every layer's error were magnified alike; where that is wrong, the next measurement says so.
+    const double allowed = attempt < attempts ? 0.7 * solution.noise * std::pow(budget / error, 2) : 1e-30;
+    log_info("tune: the plan's error of " + std::to_string(error) + " is above half of max_error, choosing again");
+    solution = solve_within_noise(costs, problem, solution, allowed);
+  }
+  return solution;
+}
+
+}  // namespace softneuro

@@ -1,0 +1,50 @@
+"""Plans of inexact routines stay within max_error, whatever the network makes of a layer's error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+
+import softneuro
+from softneuro import _C
+
+
+def convolutions() -> softneuro.Graph:
+    """Two 3x3 convolutions in a row."""
+    rng = np.random.default_rng(0)
+    graph = softneuro.Graph()
+    blob = graph.input("x", (1, 64, 40, 40))
+    for _ in range(2):
+        weights = {"weight": rng.standard_normal((64, 64, 3, 3), dtype=np.float32) / 24}
+        blob = graph.add("conv2d", [blob], weights=weights, padding=[1, 1, 1, 1])
+    graph.output(blob)
+    return graph
+
+
+def descriptors(plan: softneuro.Plan) -> str:
+    return " ".join(layer.descriptor for layer in plan.layers)
+
+
+def test_measured_errors_decide_and_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan's error is measured once; were it above half of max_error, there would be another plan."""
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path))
+    graph, options = convolutions(), _C.parse_options({})
+    first = _C.tune(graph, options, 1)
+    if "winograd" not in descriptors(first):
+        pytest.skip("this machine runs these layers faster without Winograd")
+    lines = (tmp_path / "costs.txt").read_text().splitlines()
+    line = next(line for line in lines if "error%20of%20graph" in line)
+    _, _, version, device, threads, signature, descriptor, _, error, *_ = map(unquote, line.split(" "))
+    assert 1e-8 < float(error) < 5e-5
+
+    again = _C.tune(graph, options, 1)
+    assert descriptors(again) == descriptors(first)
+    assert again.counts["measured"] == 0
+
+    _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), 1e-2)  # an error, not seconds
+    changed = _C.tune(graph, options, 1)
+    assert "winograd" not in descriptors(changed)
+    assert changed.predicted_s >= changed.lower_bound_s >= first.lower_bound_s
