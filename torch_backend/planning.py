@@ -35,12 +35,17 @@ class Verdict:
     error: float  # relative L2, the worst of the outputs
 
 
-def make_plan(graph: softneuro.Graph, options: Options, threads: int, near: softneuro.Plan | None) -> softneuro.Plan:
-    """A plan for the graph. `near`, a plan of the same region for other shapes, is carried over instead of tuning."""
+def make_plan(
+    graph: softneuro.Graph, options: Options, threads: int, allowed: float, near: softneuro.Plan | None
+) -> softneuro.Plan:
+    """A plan for the graph whose error is to be below `allowed`.
+
+    `near`, a plan of the same region for other shapes, is carried over instead of tuning.
+    """
     if near is not None:
         return near
     try:
-        return softneuro.tune(graph, options.core(threads=threads))
+        return softneuro.tune(graph, options.core(threads=threads, max_error=allowed))
     except softneuro.Error as error:
         if options.plan:
             raise PlanFileError(str(error)) from error
@@ -68,11 +73,27 @@ def database() -> softneuro._C.CostDb:
     return _databases[directory]
 
 
-def verdict_key(region: str, signature: Sequence[int], options: Options) -> softneuro._C.CostKey:
+def tighter(found: Verdict, allowed: float, options: Options) -> float | None:
+    """What to allow a plan after one that was too inexact on the real inputs; None if that cannot help.
+
+    The tuner knows a plan's error on random inputs, which real ones may magnify further.
+    """
+    if not options.max_error < found.error < math.inf or options.plan or allowed < options.max_error / 100:
+        return None
+    return float(f"{allowed * max(0.5 * options.max_error / found.error, 0.1):.2g}")
+
+
+def same_routines(a: softneuro.Plan | None, b: softneuro.Plan | None) -> bool:
+    """Whether both plans run every layer alike."""
+    routines = [[layer.descriptor for layer in plan.layers] if plan is not None else [] for plan in (a, b)]
+    return routines[0] == routines[1]
+
+
+def verdict_key(region: str, signature: Sequence[int], options: Options, allowed: float) -> softneuro._C.CostKey:
     """What a verdict is valid for: region, shapes, host, device and the error allowed, which decides on the plan."""
     device = f"{softneuro.cpu_id()} {'+'.join(softneuro.available_isas())}"
     host = f"torch {torch.__version__} {options.host}"
-    text = f"region {region} {','.join(map(str, signature))} {options.max_error:g}"
+    text = f"region {region} {','.join(map(str, signature))} {allowed:g}"
     return softneuro._C.CostKey(device, signature[0], text, host, softneuro._C.kernel_hash())
 
 

@@ -161,18 +161,34 @@ class RegionRuntime:
         weight_set = self._weight_set(weights)
         lowered = self.lower(inputs, weights, sizes)
         threads = self.threads()
-        if shaped is None:
-            shaped = Shaped(planning.make_plan(lowered.graph, self.options, threads, self._nearest(signature)))
-        net = softneuro.Net(lowered.graph, shaped.plan, threads=threads)
-        self._remember(signature, shaped)
-        self._publish(signature, lowered, weights, weight_set, net)
-        if shaped.verdict is None and self.options.never_worse:
+        allowed: float | None = self.options.max_error
+        near = self._nearest(signature)
+        inexact: Shaped | None = None  # tried before, with too large an error
+        while allowed is not None:
+            if shaped is None:
+                shaped = Shaped(planning.make_plan(lowered.graph, self.options, threads, allowed, near))
+                if inexact is not None and planning.same_routines(inexact.plan, shaped.plan):
+                    shaped = inexact
+                    self._remember(signature, shaped)
+                    break
+            net = softneuro.Net(lowered.graph, shaped.plan, threads=threads)
+            self._remember(signature, shaped)
+            self._publish(signature, lowered, weights, weight_set, net)
+            if shaped.verdict is not None or not self.options.never_worse:
+                break
             shaped.verdict = planning.judge(
                 net=lambda: list(torch.ops.softneuro.run_region(self.handle, inputs, weights, sizes)),
                 host=lambda: self.run_host(inputs, weights, sizes),
-                key=planning.verdict_key(self.region.content, signature, self.options),
+                key=planning.verdict_key(self.region.content, signature, self.options, allowed),
                 options=self.options,
             )
+            if shaped.verdict is None:
+                break
+            allowed, near = planning.tighter(shaped.verdict, allowed, self.options), None
+            if allowed is not None:
+                log.info("%s: %s, choosing again for %.1e", self.handle, shaped.verdict.reason, allowed)
+                inexact, shaped = shaped, None
+        assert shaped is not None
         if shaped.verdict is not None and not shaped.verdict.wins:
             shaped.host = shaped.verdict.reason
             log.info("%s: the host runs it for inputs %s: %s", self.handle, _shapes(inputs), shaped.host)
