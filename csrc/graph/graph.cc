@@ -81,37 +81,25 @@ void Graph::replace_uses(int from, int to) {
 }
 
 void Graph::compact() {
-  // Depth-first from the layers that outputs need, visiting in index order, so that the order is stable.
-  std::vector<char> needed(layers_.size(), 0), placed(layers_.size(), 0);
-  std::vector<int> stack;
-  for (int output : outputs_) stack.push_back(blob(output).producer);
-  while (!stack.empty()) {
-    const int index = stack.back();
-    stack.pop_back();
-    if (index < 0 || needed[static_cast<size_t>(index)]) continue;
-    needed[static_cast<size_t>(index)] = 1;
-    for (int input : layers_[static_cast<size_t>(index)].inputs) stack.push_back(blob(input).producer);
-  }
-  std::vector<int> order;
-  const auto ready = [&](int producer) { return producer < 0 || placed[static_cast<size_t>(producer)]; };
-  for (int root = 0; root < static_cast<int>(layers_.size()); ++root) {
-    if (!needed[static_cast<size_t>(root)]) continue;
-    stack.assign(1, root);
+  // Depth-first from the outputs, inputs first to last: an order that follows from the topology alone, so that doors
+  // which meet the layers in different orders get the same graph.
+  std::vector<char> placed(layers_.size(), 0);
+  std::vector<int> order, stack;
+  for (int output : outputs_) {
+    stack.push_back(blob(output).producer);
     while (!stack.empty()) {
       const int index = stack.back();
-      if (placed[static_cast<size_t>(index)]) {
+      if (index < 0 || placed[static_cast<size_t>(index)]) {
         stack.pop_back();
         continue;
       }
-      bool waits = false;
-      for (int input : layers_[static_cast<size_t>(index)].inputs) {
-        const int producer = blob(input).producer;
-        if (!ready(producer)) {
-          stack.push_back(producer);
-          waits = true;
-        }
+      const size_t waiting = stack.size();
+      const auto& inputs = layers_[static_cast<size_t>(index)].inputs;
+      for (auto input = inputs.rbegin(); input != inputs.rend(); ++input) {
+        const int producer = blob(*input).producer;
+        if (producer >= 0 && !placed[static_cast<size_t>(producer)]) stack.push_back(producer);
       }
-      if (waits) continue;
+      if (stack.size() > waiting) continue;
       placed[static_cast<size_t>(index)] = 1;
       order.push_back(index);
       stack.pop_back();

@@ -42,7 +42,8 @@ class Graph {
   void replace_uses(int from, int to);
   // Adds a layer in the midst of a rewrite; order is restored by compact().
   int insert_layer(Layer layer) { return add_layer(std::move(layer)); }
-  // Drops layers and blobs that no output needs (graph inputs stay), sorts topologically (stable), renumbers both.
+  // Drops layers and blobs that no output needs (graph inputs stay), sorts topologically in an order that follows from
+  // the topology alone, renumbers both.
   void compact();
 
   // Canonical text: types, attributes, weight shapes, post-ops, blob shapes and topology; layers and blobs by index.

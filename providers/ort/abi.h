@@ -19,15 +19,16 @@ enum : int { attr_int = 1, attr_ints, attr_float, attr_floats, attr_string, attr
 enum : int { device_cpu = 0 };
 enum : int { allocator_device = 0, memory_default = 0, type_tensor = 1 };
 
-#define SN_OPAQUE(X)                                                                                                   \
-  X(OrtStatus)                                                                                                         \
-  X(OrtEnv)                                                                                                            \
-  X(OrtSession)                                                                                                        \
-  X(OrtSessionOptions)                                                                                                 \
-  X(OrtRunOptions) X(OrtValue) X(OrtMemoryInfo) X(OrtTypeInfo) X(OrtTensorTypeAndShapeInfo) X(OrtKernelContext)        \
-      X(OrtKernelInfo) X(OrtKeyValuePairs) X(OrtLogger) X(OrtHardwareDevice) X(OrtEpDevice) X(OrtValueInfo) X(OrtNode) \
-          X(OrtGraph) X(OrtModel) X(OrtOpAttr) X(OrtEpGraphSupportInfo) X(OrtNodeComputeContext) X(OrtCustomOpDomain)  \
-              X(OrtShapeInferContext) X(OrtMemoryDevice) X(OrtAllocator) X(OrtSyncStreamImpl) X(OrtDataTransferImpl)   \
+#define SN_OPAQUE(X)                                                                                                 \
+  X(OrtStatus)                                                                                                       \
+  X(OrtEnv)                                                                                                          \
+  X(OrtSession)                                                                                                      \
+  X(OrtSessionOptions)                                                                                               \
+  X(OrtRunOptions)                                                                                                   \
+  X(OrtValue) X(OrtMemoryInfo) X(OrtTypeInfo) X(OrtTensorTypeAndShapeInfo) X(OrtKernelContext) X(OrtKernelInfo)      \
+      X(OrtKeyValuePairs) X(OrtLogger) X(OrtHardwareDevice) X(OrtEpDevice) X(OrtValueInfo) X(OrtNode) X(OrtGraph)    \
+          X(OrtModel) X(OrtOpAttr) X(OrtEpGraphSupportInfo) X(OrtNodeComputeContext) X(OrtCustomOpDomain)            \
+              X(OrtShapeInferContext) X(OrtMemoryDevice) X(OrtAllocator) X(OrtSyncStreamImpl) X(OrtDataTransferImpl) \
                   X(OrtKernelRegistry)
 #define SN_DECLARE(name) struct name;
 SN_OPAQUE(SN_DECLARE)

@@ -34,14 +34,6 @@ void report_partition(Report& report, const OpGraph& graph, const Partition& par
   report.write(line.add("claimed", static_cast<double>(claimed)).add_raw("host", host.str()));
 }
 
-// A region whose shapes are fixed is compared with the host before it is taken. The reason not to take it, or empty.
-std::string loses(const OpGraph& graph, const Partition::Part& part, const RegionSettings& settings) {
-  if (!settings.options.never_worse || settings.options.tune == TuneMode::off) return {};
-  Region trial(subgraph(graph, part.nodes), settings);
-  const Region::Entry entry = trial.prepare_declared(true);
-  return entry == nullptr ? std::string() : Region::ready(entry).host;
-}
-
 void get_capability(Ep& ep, const OrtGraph* host_graph, OrtEpGraphSupportInfo* info) {
   const OpGraph graph = read_graph(host_graph);
   Partition partition = find_parts(graph, ep.settings.options.min_region_size);
@@ -50,7 +42,9 @@ void get_capability(Ep& ep, const OrtGraph* host_graph, OrtEpGraphSupportInfo* i
   fusion.drop_constant_initializers = true;
   size_t claimed = 0;
   for (const Partition::Part& part : partition.parts) {
-    if (const std::string reason = loses(graph, part, ep.settings); !reason.empty()) {
+    // A region whose shapes are fixed is compared with the host before it is taken.
+    const std::string reason = Region(subgraph(graph, part.nodes), ep.settings).declared_verdict();
+    if (!reason.empty()) {
       for (const int n : part.nodes) partition.host[n] = reason;
       continue;
     }
@@ -76,7 +70,7 @@ OrtStatus* compile(OrtEp* ep, const OrtGraph** graphs, const OrtNode** fused, si
         OpGraph graph = read_graph(graphs[i]);
         keep_constants(graph);
         auto region = std::make_shared<Region>(std::move(graph), self(ep).settings);
-        region->prepare_declared(false);
+        region->prepare_declared();
         infos[i] = make_kernel(std::move(region), node_values(fused[i], false), node_values(fused[i], true));
       }
     } catch (...) {

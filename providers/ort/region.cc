@@ -84,25 +84,55 @@ Region::Entry Region::entry(std::span<const RunInput> inputs) {
   if (Entry found = RegionTable::global().find(key_, key, {})) return found;
   const std::lock_guard lock(mutex_);
   if (Entry found = RegionTable::global().find(key_, key, {})) return found;
-  return prepare(key, inputs, true);
+  return prepare(key, inputs);
 }
 
-Region::Entry Region::prepare_declared(bool judge) {
+std::vector<RunInput> Region::declared_inputs() const {
   std::vector<RunInput> inputs;
-  std::vector<std::vector<float>> memory;
   for (const int id : ops_.inputs) {
     const OpValue& value = ops_.value(id);
-    if (value.type != ElementType::float32 || !value.has_shape) return nullptr;
-    if (std::any_of(value.dims.begin(), value.dims.end(), [](int64_t dim) { return dim < 0; })) return nullptr;
+    if (value.type != ElementType::float32 || !value.has_shape) return {};
+    if (std::any_of(value.dims.begin(), value.dims.end(), [](int64_t dim) { return dim < 0; })) return {};
     inputs.push_back({value.type, value.dims, nullptr});
-    if (judge) inputs.back().data = memory.emplace_back(made_up_values(Shape(value.dims).elements())).data();
   }
-  const Signature key = signature(inputs);
-  const std::lock_guard lock(mutex_);
-  return prepare(key, inputs, judge);
+  return inputs;
 }
 
-Region::Entry Region::prepare(const Signature& signature, std::span<const RunInput> inputs, bool judge) {
+void Region::prepare_declared() {
+  const auto inputs = declared_inputs();
+  if (inputs.empty()) return;
+  const std::lock_guard lock(mutex_);
+  prepare(signature(inputs), inputs);
+}
+
+std::string Region::declared_verdict() {
+  std::vector<RunInput> inputs = declared_inputs();
+  if (!judges() || inputs.empty()) return {};
+  try {
+    Lowered lowered = lower(inputs);
+    Verdict verdict = recall(lowered.graph);
+    if (!verdict.known && settings_.options.tune == TuneMode::profile) {
+      const Ready ready{lowered.inputs, lowered.outputs, {}};
+      const TuneResult chosen = plan(signature(inputs), lowered.graph);
+      const auto net = Net::prepare(lowered.graph, chosen.assignment, settings_.threads, *cache(lowered));
+      std::vector<std::vector<float>> memory;
+      for (RunInput& input : inputs) {
+        input.data = memory.emplace_back(made_up_values(Shape(input.dims).elements())).data();
+      }
+      verdict = measure(lowered.graph, *net, ready, inputs);
+    }
+    if (!verdict.known || verdict.wins) return {};
+    report(inputs, verdict.reason, &lowered.graph, nullptr, verdict);
+    return verdict.reason;
+  } catch (const PlanFileError&) {
+    throw;
+  } catch (const std::exception& error) {
+    log_warning("region '" + name() + "' stays with the host: " + error.what());
+    return error.what();
+  }
+}
+
+Region::Entry Region::prepare(const Signature& signature, std::span<const RunInput> inputs) {
   auto ready = std::make_shared<Ready>();
   RegionEntry made;
   made.signature = signature;
@@ -114,13 +144,13 @@ Region::Entry Region::prepare(const Signature& signature, std::span<const RunInp
   }
   if (shaped.host.empty()) {
     try {
-      make_net(made, *ready, shaped, inputs, judge);
+      make_net(made, *ready, shaped, inputs);
     } catch (const PlanFileError&) {
       throw;
     } catch (const std::exception& error) {
       shaped.host = error.what();
       log_warning("region '" + name() + "': the host runs it for inputs " + shapes_text(inputs) + ": " + shaped.host);
-      report(made, *ready, nullptr, {false, false, 0, 0, 0, shaped.host}, inputs);
+      report(inputs, shaped.host);
     }
   }
   ready->host = shaped.host;
@@ -132,7 +162,7 @@ Region::Entry Region::prepare(const Signature& signature, std::span<const RunInp
   return entry;
 }
 
-void Region::make_net(RegionEntry& entry, Ready& ready, Shaped& shaped, std::span<const RunInput> inputs, bool judge) {
+Lowered Region::lower(std::span<const RunInput> inputs) const {
   std::vector<GivenInput> given;
   for (const RunInput& input : inputs) {
     GivenInput& one = given.emplace_back();
@@ -143,22 +173,34 @@ void Region::make_net(RegionEntry& entry, Ready& ready, Shaped& shaped, std::spa
   }
   Lowered lowered = Lowering(ops_).run(given);
   optimize(lowered.graph);
+  return lowered;
+}
+
+void Region::make_net(RegionEntry& entry, Ready& ready, Shaped& shaped, std::span<const RunInput> inputs) {
+  const Lowered lowered = lower(inputs);
   ready.inputs = lowered.inputs;
   ready.outputs = lowered.outputs;
+  const bool again = !shaped.descriptors.empty();  // its net was dropped to make room
+  Verdict verdict = judges() && !again ? recall(lowered.graph) : Verdict();
+  if (verdict.known && !verdict.wins) {
+    shaped.host = verdict.reason;
+    return report(inputs, shaped.host, &lowered.graph, nullptr, verdict);
+  }
   const TuneResult chosen =
-      shaped.descriptors.empty()
-          ? plan(entry.signature, lowered.graph)
-          : carry_over(lowered.graph, shaped.descriptors, tune_settings(settings_.options, settings_.threads));
+      again ? carry_over(lowered.graph, shaped.descriptors, tune_settings(settings_.options, settings_.threads))
+            : plan(entry.signature, lowered.graph);
   shaped.descriptors = descriptors(chosen);
   entry.net = Net::prepare(lowered.graph, chosen.assignment, settings_.threads, *cache(lowered));
-  const Verdict verdict = this->judge(lowered.graph, *entry.net, ready, inputs, judge);
+  const bool has_data = std::all_of(inputs.begin(), inputs.end(), [](const RunInput& i) { return i.data != nullptr; });
+  if (judges() && !again && !verdict.known && has_data && settings_.options.tune == TuneMode::profile) {
+    verdict = measure(lowered.graph, *entry.net, ready, inputs);
+  }
   if (!verdict.wins) {
     shaped.host = verdict.reason;
     entry.net = nullptr;
     log_info("region '" + name() + "': the host runs it for inputs " + shapes_text(inputs) + ": " + shaped.host);
   }
-  ready.host = shaped.host;
-  report(entry, ready, &chosen, verdict, inputs);
+  report(inputs, shaped.host, &lowered.graph, &chosen, verdict);
 }
 
 // Another shape's plan is carried over instead of tuning anew, if the graph is the same but for its shapes.
@@ -185,26 +227,28 @@ const Region::Shaped* Region::nearest(const Signature& signature, size_t layers)
   return best;
 }
 
-Verdict Region::judge(const Graph& graph, const Net& net, const Ready& ready, std::span<const RunInput> inputs,
-                      bool measure) {
-  const Options& options = settings_.options;
-  if (!options.never_worse || options.tune == TuneMode::off) return {};
-  Ledger ledger(shared_cost_db(), settings_.threads);
-  const std::string key = "region " + graph.structural_hash() + " onnxruntime " + Runtime::get().version() + " " +
-                          format_options(options).at("schemas") + " " + format_options(options).at("max_error");
-  Verdict verdict;
-  if (const auto known = ledger.find_verdict(key)) {
-    verdict = {true, known->won, known->seconds, known->host_seconds, known->error, {}};
-  } else if (measure && options.tune == TuneMode::profile) {
-    const HostRegion host(ops_, settings_.threads, true);
-    verdict = compare(net, ready, host, ops_, inputs, settings_.threads, options.max_error);
-    if (std::isfinite(verdict.error)) {
-      ledger.add_verdict(key, {verdict.wins, verdict.seconds, verdict.host_seconds, verdict.error});
-    }
-  } else {
-    return {};
+bool Region::judges() const { return settings_.options.never_worse && settings_.options.tune != TuneMode::off; }
+
+std::string Region::verdict_key(const Graph& graph) const {
+  return "region " + graph.structural_hash() + " onnxruntime " + Runtime::get().version() + " " +
+         format_options(settings_.options).at("schemas") + " " + format_options(settings_.options).at("max_error");
+}
+
+Verdict Region::recall(const Graph& graph) const {
+  const auto known = Ledger(shared_cost_db(), settings_.threads).find_verdict(verdict_key(graph));
+  if (!known) return {};
+  return judged({true, known->won, known->seconds, known->host_seconds, known->error, {}}, settings_.options.max_error);
+}
+
+Verdict Region::measure(const Graph& graph, const Net& net, const Ready& ready,
+                        std::span<const RunInput> inputs) const {
+  const HostRegion host(ops_, settings_.threads, true);
+  const Verdict found = compare(net, ready, host, ops_, inputs, settings_.threads, settings_.options.max_error);
+  if (std::isfinite(found.error)) {
+    Ledger(shared_cost_db(), settings_.threads)
+        .add_verdict(verdict_key(graph), {found.wins, found.seconds, found.host_seconds, found.error});
   }
-  return judged(verdict, options.max_error);
+  return found;
 }
 
 std::shared_ptr<PackedCache> Region::cache(const Lowered& lowered) {
@@ -214,13 +258,13 @@ std::shared_ptr<PackedCache> Region::cache(const Lowered& lowered) {
   return cache;
 }
 
-void Region::report(const RegionEntry& entry, const Ready& ready, const TuneResult* plan, const Verdict& verdict,
-                    std::span<const RunInput> inputs) const {
+void Region::report(std::span<const RunInput> inputs, const std::string& host, const Graph* graph,
+                    const TuneResult* plan, const Verdict& verdict) const {
   if (!settings_.report || !settings_.report->wanted()) return;
   Json line;
-  line.add("event", "prepared").add("region", name()).add("inputs", shapes_text(inputs));
-  line.add("threads", static_cast<double>(settings_.threads))
-      .add("host", ready.host.empty() ? verdict.wins ? "" : verdict.reason : ready.host);
+  line.add("event", "prepared").add("region", name()).add("inputs", shapes_text(inputs)).add("host", host);
+  line.add("threads", static_cast<double>(settings_.threads));
+  if (graph != nullptr) line.add("graph_hash", graph->structural_hash());
   if (verdict.known) {
     line.add("seconds", verdict.seconds).add("host_seconds", verdict.host_seconds).add("error", verdict.error);
   }
@@ -236,7 +280,6 @@ void Region::report(const RegionEntry& entry, const Ready& ready, const TuneResu
     line.add("measured", plan->measured).add("recalled", plan->recalled).add("guessed", plan->guessed);
     line.add_raw("layers", layers.str());
   }
-  if (entry.net) line.add("packed_bytes", static_cast<double>(entry.net->stats().packed_bytes));
   settings_.report->write(line);
 }
 

@@ -56,9 +56,11 @@ class Region {
   // The entry for these inputs, prepared if need be, which may take as long as tuning. Throws PlanFileError.
   Entry entry(std::span<const RunInput> inputs);
   static const Ready& ready(const Entry& entry) { return *static_cast<const Ready*>(entry->door.get()); }
-  // Prepares for the declared shapes, if these are all fixed; compares with the host on made-up inputs if the verdict
-  // is not known and `judge` allows it. Null if shapes are open.
-  Entry prepare_declared(bool judge);
+  // Prepares for the declared shapes, if these are all fixed.
+  void prepare_declared();
+  // Why the host should keep the region for its declared shapes: by the verdict that is known, or that is found now on
+  // made-up inputs. Empty if it should not, or if shapes are open.
+  std::string declared_verdict();
   // The region on the host's CPU provider.
   const HostRegion& host();
   const OpGraph& ops() const { return ops_; }
@@ -73,14 +75,19 @@ class Region {
   using Signature = std::vector<int64_t>;
 
   Signature signature(std::span<const RunInput> inputs) const;
-  Entry prepare(const Signature& signature, std::span<const RunInput> inputs, bool judge);
-  void make_net(RegionEntry& entry, Ready& ready, Shaped& shaped, std::span<const RunInput> inputs, bool judge);
+  std::vector<RunInput> declared_inputs() const;  // without data; empty if shapes are open
+  Lowered lower(std::span<const RunInput> inputs) const;
+  Entry prepare(const Signature& signature, std::span<const RunInput> inputs);
+  void make_net(RegionEntry& entry, Ready& ready, Shaped& shaped, std::span<const RunInput> inputs);
   TuneResult plan(const Signature& signature, const Graph& graph);
   const Shaped* nearest(const Signature& signature, size_t layers) const;
-  Verdict judge(const Graph& graph, const Net& net, const Ready& ready, std::span<const RunInput> inputs, bool measure);
+  bool judges() const;
+  std::string verdict_key(const Graph& graph) const;
+  Verdict recall(const Graph& graph) const;
+  Verdict measure(const Graph& graph, const Net& net, const Ready& ready, std::span<const RunInput> inputs) const;
   std::shared_ptr<PackedCache> cache(const Lowered& lowered);
-  void report(const RegionEntry& entry, const Ready& ready, const TuneResult* plan, const Verdict& verdict,
-              std::span<const RunInput> inputs) const;
+  void report(std::span<const RunInput> inputs, const std::string& host, const Graph* graph = nullptr,
+              const TuneResult* plan = nullptr, const Verdict& verdict = {}) const;
 
   OpGraph ops_;
   RegionSettings settings_;
