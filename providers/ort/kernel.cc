@@ -55,9 +55,8 @@ void run_net(const Kernel& kernel, OrtKernelContext* context, const RegionEntry&
   for (size_t i = 0; i < ready.outputs.size(); ++i) {
     const GivenOutput& given = ready.outputs[i];
     if (given.output >= 0) {
-      const Shape& shape = net.output_descs()[static_cast<size_t>(given.output)].shape;
       out[static_cast<size_t>(given.output)] =
-          static_cast<float*>(output_memory(context, kernel.outputs[i], to_list(shape)));
+          static_cast<float*>(output_memory(context, kernel.outputs[i], to_list(given.shape)));
     } else {
       void* to = output_memory(context, kernel.outputs[i], given.known.dims);
       std::memcpy(to, given.known.data.get(), given.known.bytes());

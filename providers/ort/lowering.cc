@@ -49,8 +49,16 @@ Lowered Lowering::run(std::span<const GivenInput> inputs) {
       given.known = *place.known;
       continue;
     }
-    result_.graph.add_output(blob_of(id));
+    int blob = blob_of(id);
+    given.shape = shape_of(blob);
     given.output = outputs++;
+    // The last reshapes are no work: the host is told the shape.
+    for (int at = result_.graph.blob(blob).producer; at >= 0; at = result_.graph.blob(blob).producer) {
+      const Layer& layer = result_.graph.layers()[static_cast<size_t>(at)];
+      if (layer.type != "reshape") break;
+      blob = layer.inputs[0];
+    }
+    result_.graph.add_output(blob);
   }
   return std::move(result_);
 }

@@ -22,6 +22,7 @@ struct GivenInput {
 // What a region returns: an output of the core graph, or a tensor that follows from the shapes alone.
 struct GivenOutput {
   int output = -1;
+  Shape shape;  // the host's, of the same elements in the same order
   HostTensor known;
 };
 

@@ -74,4 +74,3 @@ def test_dynamic_batch(tmp_path: Path) -> None:
         feeds = {name: np.repeat(example.numpy()[:1], batch, axis=0)}
         assert relative_error(ours.run(None, feeds)[0], cpu.run(None, feeds)[0]) <= 1e-4
     assert not reasons(ours)
-
