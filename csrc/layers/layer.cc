@@ -95,4 +95,14 @@ void run_reference(const LayerDef& def, const Layer& layer, std::span<const RefT
   }
 }
 
+ActivationKind parse_activation(std::string_view name) {
+  std::string known;
+#define SN_MATCH(kind, formula)                   \
+  if (name == #kind) return ActivationKind::kind; \
+  known += (known.empty() ? "" : ", ") + std::string(#kind);
+  SN_ACTIVATIONS(SN_MATCH)
+#undef SN_MATCH
+  throw Error("unknown activation '" + std::string(name) + "'", {}, "known are " + known);
+}
+
 }  // namespace softneuro

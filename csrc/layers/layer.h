@@ -76,6 +76,8 @@ struct LayerDef {
 // Reference of the whole layer, post-ops included.
 void run_reference(const LayerDef& def, const Layer& layer, std::span<const RefTensor> in, RefTensor out);
 double reference_activation(const Activation& activation, double x);
+// By its name in kernels/activation.h. Throws Error.
+ActivationKind parse_activation(std::string_view name);
 // A weight's values for a reference.
 std::vector<double> reference_weight(const Layer& layer, std::string_view role);
 

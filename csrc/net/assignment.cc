@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "net/fused_layers.h"
 #include "net/net.h"
 
 namespace softneuro {
@@ -48,14 +49,17 @@ class Adapts {
 
 void add_needed_adapts(const Graph& graph, Assignment& assignment, int threads) {
   Adapts adapts(graph, assignment);
+  const FusedLayers fused(graph, assignment.layers);
   for (size_t l = 0; l < graph.layers().size(); ++l) {
-    const Layer& layer = graph.layers()[l];
+    const auto index = static_cast<int>(l);
+    if (fused.covered(index)) continue;
+    const Layer& layer = fused.layer(index);
     const Routine* routine = assignment.layers.at(l).routine;
     if (routine == nullptr) {  // a constant
       adapts.produced(layer.output, f32_nchw);
       continue;
     }
-    const Problem problem = graph.problem(static_cast<int>(l), threads);
+    const Problem problem = fused.problem(index, threads);
     for (size_t k = 0; k < layer.inputs.size(); ++k)
       adapts.need(layer.inputs[k], routine->input_schema(problem, static_cast<int>(k)));
     adapts.produced(layer.output, routine->info().out);

@@ -43,14 +43,4 @@ std::shared_ptr<const Net> prepare_layer(Layer layer, const std::vector<TensorDe
   return Net::prepare(graph, assignment, threads, cache);
 }
 
-ActivationKind parse_activation(std::string_view name) {
-  std::string known;
-#define SN_MATCH(kind, formula)                   \
-  if (name == #kind) return ActivationKind::kind; \
-  known += (known.empty() ? "" : ", ") + std::string(#kind);
-  SN_ACTIVATIONS(SN_MATCH)
-#undef SN_MATCH
-  throw Error("unknown activation '" + std::string(name) + "'", {}, "known are " + known);
-}
-
 }  // namespace softneuro

@@ -15,7 +15,4 @@ namespace softneuro {
 std::shared_ptr<const Net> prepare_layer(Layer layer, const std::vector<TensorDesc>& in, std::string_view routine,
                                          int threads);
 
-// From an activation's name. Throws Error naming the known ones.
-ActivationKind parse_activation(std::string_view name);
-
 }  // namespace softneuro

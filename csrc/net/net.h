@@ -21,8 +21,9 @@ struct AdaptChoice {
 
 // What a plan says of one graph, resolved against the registry.
 struct Assignment {
-  std::vector<RoutineChoice> layers;  // by layer index; `constant` layers need none
-  std::vector<AdaptChoice> adapts;    // chains appear in order: from of a later one may be to of an earlier one
+  // By layer index; `constant` layers need none, and those that a fusion's routine at its last layer covers have none.
+  std::vector<RoutineChoice> layers;
+  std::vector<AdaptChoice> adapts;  // chains appear in order: from of a later one may be to of an earlier one
 };
 
 // Adds the adapts that the chosen routines and the graph's outputs (always nchw) need and the assignment lacks:

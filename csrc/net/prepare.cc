@@ -5,6 +5,7 @@
 #include <set>
 
 #include "net/contiguous.h"
+#include "net/fused_layers.h"
 #include "net/program.h"
 
 namespace softneuro {
@@ -55,6 +56,7 @@ class Builder {
     if (assignment_.layers.size() != graph_.layers().size())
       throw Error("the assignment is for a graph of " + std::to_string(assignment_.layers.size()) + " layers, not " +
                   std::to_string(graph_.layers().size()));
+    fused_ = std::make_unique<const FusedLayers>(graph_, assignment_.layers);
     values_of_blob_.resize(graph_.blobs().size());
     adapt_used_.resize(assignment_.adapts.size());
     for (size_t k = 0; k < graph_.inputs().size(); ++k) {
@@ -166,20 +168,19 @@ class Builder {
   }
 
   void add_layer(int index) {
-    const Layer& layer = graph_.layers()[at(index)];
+    if (fused_->covered(index)) return;
+    const Layer& layer = fused_->layer(index);
     if (layer.type == "constant") {
       add_constant(layer);
       return;
     }
     const RoutineChoice& choice = assignment_.layers[at(index)];
-    if (choice.routine == nullptr) throw Error("no routine was assigned", "layer '" + layer.name + "'");
     const RoutineInfo& info = choice.routine->info();
     const std::string descriptor = choice.descriptor();
     const std::string where = "layer '" + layer.name + "' (" + descriptor + ")";
-    if (info.layer_type != layer.type) throw Error("the routine is not one of a " + layer.type + " layer", where);
     if (!isa_available(info.isa))
       throw Error("this machine cannot run " + std::string(isa_name(info.isa)) + " code", where, "tune again here");
-    const Problem problem = graph_.problem(index, threads_);
+    const Problem problem = fused_->problem(index, threads_);
     if (!layout_fits(problem.out.shape, info.out.layout))
       throw Error("layout " + info.out.layout.str() + " does not fit shape " + problem.out.shape.str(), where);
     if (const Refusal refusal = choice.routine->check(problem); !refusal.accepted())
@@ -321,6 +322,7 @@ class Builder {
   PackedCache& cache_;
   Layer adapt_layer_;
   Program program_;
+  std::unique_ptr<const FusedLayers> fused_;
   std::vector<Value> values_;
   std::vector<PlanValue> plan_values_;
   std::vector<Step> steps_;

@@ -57,6 +57,10 @@ DprsProblem with_surcharge(const DprsProblem& problem, const GraphCosts& costs, 
       if (error > 0) priced.layers[l].labels[i].cost += surcharge(error * error);
     }
   }
+  for (size_t g = 0; g < costs.fused.size(); ++g) {
+    const double error = costs.fused[g].candidate.error;
+    if (error > 0) priced.groups[g].cost += surcharge(error * error);
+  }
   return priced;
 }
 
@@ -146,9 +150,7 @@ AccurateSolution solve_within_noise(const GraphCosts& costs, const DprsProblem& 
 double plan_noise(const GraphCosts& costs, const DprsResult& plan) {
   double noise = 0;
   for (size_t l = 0; l < costs.layers.size(); ++l) {
-    if (costs.layers[l].empty() || plan.choices[l].label < 0) continue;
-    const double error = costs.layers[l][static_cast<size_t>(plan.choices[l].label)].error;
-    noise += error * error;
+    if (const Candidate* candidate = chosen_candidate(costs, plan, l)) noise += candidate->error * candidate->error;
   }
   return noise;
 }

@@ -49,7 +49,7 @@ struct Work {
     const Routine* routine;
     double seconds = 0;
   };
-  std::vector<LayerItem> layers;
+  std::vector<LayerItem> layers;  // fusions too
   std::map<std::string, size_t> by_signature;
   std::vector<AdaptItem> adapts;
   std::map<std::string, size_t> by_conversion;
@@ -62,7 +62,8 @@ std::string conversion_key(const TensorDesc& desc, const Routine& routine) {
 using Conversions = std::vector<std::vector<std::pair<Schema, Schema>>>;  // by blob
 
 // Every schema that a blob's producer may deliver against every other that a reader may want.
-Conversions possible_conversions(const Graph& graph, const Work& work, const TuneSettings& settings) {
+Conversions possible_conversions(const Graph& graph, const Work& work, const GraphCosts& costs,
+                                 const TuneSettings& settings) {
   std::vector<std::vector<Schema>> from(graph.blobs().size()), to(graph.blobs().size());
   const auto add = [](std::vector<Schema>& list, const Schema& schema) {
     if (std::find(list.begin(), list.end(), schema) == list.end()) list.push_back(schema);
@@ -79,6 +80,15 @@ Conversions possible_conversions(const Graph& graph, const Work& work, const Tun
     for (const Candidate& candidate : work.layers[work.by_signature.at(signature)].candidates) {
       add(from[static_cast<size_t>(layer.output)], candidate.out);
       for (size_t i = 0; i < layer.inputs.size(); ++i) add(to[static_cast<size_t>(layer.inputs[i])], candidate.in[i]);
+    }
+  }
+  for (const Fusion& fusion : costs.fusions) {
+    const std::string signature = fusion_problem(graph, fusion, settings.threads).signature();
+    for (const Candidate& candidate : work.layers[work.by_signature.at(signature)].candidates) {
+      add(from[static_cast<size_t>(fusion.layer.output)], candidate.out);
+      for (size_t i = 0; i < candidate.in.size(); ++i) {
+        add(to[static_cast<size_t>(fusion.layer.inputs[i])], candidate.in[i]);
+      }
     }
   }
   Conversions conversions(graph.blobs().size());
@@ -98,12 +108,18 @@ Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs
     if (costs.schema_index(schema) < 0) costs.schemas.push_back(schema);
   };
   add_schema(f32_nchw);
-  for (size_t l = 0; l < graph.layers().size(); ++l) {
-    if (graph.layers()[l].type == "constant") continue;
-    Problem problem = graph.problem(static_cast<int>(l), settings.threads);
+  costs.fusions = find_fusions(graph);
+  const size_t layers = graph.layers().size();
+  for (size_t l = 0; l < layers + costs.fusions.size(); ++l) {
+    if (l < layers && graph.layers()[l].type == "constant") continue;
+    Problem problem = l < layers ? graph.problem(static_cast<int>(l), settings.threads)
+                                 : fusion_problem(graph, costs.fusions[l - layers], settings.threads);
     std::string signature = problem.signature();
     if (work.by_signature.count(signature) != 0) continue;
     auto candidates = enumerate_candidates(problem, settings.limits);
+    if (l >= layers) {  // the naive routine would compute a fusion where nothing asks for it
+      std::erase_if(candidates, [](const Candidate& c) { return c.choice.routine->info().fallback; });
+    }
     for (const Candidate& candidate : candidates) {
       for (const Schema& schema : candidate.in) add_schema(schema);
       add_schema(candidate.out);
@@ -111,7 +127,7 @@ Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs
     work.by_signature.emplace(signature, work.layers.size());
     work.layers.push_back({std::move(problem), std::move(signature), std::move(candidates)});
   }
-  const auto meetings = possible_conversions(graph, work, settings);
+  const auto meetings = possible_conversions(graph, work, costs, settings);
   for (size_t b = 0; b < meetings.size(); ++b) {
     const TensorDesc& desc = graph.blobs()[b].desc;
     for (const auto& [from, to] : meetings[b]) {
@@ -126,6 +142,29 @@ Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs
   return work;
 }
 
+// Of the routines of a fusion, all of which read and write the same schemas, the best. Where it was not measured, its
+// layers' own routines are preferred.
+void distribute_fusions(const Graph& graph, const TuneSettings& settings, const Work& work, GraphCosts& costs) {
+  for (const Fusion& fusion : costs.fusions) {
+    const std::string signature = fusion_problem(graph, fusion, settings.threads).signature();
+    const auto& candidates = work.layers[work.by_signature.at(signature)].candidates;
+    if (candidates.empty()) continue;
+    const auto better = [](const Candidate& a, const Candidate& b) {
+      return a.measured != b.measured ? a.measured : a.seconds < b.seconds;
+    };
+    Candidate best = *std::min_element(candidates.begin(), candidates.end(), better);
+    if (!best.measured) {
+      best.seconds = 0;
+      for (const int layer : fusion.layers) {
+        double least = INFINITY;
+        for (const Candidate& own : costs.layers[static_cast<size_t>(layer)]) least = std::min(least, own.seconds);
+        best.seconds += 1.1 * least;
+      }
+    }
+    costs.fused.push_back({&fusion, std::move(best)});
+  }
+}
+
 // Spreads the costs of distinct things over the graph.
 void distribute(const Graph& graph, const TuneSettings& settings, const Work& work, GraphCosts& costs) {
   for (size_t l = 0; l < graph.layers().size(); ++l) {
@@ -138,9 +177,10 @@ void distribute(const Graph& graph, const TuneSettings& settings, const Work& wo
     const double fraction = copied_fraction(graph, static_cast<int>(l));
     for (Candidate& candidate : costs.layers.back()) candidate.seconds *= fraction;
   }
+  distribute_fusions(graph, settings, work, costs);
   const size_t n = costs.schemas.size();
   costs.adapts.assign(graph.blobs().size(), std::vector<double>(n * n, INFINITY));
-  const auto meetings = possible_conversions(graph, work, settings);
+  const auto meetings = possible_conversions(graph, work, costs, settings);
   for (size_t b = 0; b < meetings.size(); ++b) {
     const TensorDesc& desc = graph.blobs()[b].desc;
     for (size_t same = 0; same < n; ++same) costs.adapts[b][same * n + same] = 0;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/fusions.h"
 #include "tune/profiler.h"
 #include "tune/tuner.h"
 
@@ -16,8 +17,16 @@ struct AdaptCost {
   double seconds;
 };
 
+// The best routine of a fusion.
+struct FusedCost {
+  const Fusion* fusion;
+  Candidate candidate;
+};
+
 struct GraphCosts {
   std::vector<std::vector<Candidate>> layers;  // by layer; empty for `constant`
+  std::vector<Fusion> fusions;                 // of the graph
+  std::vector<FusedCost> fused;                // those that a routine accepts
   std::vector<Schema> schemas;                 // every schema that a candidate or the graph's boundary mentions
   // By blob, row-major [from][to] over `schemas`; infinite where no single conversion exists.
   std::vector<std::vector<double>> adapts;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "net/fused_layers.h"
 #include "tune/cost_keys.h"
 
 namespace softneuro {
@@ -53,26 +54,26 @@ TuneResult from_plan(const Graph& graph, const Plan& plan) {
   TuneResult result;
   result.predicted_s = plan.seconds;
   result.lower_bound_s = plan.lower_bound;
+  std::vector<RoutineChoice>& choices = result.assignment.layers;
+  for (const PlanStep& step : plan.steps) {
+    choices.push_back(step.descriptor.empty() ? RoutineChoice{} : find_routine(step.descriptor));
+  }
+  const FusedLayers fused(graph, choices);
   for (size_t l = 0; l < plan.steps.size(); ++l) {
     const Layer& layer = graph.layers()[l];
     const PlanStep& step = plan.steps[l];
-    RoutineChoice choice;
-    if (!step.descriptor.empty()) {
-      choice = find_routine(step.descriptor);
+    const RoutineChoice& choice = choices[l];
+    if (choice.routine != nullptr) {
       const RoutineInfo& info = choice.routine->info();
-      if (info.layer_type != layer.type) throw misfit(step.descriptor + " does not run a " + layer.type, layer);
       if (!isa_available(info.isa)) throw misfit("this machine lacks " + std::string(isa_name(info.isa)), layer);
-      const Problem problem = graph.problem(static_cast<int>(l), plan.key.threads);
+      const Problem problem = fused.problem(static_cast<int>(l), plan.key.threads);
       const Refusal refusal = choice.routine->check(problem);
       if (!refusal.accepted()) throw misfit(step.descriptor + " declines: " + refusal.reason(), layer);
       const auto tunings = choice.routine->tunings(problem);
       if (std::find(tunings.begin(), tunings.end(), choice.tuning) == tunings.end()) {
         throw misfit(step.descriptor + " has params that the routine does not offer", layer);
       }
-    } else if (layer.type != "constant") {
-      throw misfit("no routine is named", layer);
     }
-    result.assignment.layers.push_back(std::move(choice));
     result.layers.push_back({layer.name, layer.type, step.descriptor, step.seconds, 0, true});
   }
   for (const PlanAdapt& adapt : plan.adapts) {

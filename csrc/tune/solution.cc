@@ -1,6 +1,22 @@
 #include "tune/solution.h"
 
+#include <algorithm>
+#include <cstddef>
+
 namespace softneuro {
+
+// A layer's part in a fusion: the schemas of the fusion's own inputs and output, anything for blobs inside.
+static DprsCover cover(const Graph& graph, const GraphCosts& costs, const FusedCost& fused, int l) {
+  const Layer& layer = graph.layers()[static_cast<size_t>(l)];
+  const Layer& whole = fused.fusion->layer;
+  DprsCover part{l, {}, {costs.schema_index(fused.candidate.out)}};
+  for (const int blob : layer.inputs) {
+    const auto at = std::find(whole.inputs.begin(), whole.inputs.end(), blob) - whole.inputs.begin();
+    const bool outer = at < static_cast<std::ptrdiff_t>(whole.inputs.size());
+    part.in.push_back(costs.schema_index(outer ? fused.candidate.in[static_cast<size_t>(at)] : fused.candidate.out));
+  }
+  return part;
+}
 
 DprsProblem to_dprs(const Graph& graph, const GraphCosts& costs) {
   DprsProblem problem;
@@ -20,16 +36,30 @@ DprsProblem to_dprs(const Graph& graph, const GraphCosts& costs) {
       label.out = {costs.schema_index(candidate.out)};
     }
   }
+  for (const FusedCost& fused : costs.fused) {
+    DprsGroup& group = problem.groups.emplace_back();
+    group.cost = fused.candidate.seconds;
+    for (const int l : fused.fusion->layers) group.covers.push_back(cover(graph, costs, fused, l));
+  }
   for (const int blob : graph.inputs()) problem.inputs.push_back({blob, {costs.schema_index(f32_nchw)}});
   for (const int blob : graph.outputs()) problem.outputs.push_back({blob, costs.schema_index(f32_nchw)});
   return problem;
 }
 
+const Candidate* chosen_candidate(const GraphCosts& costs, const DprsResult& solution, size_t l) {
+  const DprsChoice& choice = solution.choices[l];
+  if (choice.group >= 0) {
+    const FusedCost& fused = costs.fused[static_cast<size_t>(choice.group)];
+    return static_cast<size_t>(fused.fusion->layers.back()) == l ? &fused.candidate : nullptr;
+  }
+  return costs.layers[l].empty() ? nullptr : &costs.layers[l][static_cast<size_t>(choice.label)];
+}
+
 Assignment to_assignment(const Graph& graph, const GraphCosts& costs, const DprsResult& solution) {
   Assignment assignment;
   for (size_t l = 0; l < graph.layers().size(); ++l) {
-    const auto label = static_cast<size_t>(solution.choices[l].label);
-    assignment.layers.push_back(costs.layers[l].empty() ? RoutineChoice{} : costs.layers[l][label].choice);
+    const Candidate* candidate = chosen_candidate(costs, solution, l);
+    assignment.layers.push_back(candidate == nullptr ? RoutineChoice{} : candidate->choice);
   }
   for (const DprsAdapt& adapt : solution.adapts) {
     assignment.adapts.push_back(

@@ -9,6 +9,8 @@
 namespace softneuro {
 
 DprsProblem to_dprs(const Graph& graph, const GraphCosts& costs);
+// What computes a layer; null for constants and for layers that a later one's fusion covers.
+const Candidate* chosen_candidate(const GraphCosts& costs, const DprsResult& solution, size_t layer);
 Assignment to_assignment(const Graph& graph, const GraphCosts& costs, const DprsResult& solution);
 // Of everything that was chosen: equal for equal plans of one graph.
 std::string plan_text(const Assignment& plan);

@@ -76,11 +76,10 @@ void report(const Graph& graph, const GraphCosts& costs, const DprsResult& best,
   result.guessed = costs.guessed;
   for (size_t l = 0; l < graph.layers().size(); ++l) {
     LayerReport entry{graph.layers()[l].name, graph.layers()[l].type, "", 0, best.regrets[l], true};
-    if (!costs.layers[l].empty()) {
-      const Candidate& candidate = costs.layers[l][static_cast<size_t>(chosen.choices[l].label)];
-      entry.descriptor = candidate.descriptor;
-      entry.seconds = candidate.seconds;
-      entry.measured = candidate.measured;
+    if (const Candidate* candidate = chosen_candidate(costs, chosen, l)) {
+      entry.descriptor = candidate->descriptor;
+      entry.seconds = candidate->seconds;
+      entry.measured = candidate->measured;
     }
     result.layers.push_back(std::move(entry));
   }
@@ -134,6 +133,13 @@ TuneResult carry_over(const Graph& graph, const std::vector<std::string>& descri
       // Guesses decide only where the plan's routine declines the new shape.
       if (candidate.descriptor == descriptors[l]) candidate.seconds = 0;
     }
+  }
+  for (FusedCost& fused : costs.fused) {
+    const std::string& wanted = descriptors[static_cast<size_t>(fused.fusion->layers.back())];
+    const bool same = wanted.starts_with(fused.candidate.choice.routine->descriptor());
+    const bool inside = std::all_of(fused.fusion->layers.begin(), fused.fusion->layers.end() - 1,
+                                    [&](int layer) { return descriptors[static_cast<size_t>(layer)].empty(); });
+    if (same && inside) fused.candidate.seconds = 0;
   }
   const DprsProblem problem = to_dprs(graph, costs);
   const DprsResult best = dprs_solve(problem);

@@ -21,6 +21,10 @@ struct ConvDepthwiseArgs {
   const float* weights = nullptr;  // of conv_depthwise_pack
   float* dst = nullptr;            // [channels / c][out_h][out_w][c]; lanes past the channels are written as zero
   Epilogue epilogue;               // bias: channels rounded up to c, floats
+  // Where src and dst hold bands of rows: the images' rows at which they start, and floats from channel block to
+  // channel block (0: of whole images). A residual lies as dst.
+  int src_row = 0, dst_row = 0;
+  size_t src_plane = 0, dst_plane = 0;
 };
 
 struct ConvDepthwiseKernels {

@@ -155,20 +155,22 @@ inline void run(const ConvDepthwiseArgs& a, int block_begin, int block_end, int 
   t.activation = &a.epilogue.activation;
   t.first_column = a.pad_left;
   t.last_column = a.pad_left + a.w;
+  const size_t src_plane = a.src_plane != 0 ? a.src_plane : static_cast<size_t>(a.h) * a.w * lanes;
+  const size_t dst_plane = a.dst_plane != 0 ? a.dst_plane : a.out_h * t.dst_row;
   for (int block = block_begin; block < block_end; ++block) {
-    const float* plane = a.src + static_cast<size_t>(block) * a.h * a.w * lanes;
+    const float* plane = a.src + block * src_plane;
     const int channels = a.channels - block * lanes < lanes ? a.channels - block * lanes : lanes;
     t.weights = a.weights + static_cast<size_t>(block) * a.kernel_h * a.kernel_w * lanes;
     t.bias = a.epilogue.bias != nullptr ? a.epilogue.bias + block * lanes : nullptr;
     for (int row = row_begin, rows; row < row_end; row += rows) {
       rows = two != nullptr && row + 2 <= row_end ? 2 : 1;
       const int y = row * a.stride_h - a.pad_top;
-      t.src = plane + (static_cast<ptrdiff_t>(y) * a.w - a.pad_left) * lanes;
+      t.src = plane + (static_cast<ptrdiff_t>(y - a.src_row) * a.w - a.pad_left) * lanes;
       t.first_row = y >= 0 ? 0 : ceil_div(-y, a.dilation_h);
       t.last_row = y >= a.h ? 0 : ceil_div(a.h - y, a.dilation_h);
       const int reach = a.kernel_h + rows - 1;
       if (t.last_row > reach) t.last_row = reach;
-      const size_t at = (static_cast<size_t>(block) * a.out_h + row) * t.dst_row;
+      const size_t at = block * dst_plane + (row - a.dst_row) * t.dst_row;
       t.dst = a.dst + at;
       t.residual = a.epilogue.residual != nullptr ? a.epilogue.residual + at : nullptr;
       if (rows == 2) {

@@ -43,6 +43,8 @@ struct ConvDirectArgs {
   const float* weights;  // of conv_direct_pack, 64-byte aligned
   float* dst;            // [groups * out_channels / c][out_h][out_w][c]; lanes past the channels are written as zero
   Epilogue epilogue;     // bias: conv_direct_bias_size floats
+  // run_pointwise only: floats from channel block to channel block where the blobs are not dense; 0: dense.
+  size_t src_plane = 0, dst_plane = 0;
 };
 
 struct ConvDirectKernels {

@@ -164,11 +164,14 @@ inline void run(const ConvDirectArgs& args, int panel_begin, int panel_end, int 
 inline void run_pointwise(const ConvDirectArgs& args, int panel_begin, int panel_end, int pixel_begin, int pixel_end) {
   const ConvDirectShape& s = args.shape;
   const int in_blocks = ceil_div(s.in_channels, lanes);
-  const size_t plane = static_cast<size_t>(s.h) * s.w * lanes;
+  const size_t dense = static_cast<size_t>(s.h) * s.w * lanes;
+  const size_t src_plane = args.src_plane != 0 ? args.src_plane : dense;
+  const size_t dst_plane = args.dst_plane != 0 ? args.dst_plane : dense;
   constexpr int tap_x[1] = {0};
   Tile t;
   t.tap_x = tap_x;
-  t.src_block = t.dst_block = plane;
+  t.src_block = src_plane;
+  t.dst_block = dst_plane;
   t.src_row = t.weights_row = 0;
   t.rows = t.taps = 1;
   t.activation = &args.epilogue.activation;
@@ -176,7 +179,7 @@ inline void run_pointwise(const ConvDirectArgs& args, int panel_begin, int panel
     const int pixels = pixel_end - pixel < args.tiling.row_block ? pixel_end - pixel : args.tiling.row_block;
     for (int index = panel_begin; index < panel_end; ++index) {
       const Panel panel = find_panel(args, index);
-      const size_t at = panel.out_block * plane + static_cast<size_t>(pixel) * lanes;
+      const size_t at = panel.out_block * dst_plane + static_cast<size_t>(pixel) * lanes;
       t.weights_block = static_cast<size_t>(lanes) * panel.blocks * lanes;
       t.bias = args.epilogue.bias != nullptr ? args.epilogue.bias + panel.out_block * lanes : nullptr;
       t.dst = args.dst + at;
@@ -186,11 +189,11 @@ inline void run_pointwise(const ConvDirectArgs& args, int panel_begin, int panel
         t.first = cb == 0;
         t.last = cb + t.blocks == in_blocks;
         t.last_block = t.last ? last_channels(s.in_channels) : lanes;
-        t.src = args.src + (panel.group * in_blocks + cb) * plane + static_cast<size_t>(pixel) * lanes;
+        t.src = args.src + (panel.group * in_blocks + cb) * src_plane + static_cast<size_t>(pixel) * lanes;
         t.weights = panel.weights + cb * t.weights_block;
         compute_run(t, panel.blocks, panel.tail, pixels);
       }
-      finish_panel(args, panel, t.dst, plane, pixels);
+      finish_panel(args, panel, t.dst, dst_plane, pixels);
     }
   }
 }

@@ -22,6 +22,8 @@ struct Conv2dParams {
   bool empty() const { return n * k * oh * ow == 0; }
 };
 
+const LayerDef& conv2d_layer();
+
 // Throws Error about the first thing that is wrong with attributes, weights or the input.
 Conv2dParams conv2d_params(const Layer& layer, const TensorDesc& in);
 

@@ -1,0 +1,41 @@
+#include "graph/fusions.h"
+
+#include <algorithm>
+
+namespace softneuro {
+
+#define SN_FUSION(name) void name(const Graph& graph, std::vector<Fusion>& fusions);
+namespace fusions {
+#include "graph/fusions.inc"
+}
+#undef SN_FUSION
+
+std::vector<Fusion> find_fusions(const Graph& graph) {
+  std::vector<Fusion> found;
+#define SN_FUSION(name) fusions::name(graph, found);
+#include "graph/fusions.inc"
+#undef SN_FUSION
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Fusion& a, const Fusion& b) { return a.layers.back() < b.layers.back(); });
+  return found;
+}
+
+Problem fusion_problem(const Graph& graph, const Fusion& fusion, int threads) {
+  Problem problem{&fusion.layer, {}, graph.blob(fusion.layer.output).desc, threads};
+  for (const int blob : fusion.layer.inputs) problem.in.push_back(graph.blob(blob).desc);
+  return problem;
+}
+
+const Fusion* fusion_at(const std::vector<Fusion>& fusions, int last, std::string_view type,
+                        const std::vector<bool>& covered) {
+  const Fusion* longest = nullptr;
+  for (const Fusion& fusion : fusions) {
+    if (fusion.layers.back() != last || fusion.layer.type != type) continue;
+    const bool all = std::all_of(fusion.layers.begin(), fusion.layers.end() - 1,
+                                 [&](int layer) { return covered[static_cast<size_t>(layer)]; });
+    if (all && (longest == nullptr || fusion.layers.size() > longest->layers.size())) longest = &fusion;
+  }
+  return longest;
+}
+
+}  // namespace softneuro

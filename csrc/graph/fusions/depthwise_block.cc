@@ -1,0 +1,92 @@
+// A depthwise convolution with the 1x1 convolution before it, the one after it, or both.
+#include "graph/fusions.h"
+#include "layers/conv2d/conv2d.h"
+
+namespace softneuro::fusions {
+namespace {
+
+class Finder {
+ public:
+  Finder(const Graph& graph, std::vector<Fusion>& found) : graph_(graph), found_(found) {}
+
+  void visit(int index) {
+    const Layer& layer = layer_at(index);
+    if (layer.type != "conv2d" || !params(index).depthwise()) return;
+    const int before = pointwise(graph_.blob(layer.inputs[0]).producer);
+    const bool expands = before >= 0 && !layer_at(before).post.residual && only_reader(before) == index;
+    const int after = layer.post.residual ? -1 : pointwise(only_reader(index));
+    const bool projects = after >= 0 && layer_at(after).inputs[0] == layer.output;
+    if (expands && projects) add(before, index, after);
+    if (expands) add(before, index, -1);
+    if (projects) add(-1, index, after);
+  }
+
+ private:
+  const Layer& layer_at(int index) const { return graph_.layers()[static_cast<size_t>(index)]; }
+  Conv2dParams params(int index) const {
+    return conv2d_params(layer_at(index), graph_.blob(layer_at(index).inputs[0]).desc);
+  }
+
+  // The layer, if it is a 1x1 convolution that changes no size; else -1.
+  int pointwise(int index) const {
+    if (index < 0 || layer_at(index).type != "conv2d") return -1;
+    const Conv2dParams p = params(index);
+    return p.pointwise() && p.sh == 1 && p.sw == 1 && p.groups == 1 ? index : -1;
+  }
+
+  // The only layer that reads a layer's output, in one place; -1 if there are more, or none.
+  int only_reader(int index) const {
+    const int blob = layer_at(index).output;
+    const auto readers = graph_.consumers(blob);
+    if (readers.size() != 1 || graph_.is_output(blob)) return -1;
+    const auto& inputs = layer_at(readers[0]).inputs;
+    return inputs.size() > 1 && inputs[0] == inputs[1] ? -1 : readers[0];
+  }
+
+  static void set_stage(Layer& block, const std::string& role, const Layer& stage, bool last) {
+    block.set_weight(role + "_weight", stage.weight("weight"));
+    if (const Constant* bias = stage.find_weight("bias")) block.set_weight(role + "_bias", *bias);
+    const Activation& activation = stage.post.activation;
+    if (last || activation.kind == ActivationKind::none) return;
+    block.attrs.set(role + "_function", std::string(activation_name(activation.kind)));
+    if (activation.a != 0) block.attrs.set(role + "_a", static_cast<double>(activation.a));
+    if (activation.b != 0) block.attrs.set(role + "_b", static_cast<double>(activation.b));
+  }
+
+  void add(int before, int index, int after) {
+    Fusion& fusion = found_.emplace_back();
+    Layer& block = fusion.layer;
+    block.type = "depthwise_block";
+    if (before >= 0) {
+      fusion.layers.push_back(before);
+      set_stage(block, "expand", layer_at(before), false);
+    }
+    fusion.layers.push_back(index);
+    set_stage(block, "depthwise", layer_at(index), after < 0);
+    if (after >= 0) {
+      fusion.layers.push_back(after);
+      set_stage(block, "project", layer_at(after), true);
+    }
+    for (const char* name : {"stride", "padding", "dilation"}) {
+      if (const AttrValue* value = layer_at(index).attrs.find(name)) block.attrs.set(name, *value);
+    }
+    const Layer& last = layer_at(fusion.layers.back());
+    block.name = last.name;
+    block.inputs = {layer_at(fusion.layers.front()).inputs[0]};
+    block.post = last.post;
+    if (last.post.residual) block.inputs.push_back(last.inputs.back());
+    block.output = last.output;
+  }
+
+  const Graph& graph_;
+  std::vector<Fusion>& found_;
+};
+
+}  // namespace
+
+void depthwise_block(const Graph& graph, std::vector<Fusion>& fusions) {
+  Finder finder(graph, fusions);
+  for (int index = 0; index < static_cast<int>(graph.layers().size()); ++index) finder.visit(index);
+}
+
+}  // namespace softneuro::fusions

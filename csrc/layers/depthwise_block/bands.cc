@@ -1,0 +1,317 @@
+// depthwise_block in bands of output rows: what lies between the stages is a few rows that stay in the second cache.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/conv_depthwise/conv_depthwise.h"
+#include "layers/conv2d/blocked.h"
+#include "layers/depthwise_block/depthwise_block.h"
+#include "layers/packed_floats.h"
+
+namespace softneuro {
+namespace {
+
+constexpr int pixel_bytes = 24 << 10;  // of a 1x1 stage's input that all its panels pass over: most of an L1
+
+int64_t in_blocks(int64_t channels, int block) { return (channels + block - 1) / block; }
+int64_t to_line(int64_t floats) { return (floats + 15) / 16 * 16; }
+// An odd number of lines, so that blocks do not compete for the same cache sets.
+int64_t plane_floats(int64_t pixels, int block) { return ((pixels * block + 15) / 16 | 1) * 16; }
+
+// Rows of the depthwise stage's input that output rows [begin, end) need.
+Range rows_below(const Conv2dParams& p, int64_t begin, int64_t end) {
+  const int64_t top = begin * p.sh - p.pt, bottom = (end - 1) * p.sh - p.pt + (p.kh - 1) * p.dh + 1;
+  const int64_t first = std::clamp<int64_t>(top, 0, p.h);
+  return {first, std::clamp<int64_t>(bottom, first, p.h)};
+}
+// Of any `rows` output rows.
+int64_t most_rows_below(const Conv2dParams& p, int64_t rows) {
+  return std::min(p.h, (rows - 1) * p.sh + (p.kh - 1) * p.dh + 1);
+}
+
+// Where each stage's weights and bias are in the packed floats.
+struct Packing {
+  int64_t expand = 0, expand_bias = 0, depthwise = 0, depthwise_bias = 0, project = 0, project_bias = 0, size = 0;
+
+  Packing(const DepthwiseBlockParams& p, int block) {
+    const auto take = [&](size_t floats) {
+      const int64_t at = size;
+      size += to_line(static_cast<int64_t>(floats));
+      return at;
+    };
+    if (p.expand) {
+      expand = take(conv_direct_packed_size(direct_shape(*p.expand), block));
+      expand_bias = take(conv_direct_bias_size(direct_shape(*p.expand), block));
+    }
+    const auto filters = static_cast<int>(p.depthwise.c);
+    depthwise = take(
+        conv_depthwise_packed_size(filters, static_cast<int>(p.depthwise.kh), static_cast<int>(p.depthwise.kw), block));
+    depthwise_bias = take(static_cast<size_t>(in_blocks(filters, block) * block));
+    if (p.project) {
+      project = take(conv_direct_packed_size(direct_shape(*p.project), block));
+      project_bias = take(conv_direct_bias_size(direct_shape(*p.project), block));
+    }
+  }
+};
+
+class PreparedBands final : public Prepared {
+ public:
+  PreparedBands(const Problem& problem, Isa isa, const Tuning& tuning, std::shared_ptr<const Packed> packed)
+      : packed_(std::move(packed)),
+        direct_(*conv_direct_kernels(isa)),
+        depthwise_kernels_(*conv_depthwise_kernels(isa)),
+        residual_(problem.layer->post.residual),
+        rows_(tuning[0]) {
+    const DepthwiseBlockStages stages = depthwise_block_stages(*problem.layer);
+    p_ = depthwise_block_params(stages, problem.in[0]);
+    const float* weights = packed_floats(packed_.get());
+    const Packing at(p_, direct_.block);
+    if (p_.expand) {
+      expand_ = pointwise(*p_.expand, *stages.expand, tuning[1], weights + at.expand, weights + at.expand_bias);
+    }
+    if (p_.project) {
+      project_ = pointwise(*p_.project, *stages.project, tuning[2], weights + at.project, weights + at.project_bias);
+    }
+    const Conv2dParams& d = p_.depthwise;
+    const ConvDirectShape shape = direct_shape(d);
+    depthwise_ = {.channels = static_cast<int>(d.c),
+                  .h = shape.h,
+                  .w = shape.w,
+                  .out_h = shape.out_h,
+                  .out_w = shape.out_w,
+                  .kernel_h = shape.kernel_h,
+                  .kernel_w = shape.kernel_w,
+                  .stride_h = shape.stride_h,
+                  .stride_w = shape.stride_w,
+                  .dilation_h = shape.dilation_h,
+                  .dilation_w = shape.dilation_w,
+                  .pad_top = shape.pad_top,
+                  .pad_left = shape.pad_left,
+                  .weights = weights + at.depthwise,
+                  .epilogue = {.bias = weights + at.depthwise_bias, .activation = stages.depthwise.post.activation}};
+    if (p_.last().empty()) return;
+    split_ = WorkSplit(d.n, 1, d.oh, threads(problem.threads), SplitBy::rows);
+    const int block = direct_.block;
+    blocks_ = static_cast<int>(in_blocks(d.c, block));
+    rows_ = static_cast<int>(std::min<int64_t>(rows_, d.oh));
+    if (p_.expand) {
+      expanded_plane_ = plane_floats(most_rows_below(d, rows_) * d.w, block);
+      expand_.dst_plane = depthwise_.src_plane = static_cast<size_t>(expanded_plane_);
+    }
+    if (p_.project) {
+      filtered_plane_ = plane_floats(rows_ * d.ow, block);
+      depthwise_.dst_plane = project_.src_plane = static_cast<size_t>(filtered_plane_);
+      project_.dst_plane = static_cast<size_t>(d.oh * d.ow * block);
+    }
+    if (p_.expand) expand_.src_plane = static_cast<size_t>(d.h * d.w * block);
+    scratch_ = static_cast<size_t>((expanded_plane_ + filtered_plane_) * blocks_) * sizeof(float);
+  }
+
+  size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
+
+  void run(const RunArgs& args) const override {
+    args.parallel_for(split_.tasks, [&](int64_t task) {
+      auto* scratch = reinterpret_cast<float*>(args.workspace + static_cast<size_t>(task) * scratch_);
+      split_.for_task(task, [&](int64_t image, Range, Range rows) {
+        const float* src = args.in[0].f32() + image * args.in[0].batch_stride;
+        const float* residual = residual_ ? args.in[1].f32() + image * args.in[1].batch_stride : nullptr;
+        run_rows(src, residual, args.out.f32() + image * args.out.batch_stride, rows, scratch);
+      });
+    });
+  }
+
+ private:
+  static ConvDirectArgs pointwise(const Conv2dParams& p, const Layer& stage, int panel, const float* weights,
+                                  const float* bias) {
+    ConvDirectArgs args{};
+    args.shape = direct_shape(p);
+    const int64_t pixels = pixel_bytes / (p.c * static_cast<int64_t>(sizeof(float)));
+    args.tiling = {panel, static_cast<int>(std::max<int64_t>(pixels, 28)), static_cast<int>(p.c)};
+    args.weights = weights;
+    args.epilogue = {.bias = bias, .activation = stage.post.activation};
+    return args;
+  }
+
+  int threads(int most) const {
+    int sum = worth_threads(p_.depthwise, most);
+    if (p_.expand) sum = std::max(sum, worth_threads(*p_.expand, most));
+    if (p_.project) sum = std::max(sum, worth_threads(*p_.project, most));
+    return sum;
+  }
+
+  void run_rows(const float* src, const float* residual, float* dst, Range rows, float* scratch) const {
+    const Conv2dParams& d = p_.depthwise;
+    float* filtered = scratch + expanded_plane_ * blocks_;
+    Range have{0, 0};  // rows of the expanded image in scratch
+    for (int64_t row = rows.begin; row < rows.end; row += rows_) {
+      const int64_t end = std::min(row + rows_, rows.end), at = row * d.ow * direct_.block;
+      const float* residual_rows = residual != nullptr ? residual + at : nullptr;
+      ConvDepthwiseArgs filter = depthwise_;
+      filter.dst = p_.project ? filtered : dst + at;
+      filter.dst_row = static_cast<int>(row);
+      if (!p_.project) filter.epilogue.residual = residual_rows;
+      if (p_.expand) {
+        const Range need = rows_below(d, row, end);
+        filter.src = scratch;
+        filter.src_row = static_cast<int>(need.begin);
+        // Panel by panel, so that what was expanded is filtered out of the first cache.
+        const int panel = expand_.tiling.panel;
+        for (int begin = 0; begin < blocks_; begin += panel) {
+          const int count = std::min(panel, blocks_ - begin);
+          expand(src, have, need, begin, count, scratch);
+          depthwise_kernels_.run(filter, begin, begin + count, static_cast<int>(row), static_cast<int>(end));
+        }
+        have = need;
+      } else {
+        filter.src = src;
+        depthwise_kernels_.run(filter, 0, blocks_, static_cast<int>(row), static_cast<int>(end));
+      }
+      if (p_.project) {
+        ConvDirectArgs call = project_;
+        call.src = filtered;
+        call.dst = dst + at;
+        call.epilogue.residual = residual_rows;
+        const int panels = conv_direct_panels(call.shape, direct_.block, call.tiling.panel);
+        direct_.run_pointwise(call, 0, panels, 0, static_cast<int>((end - row) * d.ow));
+      }
+    }
+  }
+
+  // A panel's channel blocks: rows that the band before left are moved, the others computed.
+  void expand(const float* src, Range have, Range need, int first_block, int count, float* expanded) const {
+    const int64_t row = p_.depthwise.w * direct_.block;
+    const int64_t kept =
+        need.begin >= have.begin ? std::clamp<int64_t>(have.end - need.begin, 0, need.end - need.begin) : 0;
+    if (kept > 0 && need.begin > have.begin) {
+      for (int64_t block = first_block; block < first_block + count; ++block) {
+        float* plane = expanded + block * expanded_plane_;
+        std::memmove(plane, plane + (need.begin - have.begin) * row, static_cast<size_t>(kept * row) * sizeof(float));
+      }
+    }
+    const int64_t begin = need.begin + kept;
+    if (begin >= need.end) return;
+    ConvDirectArgs call = expand_;
+    call.src = src + begin * row;
+    call.dst = expanded + kept * row;
+    const int panel = first_block / call.tiling.panel;
+    direct_.run_pointwise(call, panel, panel + 1, 0, static_cast<int>((need.end - begin) * p_.depthwise.w));
+  }
+
+  std::shared_ptr<const Packed> packed_;
+  const ConvDirectKernels& direct_;
+  const ConvDepthwiseKernels& depthwise_kernels_;
+  bool residual_;
+  int rows_;  // of a band
+  DepthwiseBlockParams p_;
+  ConvDirectArgs expand_{}, project_{};
+  ConvDepthwiseArgs depthwise_;
+  WorkSplit split_;
+  int blocks_ = 0;                                   // between the stages
+  int64_t expanded_plane_ = 0, filtered_plane_ = 0;  // floats of a block in scratch
+  size_t scratch_ = 0;                               // bytes of a task
+};
+
+class DepthwiseBlockBands final : public Routine {
+ public:
+  explicit DepthwiseBlockBands(Isa isa)
+      : Routine({.layer_type = "depthwise_block",
+                 .algorithm = "bands",
+                 .isa = isa,
+                 .in = f32_blocked(isa_block(isa)),
+                 .out = f32_blocked(isa_block(isa))}) {}
+
+  Refusal check(const Problem& problem) const override {
+    const DepthwiseBlockParams p = params(problem);
+    for (const auto* stage : {&p.expand, &p.project}) {
+      if (!*stage) continue;
+      if ((*stage)->groups != 1 || (*stage)->sh != 1 || (*stage)->sw != 1) return "a 1x1 stage has strides or groups";
+      if (const Refusal sizes = check_int_sizes(**stage); !sizes.accepted()) return sizes;
+    }
+    return check_int_sizes(p.depthwise);
+  }
+
+  // Rows of a band, and the output channel blocks that share a pass over the input of each 1x1 stage.
+  std::vector<std::string> param_names() const override { return {"rows", "expand", "project"}; }
+  std::vector<Tuning> tunings(const Problem& problem) const override {
+    const DepthwiseBlockParams p = params(problem);
+    const Conv2dParams& d = p.depthwise;
+    const int64_t row = in_blocks(d.c, block()) * block() * static_cast<int64_t>(sizeof(float));
+    const auto bytes = [&](int64_t rows) {
+      return (p.expand ? most_rows_below(d, rows) * d.w * row : 0) + (p.project ? rows * d.ow * row : 0);
+    };
+    // What lies between the stages should leave room in L2 for what surrounds them.
+    const auto budget = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10)) / 2;
+    int64_t rows = 2;
+    while (rows + 2 <= 16 && rows < d.oh && bytes(rows + 2) <= budget) rows += 2;
+    const int expand = panel(p.expand ? p.expand->k : 0), project = panel(p.project ? p.project->k : 0);
+    std::vector<Tuning> list{{static_cast<int>(rows), expand, project}};
+    if (rows > 4) list.push_back({4, expand, project});
+    return list;
+  }
+
+  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
+    check_tuning(tuning);
+    const DepthwiseBlockStages stages = depthwise_block_stages(*problem.layer);
+    const DepthwiseBlockParams p = depthwise_block_params(stages, problem.in[0]);
+    const Packing at(p, block());
+    auto packed = std::make_shared<PackedFloats>(at.size);
+    float* to = packed->data();
+    std::fill_n(to, at.size, 0.0f);
+    const auto bias = [&](const Layer& stage, int64_t place) {
+      if (const Constant* values = stage.find_weight("bias")) {
+        std::copy_n((*values)->values().get(), (*values)->elements(), to + place);
+      }
+    };
+    const auto pointwise = [&](const Conv2dParams& stage, const Layer& layer, int panel, int64_t place) {
+      conv_direct_pack(direct_shape(stage), block(), panel, layer.weight("weight")->values().get(), to + place);
+    };
+    if (p.expand) {
+      pointwise(*p.expand, *stages.expand, tuning[1], at.expand);
+      bias(*stages.expand, at.expand_bias);
+    }
+    conv_depthwise_pack(static_cast<int>(p.depthwise.c), static_cast<int>(p.depthwise.kh),
+                        static_cast<int>(p.depthwise.kw), block(), stages.depthwise.weight("weight")->values().get(),
+                        to + at.depthwise);
+    bias(stages.depthwise, at.depthwise_bias);
+    if (p.project) {
+      pointwise(*p.project, *stages.project, tuning[2], at.project);
+      bias(*stages.project, at.project_bias);
+    }
+    return packed;
+  }
+
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed> packed) const override {
+    check_tuning(tuning);
+    return std::make_unique<PreparedBands>(problem, info().isa, tuning, std::move(packed));
+  }
+
+ private:
+  int block() const { return info().in.layout.block; }
+  static DepthwiseBlockParams params(const Problem& problem) {
+    return depthwise_block_params(depthwise_block_stages(*problem.layer), problem.in[0]);
+  }
+
+  // As wide as pays, and so that a last block that is at most half full is not alone.
+  int panel(int64_t channels) const {
+    const int most = conv_direct_kernels(info().isa)->max_panel;
+    const int64_t blocks = in_blocks(channels, block());
+    for (int panel = most; panel > 1; --panel) {
+      if (blocks % panel != 1) return panel;
+    }
+    return 1;
+  }
+  void check_tuning(const Tuning& tuning) const {
+    const int most = conv_direct_kernels(info().isa)->max_panel;
+    if (tuning[0] < 1 || tuning[1] < 1 || tuning[1] > most || tuning[2] < 1 || tuning[2] > most) {
+      throw Error("rows must be positive, panels in [1, " + std::to_string(most) + "]");
+    }
+  }
+};
+
+}  // namespace
+
+void depthwise_block_bands(RoutineList& list) {
+  for (Isa isa : all_isas()) list.add<DepthwiseBlockBands>(isa);
+}
+
+}  // namespace softneuro

@@ -1,0 +1,104 @@
+#include "layers/depthwise_block/depthwise_block.h"
+
+#include <algorithm>
+
+#include "layers/routine.h"
+
+namespace softneuro {
+
+#define SN_ROUTINES "layers/depthwise_block/routines.inc"
+#include "layers/collect.inc"
+
+namespace {
+
+Layer stage_of(const Layer& layer, const std::string& role, bool last) {
+  Layer stage;
+  stage.type = "conv2d";
+  stage.set_weight("weight", layer.weight(role + "_weight"));
+  if (const Constant* bias = layer.find_weight(role + "_bias")) stage.set_weight("bias", *bias);
+  if (last) {
+    stage.post = layer.post;
+  } else {
+    stage.post.activation.kind = parse_activation(layer.attrs.text(role + "_function", "none"));
+    stage.post.activation.a = static_cast<float>(layer.attrs.real(role + "_a", 0));
+    stage.post.activation.b = static_cast<float>(layer.attrs.real(role + "_b", 0));
+  }
+  return stage;
+}
+
+void expect_pointwise(const Conv2dParams& p, const char* role) {
+  if (!p.pointwise()) throw Error(std::string(role) + "_weight must be of a 1x1 convolution");
+}
+
+TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
+  if (in.size() != 1) throw Error("depthwise_block takes one input, not " + std::to_string(in.size()));
+  const Conv2dParams p = depthwise_block_params(depthwise_block_stages(layer), in[0]).last();
+  return {Shape{p.n, p.k, p.oh, p.ow}, in[0].dtype};
+}
+
+void reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out) {
+  const DepthwiseBlockStages stages = depthwise_block_stages(layer);
+  const LayerDef& conv = conv2d_layer();
+  std::vector<double> memory[2];
+  RefTensor x = in[0];
+  const auto run = [&](const Layer& stage, bool last, std::vector<double>& result) {
+    const TensorDesc desc{x.shape, DType::float32};
+    RefTensor to = out;
+    if (!last) {
+      to.shape = conv.infer(stage, {&desc, 1}).shape;
+      result.resize(static_cast<size_t>(to.shape.elements()));
+      to.data = result.data();
+    }
+    // The last stage's post-ops are applied to the whole layer's result.
+    last ? conv.reference(stage, {&x, 1}, to) : run_reference(conv, stage, {&x, 1}, to);
+    x = to;
+  };
+  if (stages.expand) run(*stages.expand, false, memory[0]);
+  run(stages.depthwise, !stages.project, memory[1]);
+  if (stages.project) run(*stages.project, true, memory[0]);
+}
+
+}  // namespace
+
+DepthwiseBlockStages depthwise_block_stages(const Layer& layer) {
+  layer.attrs.expect_only({"stride", "padding", "dilation", "expand_function", "expand_a", "expand_b",
+                           "depthwise_function", "depthwise_a", "depthwise_b"});
+  DepthwiseBlockStages stages;
+  const bool project = layer.find_weight("project_weight") != nullptr;
+  if (layer.find_weight("expand_weight") != nullptr) stages.expand = stage_of(layer, "expand", false);
+  stages.depthwise = stage_of(layer, "depthwise", !project);
+  for (const char* name : {"stride", "padding", "dilation"}) {
+    if (const AttrValue* value = layer.attrs.find(name)) stages.depthwise.attrs.set(name, *value);
+  }
+  stages.depthwise.attrs.set("groups", layer.weight("depthwise_weight")->shape()[0]);
+  if (project) stages.project = stage_of(layer, "project", true);
+  return stages;
+}
+
+DepthwiseBlockParams depthwise_block_params(const DepthwiseBlockStages& stages, const TensorDesc& in) {
+  DepthwiseBlockParams params;
+  TensorDesc x = in;
+  const auto next = [&](const Layer& stage) {
+    const Conv2dParams p = conv2d_params(stage, x);
+    x.shape = Shape{p.n, p.k, p.oh, p.ow};
+    return p;
+  };
+  if (stages.expand) {
+    params.expand = next(*stages.expand);
+    expect_pointwise(*params.expand, "expand");
+  }
+  params.depthwise = next(stages.depthwise);
+  if (params.depthwise.k != params.depthwise.c) throw Error("depthwise_weight must have one filter per channel");
+  if (stages.project) {
+    params.project = next(*stages.project);
+    expect_pointwise(*params.project, "project");
+  }
+  return params;
+}
+
+const LayerDef& depthwise_block_layer() {
+  static const LayerDef def{"depthwise_block", infer, reference, collect_routines};
+  return def;
+}
+
+}  // namespace softneuro

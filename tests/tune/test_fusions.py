@@ -1,0 +1,127 @@
+"""Fusions: candidates that compute several layers at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import softneuro
+from softneuro import _C
+
+
+def inverted_residual(size: int = 20, stride: int = 1, tap: bool = False) -> softneuro.Graph:
+    """1x1, depthwise, 1x1 with a residual where sizes allow; `tap` makes the first stage's result an output too."""
+    rng = np.random.default_rng(0)
+
+    def weights(*shape: int) -> dict[str, Any]:
+        return {"weight": rng.standard_normal(shape, dtype=np.float32) * 0.2}
+
+    graph = softneuro.Graph()
+    x = graph.input("x", (1, 16, size, size))
+    up = graph.add("conv2d", [x], weights=weights(72, 16, 1, 1), post={"activation": "relu"}, name="up")
+    mid = graph.add(
+        "conv2d",
+        [up],
+        weights=weights(72, 1, 3, 3),
+        stride=[stride] * 2,
+        padding=[1] * 4,
+        groups=72,
+        post={"activation": "clamp", "a": 0.0, "b": 6.0},
+        name="mid",
+    )
+    inputs = [mid, x] if stride == 1 else [mid]
+    post = {"residual": True} if stride == 1 else {}
+    graph.output(graph.add("conv2d", inputs, weights=weights(16, 72, 1, 1), post=post, name="down"))
+    if tap:
+        graph.output(up)
+    return graph
+
+
+ISA = _C.available_isas()[0]
+BLOCK = {"avx512": 16, "avx2": 8, "scalar": 4}[ISA]
+FUSED = f"depthwise_block/cpu:float32:nchw{BLOCK}c/bands_{ISA}{{rows=4,expand=2,project=1}}"
+
+
+def own_routines(graph: softneuro.Graph) -> list[str]:
+    plan = _C.tune(graph, _C.parse_options({"tune": "off"}), 1)
+    return [layer.descriptor for layer in plan.layers]
+
+
+def agrees(graph: softneuro.Graph, net: softneuro.Net) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal(graph.input_shapes[0], dtype=np.float32)
+    for actual, expected in zip(net.run([x]), graph.reference([x]), strict=True):
+        np.testing.assert_allclose(actual, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_net_of_each_fusion(stride: int) -> None:
+    graph = inverted_residual(stride=stride)
+    up, _, down = own_routines(graph)
+    for descriptors in (["", "", FUSED], [up, "", FUSED], ["", FUSED, down]):
+        net = softneuro.Net(graph, descriptors, threads=2)
+        agrees(graph, net)
+        assert sum(step[0] >= 0 for step in net.profile([np.zeros(graph.input_shapes[0], np.float32)], 1)) == sum(
+            descriptor != "" for descriptor in descriptors
+        )
+
+
+def test_what_is_no_fusion_is_refused() -> None:
+    graph = inverted_residual()
+    up, mid, down = own_routines(graph)
+    with pytest.raises(softneuro.Error, match=r"'mid'.*no routine was assigned"):
+        softneuro.Net(graph, [up, "", down])
+    with pytest.raises(softneuro.Error, match="no depthwise_block ends here"):
+        softneuro.Net(graph, ["", mid, FUSED])
+    with pytest.raises(softneuro.Error, match="no depthwise_block ends here"):
+        softneuro.Net(graph, [FUSED, mid, down])
+    # The first stage's result is wanted outside: it cannot be inside a fusion.
+    tapped = inverted_residual(tap=True)
+    with pytest.raises(softneuro.Error, match="no routine was assigned"):
+        softneuro.Net(tapped, ["", "", FUSED])
+    agrees(tapped, softneuro.Net(tapped, [up, "", FUSED]))
+
+
+def test_a_plan_with_a_fusion_is_loaded_and_carried_over(tmp_path: Path) -> None:
+    graph = inverted_residual(size=20)
+    path = tmp_path / "plan"
+    options = _C.parse_options({"tune": "off", "plan": str(path)})
+    own = _C.tune(graph, options, 1)
+    assert all(layer.descriptor for layer in own.layers)  # without measurements nothing is fused
+    descriptor = next(d for d in _C.testing.accepting(*block_problem(graph)) if f"nchw{BLOCK}c/bands" in d)
+    blocked = f"cpu:float32:nchw{BLOCK}c"
+    file = _C.PlanFile.load(str(path))
+    steps = [_C.PlanStep(i, "conv2d", descriptor if i == 2 else "", 1e-6) for i in range(3)]
+    adapts = [_C.PlanAdapt(0, "cpu:float32:nchw", blocked, 0), _C.PlanAdapt(3, blocked, "cpu:float32:nchw", 0)]
+    file.set(_C.PlanSection(file.plans[0].key, steps, adapts, 1e-6, 1e-6))
+    file.save(str(path))
+
+    loaded = _C.tune(graph, options, 1)
+    assert [layer.descriptor for layer in loaded.layers] == ["", "", descriptor]
+    agrees(graph, softneuro.Net(graph, loaded))
+    larger = inverted_residual(size=26)
+    net = softneuro.Net(larger, loaded)
+    agrees(larger, net)
+    run = net.profile([np.zeros(larger.input_shapes[0], np.float32)], 1)
+    assert [step[2].split("/")[0] for step in run if step[0] >= 0] == ["depthwise_block"]
+
+
+def block_problem(graph: softneuro.Graph) -> tuple[str, dict[str, Any], dict[str, Any], list[tuple[int, ...]]]:
+    """A problem like the graph's fusion, to ask for the params that its routines offer."""
+    attrs = {"padding": [1] * 4, "expand_function": "relu", "depthwise_function": "clamp", "depthwise_b": 6.0}
+    shapes = {"expand_weight": (72, 16, 1, 1), "depthwise_weight": (72, 1, 3, 3), "project_weight": (16, 72, 1, 1)}
+    weights = {role: np.zeros(shape, np.float32) for role, shape in shapes.items()}
+    return "depthwise_block", attrs, weights, [graph.input_shapes[0]]
+
+
+def test_tuning_considers_fusions() -> None:
+    """They are candidates in addition, and the plan is never dearer than the layers' own routines."""
+    graph = inverted_residual()
+    plan = _C.tune(graph, _C.parse_options({"tune": "profile", "time_budget_s": "5"}), 1)
+    agrees(graph, softneuro.Net(graph, plan))
+    assert plan.lower_bound_s <= plan.predicted_s
+    for layer in plan.layers:
+        assert layer.descriptor or layer.seconds == 0
