@@ -113,7 +113,8 @@ class CMakeBuild(build_ext):
             f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}",
         ]
         if ccache := shutil.which("ccache"):
-            arguments += [f"-DCMAKE_CXX_COMPILER_LAUNCHER={ccache}"]
+            # ccache would take every precompiled header for another.
+            arguments += [f"-DCMAKE_CXX_COMPILER_LAUNCHER={ccache}", "-DSOFTNEURO_PCH=OFF"]
         arguments += shlex.split(os.environ.get("CMAKE_ARGS", ""))
         work.mkdir(parents=True, exist_ok=True)
         jobs = os.environ.get("SOFTNEURO_JOBS") or str(os.cpu_count() or 1)

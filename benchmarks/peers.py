@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -79,7 +80,13 @@ def ncnn(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
 
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder) / "model"
-        pnnx.export(model, f"{base}.pt", (example,), fp16=False)
+        torch.jit.trace(model, example, check_trace=False).save(f"{base}.pt")  # type: ignore[no-untyped-call]
+        shape = ",".join(map(str, example.shape))
+        # pnnx.export would do this, and print hundreds of lines.
+        command = [pnnx.EXEC_PATH, f"{base}.pt", f"inputshape=[{shape}]f32", "fp16=0"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"pnnx: {(done.stderr or done.stdout).strip().splitlines()[-1:]}")
         net = ncnn_module.Net()
         net.opt.num_threads = threads
         net.opt.use_fp16_packed = net.opt.use_fp16_storage = net.opt.use_fp16_arithmetic = False

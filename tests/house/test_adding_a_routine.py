@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.house.build_folder import like_this_build
+
 ROOT = Path(__file__).parents[2]
 TOY = Path(__file__).parent / "data" / "toy_routine.cc"
 DESCRIPTOR = "linear/cpu:float32:nchw/toy"
@@ -23,7 +25,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (copy / "csrc" / "layers" / "linear" / "routines.inc").open("a") as routines:
         routines.write("SN_ROUTINE(linear_toy)\n")  # the line
     pip = (sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", "site", ".")
-    environment = {**os.environ, "SOFTNEURO_TORCH": "0", "SOFTNEURO_BUILD_DIR": str(copy / "build" / "cmake")}
+    environment = like_this_build(copy / "build" / "cmake") | {"SOFTNEURO_TORCH": "0"}
     done = subprocess.run(pip, cwd=copy, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return copy

@@ -10,23 +10,18 @@ from pathlib import Path
 import pytest
 
 import softneuro
-from tests.house.build_folder import build_folder
+from tests.house.build_folder import like_this_build
 
 ROOT = Path(__file__).parents[2]
 ROOMS = {"ext": "softneuro", "torch_backend": "softneuro/torch_backend", "providers": "softneuro/providers"}
 
 
-def run(*command: str, cwd: Path, **environment: str) -> None:
+def run(*command: str, cwd: Path, environment: dict[str, str] | None = None) -> str:
     done = subprocess.run(
-        command, cwd=cwd, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+        command, cwd=cwd, env={**os.environ, **(environment or {})}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
-
-
-def build_wheel(source: Path, target: Path, **environment: str) -> zipfile.ZipFile:
-    pip = (sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", str(target), ".")
-    run(*pip, cwd=source, **environment)
-    return zipfile.ZipFile(next(target.glob("softneuro-*.whl")))
+    return done.stdout
 
 
 def test_package_is_loaded_once() -> None:
@@ -51,9 +46,31 @@ def test_missing_torch_is_named() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source archive, unpacked."""
+    folder = tmp_path_factory.mktemp("archive")
+    run(sys.executable, "-m", "build", "--sdist", "--no-isolation", "-o", str(folder), cwd=ROOT)
+    archive = next(folder.glob("softneuro-*.tar.gz"))
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder, filter="data")
+    return folder / archive.name.removesuffix(".tar.gz")
+
+
 @pytest.mark.slow
-def test_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
-    wheel = build_wheel(ROOT, tmp_path, SOFTNEURO_BUILD_DIR=str(build_folder()))
+def test_source_archive_is_complete(source: Path) -> None:
+    rooms = ("csrc", "ext", "torch_backend", "providers", "tests", "benchmarks")
+    tracked = run("git", "ls-files", *rooms, cwd=ROOT).splitlines()
+    missing = [name for name in tracked if (ROOT / name).exists() and not (source / name).exists()]
+    assert not missing, missing
+
+
+@pytest.mark.slow
+def test_wheel_from_the_source_archive(source: Path, tmp_path: Path) -> None:
+    """Built in isolation, as `pip install .` does it, the wheel holds the package and nothing else, and works."""
+    pip = (sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path), ".")
+    run(*pip, cwd=source, environment=like_this_build(tmp_path / "cmake"))
+    wheel = zipfile.ZipFile(next(tmp_path.glob("softneuro-*.whl")))
     names = set(wheel.namelist())
     expected = {
         f"{package}/{path.relative_to(ROOT / room).as_posix()}"
@@ -62,9 +79,8 @@ def test_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
         if path.suffix in {".py", ".pyi"}
     }
     assert expected <= names, sorted(expected - names)
-    assert "softneuro/py.typed" in names
-    assert "softneuro/libsoftneuro.so" in names
-    assert "softneuro/providers/libsoftneuro_ort.so" in names
+    libraries = {"libsoftneuro.so", "_ops.so", "providers/libsoftneuro_ort.so"}
+    assert {"softneuro/py.typed"} | {f"softneuro/{library}" for library in libraries} <= names
     assert any(name.startswith("softneuro/_C.") and name.endswith(".so") for name in names)
     meta = {name for name in names if ".dist-info/" in name}
     assert any(name.endswith("LICENSE") for name in meta)
@@ -75,17 +91,7 @@ def test_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
     }
     assert not strangers, sorted(strangers)
 
-
-@pytest.mark.slow
-def test_source_archive_builds(tmp_path: Path) -> None:
-    run(sys.executable, "-m", "build", "--sdist", "--no-isolation", "-o", str(tmp_path), cwd=ROOT)
-    archive = next(tmp_path.glob("softneuro-*.tar.gz"))
-    with tarfile.open(archive) as tar:
-        tar.extractall(tmp_path, filter="data")
-    source = tmp_path / archive.name.removesuffix(".tar.gz")
-    rooms = ("csrc", "ext", "torch_backend", "providers", "tests", "benchmarks")
-    tracked = subprocess.run(["git", "ls-files", *rooms], cwd=ROOT, capture_output=True, text=True, check=False)
-    missing = [name for name in tracked.stdout.splitlines() if (ROOT / name).exists() and not (source / name).exists()]
-    assert not missing, missing
-    wheel = build_wheel(source, tmp_path / "wheel", SOFTNEURO_BUILD_DIR=str(tmp_path / "cmake"))
-    assert "softneuro/libsoftneuro.so" in wheel.namelist()
+    wheel.extractall(tmp_path / "site")
+    code = "import softneuro, softneuro.torch_backend; print(softneuro.__file__, len(softneuro.registry()))"
+    printed = run(sys.executable, "-c", code, cwd=tmp_path, environment={"PYTHONPATH": str(tmp_path / "site")})
+    assert printed.startswith(str(tmp_path / "site"))
