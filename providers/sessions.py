@@ -46,7 +46,8 @@ def session(model: str | os.PathLike[str] | bytes, sess_options: Any = None, **o
     log = report.attach(settings)
     settings.add_provider_for_devices(library.devices(), texts)
     source = model if isinstance(model, bytes) else os.fspath(model)
-    made = onnxruntime.InferenceSession(source, settings)
-    made.disable_fallback()  # an error is to be seen, not to be run again elsewhere
+    # An error is to be seen, neither while the session is made nor at a run tried again elsewhere.
+    made = onnxruntime.InferenceSession(source, settings, enable_fallback=0)
+    made.disable_fallback()
     report.remember(made, log)
     return made

@@ -25,7 +25,8 @@ enum : int { allocator_device = 0, memory_default = 0, type_tensor = 1 };
   X(OrtSession)                                                                                                      \
   X(OrtSessionOptions)                                                                                               \
   X(OrtRunOptions)                                                                                                   \
-  X(OrtValue) X(OrtMemoryInfo) X(OrtTypeInfo) X(OrtTensorTypeAndShapeInfo) X(OrtKernelContext) X(OrtKernelInfo)      \
+  X(OrtValue)                                                                                                        \
+  X(OrtMemoryInfo) X(OrtTypeInfo) X(OrtTensorTypeAndShapeInfo) X(OrtKernelContext) X(OrtKernelInfo)                  \
       X(OrtKeyValuePairs) X(OrtLogger) X(OrtHardwareDevice) X(OrtEpDevice) X(OrtValueInfo) X(OrtNode) X(OrtGraph)    \
           X(OrtModel) X(OrtOpAttr) X(OrtEpGraphSupportInfo) X(OrtNodeComputeContext) X(OrtCustomOpDomain)            \
               X(OrtShapeInferContext) X(OrtMemoryDevice) X(OrtAllocator) X(OrtSyncStreamImpl) X(OrtDataTransferImpl) \

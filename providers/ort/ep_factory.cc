@@ -73,25 +73,23 @@ void log_through(const OrtLogger* logger) {
 
 }  // namespace
 
+// The one factory lives as long as the process: sessions may outlive the registration of the library.
 OrtEpFactory* make_factory(const OrtLogger* logger) {
-  auto factory = std::make_unique<OrtEpFactory>();
-  factory->version = Runtime::get().api_version();
-  factory->get_name = get_name;
-  factory->get_vendor = get_vendor;
-  factory->get_vendor_id = get_vendor_id;
-  factory->get_version = get_version;
-  factory->is_stream_aware = is_stream_aware;
-  factory->create_data_transfer = create_data_transfer;
-  factory->get_supported_devices = get_supported_devices;
-  factory->create_ep = create_ep;
-  factory->release_ep = release_ep_callback;
+  static OrtEpFactory factory;
+  factory.version = Runtime::get().api_version();
+  factory.get_name = get_name;
+  factory.get_vendor = get_vendor;
+  factory.get_vendor_id = get_vendor_id;
+  factory.get_version = get_version;
+  factory.is_stream_aware = is_stream_aware;
+  factory.create_data_transfer = create_data_transfer;
+  factory.get_supported_devices = get_supported_devices;
+  factory.create_ep = create_ep;
+  factory.release_ep = release_ep_callback;
   if (logger != nullptr) log_through(logger);
-  return factory.release();
+  return &factory;
 }
 
-void release_factory(OrtEpFactory* factory) {
-  set_log_sink({});
-  delete factory;
-}
+void release_factory(OrtEpFactory*) { set_log_sink({}); }
 
 }  // namespace softneuro::ort

@@ -1,0 +1,79 @@
+"""onnx's own node tests through the provider: whatever the CPU provider passes has to pass, claimed or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from onnx.backend.test.loader import load_model_tests
+
+from softneuro import providers
+from softneuro.providers.report import events
+from tests.providers.conftest import cpu_session
+
+
+def frozen(model: onnx.ModelProto, inputs: list[Any]) -> onnx.ModelProto:
+    """The same model with every input but the first an initializer."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    for info, value in list(zip(copy.graph.input, inputs, strict=True))[1:]:
+        if value.size:
+            copy.graph.initializer.append(numpy_helper.from_array(value, info.name))
+            copy.graph.input.remove(next(i for i in copy.graph.input if i.name == info.name))
+    copy.ir_version = max(copy.ir_version, 4)
+    return copy
+
+
+def outcome(session: Any, feeds: dict[str, Any]) -> list[Any] | None:
+    try:
+        return session.run(None, feeds)
+    except Exception:
+        return None
+
+
+def agree(results: list[Any] | None, expected: list[Any]) -> bool:
+    if results is None:
+        return False
+    for result, reference in zip(results, expected, strict=True):
+        if not isinstance(reference, np.ndarray) or reference.dtype.kind not in "fiub":
+            continue
+        if result.shape != reference.shape or not np.allclose(result, reference, 1e-3, 1e-4, equal_nan=True):
+            return False
+    return True
+
+
+@pytest.mark.slow
+def test_node_cases(capsys: pytest.CaptureFixture[str]) -> None:
+    run = claimed = nodes = 0
+    wrong = []
+    for test in load_model_tests(kind="node"):
+        model = test.model
+        if model is None or not test.data_sets:
+            continue
+        inputs = list(test.data_sets[0][0])
+        if len(inputs) != len(model.graph.input) or not all(isinstance(value, np.ndarray) for value in inputs):
+            continue  # sequences, optionals
+        for variant in (model, frozen(model, inputs)):
+            text = variant.SerializeToString()
+            names = [info.name for info in variant.graph.input]
+            feeds = {i.name: v for i, v in zip(model.graph.input, inputs, strict=True) if i.name in names}
+            try:
+                expected = outcome(cpu_session(text), feeds)
+            except Exception:
+                continue
+            if expected is None:
+                continue
+            ours = providers.session(text, tune="off", min_region_size=1)
+            run += 1
+            if not agree(outcome(ours, feeds), expected):
+                wrong.append(test.name)
+            for event in events(ours):
+                if event["event"] == "partition":
+                    claimed, nodes = claimed + event["claimed"], nodes + event["nodes"]
+    with capsys.disabled():
+        print(f"\n{run} node cases, {claimed} of {nodes} nodes claimed ({100 * claimed / max(nodes, 1):.0f} %)")
+    assert run > 1000
+    assert not wrong

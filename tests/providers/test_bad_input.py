@@ -1,0 +1,167 @@
+"""What goes wrong is told, and nothing else happens."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import helper
+
+import softneuro
+from softneuro import providers
+from softneuro.providers import library
+from tests.providers.conftest import check_same, cpu_session, make_model, random_feeds, whole_session
+
+
+def relu(shape: tuple[int | str, ...] = ("n", 3)) -> bytes:
+    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Sigmoid", ["a"], ["y"])]
+    return make_model(nodes, {"x": shape}, {"y": shape})
+
+
+def conv(**attributes: object) -> bytes:
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"], **attributes), helper.make_node("Relu", ["c"], ["y"])]
+    weight = np.ones((2, 3, 3, 3), np.float32)
+    return make_model(nodes, {"x": ["n", 3, "h", "w_"]}, {"y": None}, {"w": weight})
+
+
+def test_misspelt_option_names_the_nearest() -> None:
+    with pytest.raises(softneuro.Error, match="did you mean 'threads'"):
+        providers.session(relu(), thread=2)
+    with pytest.raises(softneuro.Error, match="max_error"):
+        providers.session(relu(), max_error=-1)
+    settings = onnxruntime.SessionOptions()
+    providers.register()
+    settings.add_provider_for_devices(library.devices(), {"thread": "2"})
+    with pytest.raises(Exception, match="did you mean 'threads'"):
+        onnxruntime.InferenceSession(relu(), settings, enable_fallback=0)
+
+
+def test_options_by_configuration_entry() -> None:
+    settings = onnxruntime.SessionOptions()
+    settings.add_session_config_entry("ep.softneuroexecutionprovider.tune", "sometimes")
+    with pytest.raises(Exception, match="profile, cached or off"):
+        providers.session(relu(), settings)
+
+
+def test_corrupt_models() -> None:
+    model = conv()
+    for broken in (b"", b"nonsense", model[: len(model) // 2]):
+        with pytest.raises(Exception, match=r"(?i)protobuf|model|load"):
+            providers.session(broken)
+    with pytest.raises(Exception, match=r"(?i)exist|fail"):
+        providers.session("/nonexistent/model.onnx")
+
+
+def test_unknown_attribute_values_stay_with_the_host() -> None:
+    with pytest.raises(Exception, match=r"(?i)auto_pad|pad"):
+        providers.session(conv(auto_pad="SOMEHOW"), tune="off")
+
+
+def test_negative_pads() -> None:
+    model = conv(pads=[-1, -1, -1, -1])
+    try:
+        cpu = cpu_session(model)
+        expected = cpu.run(None, {"x": np.ones((1, 3, 8, 8), np.float32)})[0]
+    except Exception:
+        return
+    result = providers.session(model, tune="off").run(None, {"x": np.ones((1, 3, 8, 8), np.float32)})[0]
+    np.testing.assert_allclose(result, expected, rtol=1e-5)
+
+
+def test_scalars() -> None:
+    model = relu(())
+    ours, cpu = whole_session(model), cpu_session(model)
+    check_same(ours, cpu, {"x": np.array(0.5, np.float32)})
+
+
+def test_wrong_shapes_at_run_time() -> None:
+    ours = whole_session(conv())
+    for shape in [(1, 4, 8, 8), (1, 3, 2, 2), (3, 8, 8)]:
+        with pytest.raises(Exception, match=r"(?i)dimension|shape|rank|channel|kernel|softneuro"):
+            ours.run(None, {"x": np.ones(shape, np.float32)})
+    assert ours.run(None, {"x": np.ones((1, 3, 8, 8), np.float32)})[0].shape == (1, 2, 6, 6)
+
+
+def test_symbols_that_disagree_at_run_time() -> None:
+    model = make_model([helper.make_node("Add", ["a", "b"], ["y"])], {"a": ["n", 3], "b": ["n", 3]}, {"y": ["n", 3]})
+    ours = whole_session(model)
+    with pytest.raises(Exception, match="softneuro"):
+        ours.run(None, {"a": np.ones((2, 3), np.float32), "b": np.ones((5, 3), np.float32)})
+    assert ours.run(None, {"a": np.ones((2, 3), np.float32), "b": np.ones((2, 3), np.float32)})[0].shape == (2, 3)
+
+
+def test_missing_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "__file__", str(tmp_path / "library.py"))
+    with pytest.raises(softneuro.Error, match="reinstall"):
+        providers.get_library_path()
+
+
+def test_old_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnxruntime, "__version__", "1.24.1")
+    with pytest.raises(softneuro.Error, match=r"1\.25 or later"):
+        providers.session(relu())
+
+
+def test_registering_twice() -> None:
+    providers.register()
+    providers.register()
+    with pytest.raises(Exception, match="already"):
+        onnxruntime.register_execution_provider_library(library.REGISTRATION, providers.get_library_path())
+    assert len(library.devices()) == 1
+
+
+def run_script(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """In a process of its own, which must not be killed by a signal."""
+    prepared = f"from tests.providers.test_bad_input import *\nimport numpy as np\n{script}"
+    done = subprocess.run(
+        [sys.executable, "-c", prepared],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode >= 0, f"killed by signal {-done.returncode}: {done.stderr[-2000:]}"
+    return done
+
+
+PLACES = ["CreateEpFactories", "GetSupportedDevices", "CreateEp", "GetCapability", "Compile", "CreateState", "Compute"]
+
+
+@pytest.mark.parametrize("place", [*PLACES, "ReleaseNodeComputeInfos", "ReleaseEp", "ReleaseEpFactory"])
+def test_exceptions_never_leave_a_callback(place: str) -> None:
+    script = "session = whole_session(relu())\nsession.run(None, random_feeds(session, {'n': 2}))"
+    done = run_script(script, SOFTNEURO_ORT_FAIL=place)
+    if place in PLACES:
+        assert done.returncode == 1
+        assert f"failure injected into {place}" in done.stderr
+    else:
+        assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_unregistering_while_a_session_lives() -> None:
+    script = """
+session = whole_session(relu())
+feeds = random_feeds(session, {"n": 2})
+session.run(None, feeds)
+try:
+    onnxruntime.unregister_execution_provider_library("softneuro")
+except Exception as error:
+    print("refused", error)
+session.run(None, feeds)
+del session
+gc.collect()
+"""
+    done = run_script(script)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+assert gc
+assert random_feeds
