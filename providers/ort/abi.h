@@ -19,22 +19,36 @@ enum : int { attr_int = 1, attr_ints, attr_float, attr_floats, attr_string, attr
 enum : int { device_cpu = 0 };
 enum : int { allocator_device = 0, memory_default = 0, type_tensor = 1 };
 
-#define SN_OPAQUE(X)                                                                                                 \
-  X(OrtStatus)                                                                                                       \
-  X(OrtEnv)                                                                                                          \
-  X(OrtSession)                                                                                                      \
-  X(OrtSessionOptions)                                                                                               \
-  X(OrtRunOptions)                                                                                                   \
-  X(OrtValue)                                                                                                        \
-  X(OrtMemoryInfo) X(OrtTypeInfo) X(OrtTensorTypeAndShapeInfo) X(OrtKernelContext) X(OrtKernelInfo)                  \
-      X(OrtKeyValuePairs) X(OrtLogger) X(OrtHardwareDevice) X(OrtEpDevice) X(OrtValueInfo) X(OrtNode) X(OrtGraph)    \
-          X(OrtModel) X(OrtOpAttr) X(OrtEpGraphSupportInfo) X(OrtNodeComputeContext) X(OrtCustomOpDomain)            \
-              X(OrtShapeInferContext) X(OrtMemoryDevice) X(OrtAllocator) X(OrtSyncStreamImpl) X(OrtDataTransferImpl) \
-                  X(OrtKernelRegistry)
-#define SN_DECLARE(name) struct name;
-SN_OPAQUE(SN_DECLARE)
-#undef SN_DECLARE
-#undef SN_OPAQUE
+// Opaque.
+struct OrtStatus;
+struct OrtEnv;
+struct OrtSession;
+struct OrtSessionOptions;
+struct OrtRunOptions;
+struct OrtValue;
+struct OrtMemoryInfo;
+struct OrtTypeInfo;
+struct OrtTensorTypeAndShapeInfo;
+struct OrtKernelContext;
+struct OrtKernelInfo;
+struct OrtKeyValuePairs;
+struct OrtLogger;
+struct OrtHardwareDevice;
+struct OrtEpDevice;
+struct OrtValueInfo;
+struct OrtNode;
+struct OrtGraph;
+struct OrtModel;
+struct OrtOpAttr;
+struct OrtEpGraphSupportInfo;
+struct OrtNodeComputeContext;
+struct OrtCustomOpDomain;
+struct OrtShapeInferContext;
+struct OrtMemoryDevice;
+struct OrtAllocator;
+struct OrtSyncStreamImpl;
+struct OrtDataTransferImpl;
+struct OrtKernelRegistry;
 
 struct OrtCustomOp;
 struct OrtNodeFusionOptions;
