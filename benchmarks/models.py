@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import sys
 from typing import Any
 
 import torch
 
-_library: torch.library.Library | None = None
+
+@functools.cache
+def _missing_ops() -> torch.library.Library:
+    """Schemas of two of torchvision's own ops, for which its import registers fake kernels. No network here uses them.
+
+    Kept for as long as the process runs: the schemas live as long as the library object does.
+    """
+    library = torch.library.Library("torchvision", "DEF")
+    for name in ("nms", "qnms"):
+        library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    return library
 
 
 def torchvision_models() -> Any:
     """torchvision.models, also where torchvision's own compiled ops do not fit the installed torch."""
-    global _library  # noqa: PLW0603
     try:
         return importlib.import_module("torchvision.models")
     except RuntimeError:
-        # Its import registers fake kernels for these two; the networks here use neither.
-        _library = torch.library.Library("torchvision", "DEF")
-        for name in ("nms", "qnms"):
-            _library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        import sys
-
+        _missing_ops()
         for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
             del sys.modules[name]
         return importlib.import_module("torchvision.models")

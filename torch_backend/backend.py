@@ -17,13 +17,13 @@ from torch.fx import GraphModule, Node
 from softneuro.torch_backend import host, ops, registry
 from softneuro.torch_backend.options import Options, parse
 from softneuro.torch_backend.partitioner import Partition, find_regions, replace_region, sort_stable
-from softneuro.torch_backend.runtime import RegionRuntime, version_of
+from softneuro.torch_backend.runtime import RegionRuntime
+from softneuro.torch_backend.weights import version_of
 
 log = logging.getLogger("softneuro.torch_backend")
 _version = attrgetter("_version")
 # Called with every compiled graph that runs, while `tune` or `explain` listens.
 listeners: list[Callable[[CompiledGraph], None]] = []
-_warned_of_gradients = False
 
 
 class CompiledGraph:
@@ -57,8 +57,9 @@ class CompiledGraph:
         known = self._versions.get(id(weights[0]))
         if known != versions:
             # Anew for weights not seen before, too: they may have been changed since another object held them.
+            addresses = {weight.data_ptr() for weight in weights}
             for region in self.regions:
-                region.forget_weights()
+                region.weights.forget(addresses)
             self._versions[id(weights[0])] = versions
 
 
@@ -96,40 +97,58 @@ def _needs_gradients(example_inputs: Sequence[Any]) -> bool:
     return torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in example_inputs)
 
 
-def _warn_of_gradients() -> None:
-    global _warned_of_gradients  # noqa: PLW0603
-    if not _warned_of_gradients:
-        _warned_of_gradients = True
-        warnings.warn(
-            "softneuro: gradients are recorded and inputs or parameters require them, so the host runs this graph; "
-            "call the model under torch.no_grad() or torch.inference_mode() to run it through softneuro",
-            stacklevel=3,
+class Backend:
+    """What `torch.compile(model, backend="softneuro", options={...})` calls; see `softneuro`."""
+
+    __name__ = "softneuro"  # torch shows it in its messages
+
+    def __init__(self) -> None:
+        self._warned_of_gradients = False
+
+    def __call__(
+        self,
+        gm: GraphModule,
+        example_inputs: Sequence[Any],
+        *,
+        mode: str | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> Callable[..., Any]:
+        """Compiles one graph of Dynamo's.
+
+        Float32 CPU ops run through softneuro, everything else, and every graph that needs gradients, on the host.
+        Raises softneuro.Error for an option that does not exist or is out of range.
+        """
+        parsed = parse(options, mode)
+        if parsed.verbose:
+            _show_log(logging.DEBUG if parsed.verbose > 1 else logging.INFO)
+        ops.load()
+        if _needs_gradients(example_inputs):
+            self._warn_of_gradients()
+            return host.compile_training(gm, example_inputs, parsed)
+
+        def inference(module: GraphModule, inputs: Sequence[Any]) -> Any:
+            return compile_inference(module, inputs, parsed)
+
+        # No decompositions: what stays on the host runs the very kernels that eager would.
+        return aot_module_simplified(
+            gm, list(example_inputs), fw_compiler=inference, inference_compiler=inference, decompositions={}
         )
 
+    def reset(self) -> None:
+        """Called by torch._dynamo.reset(). Regions go by themselves, with the compiled graphs that hold them."""
+        self._warned_of_gradients = False
 
-def softneuro(
-    gm: GraphModule, example_inputs: Sequence[Any], *, mode: str | None = None, options: dict[str, Any] | None = None
-) -> Callable[..., Any]:
-    """The backend function that `torch.compile(model, backend="softneuro", options={...})` calls.
+    def _warn_of_gradients(self) -> None:
+        if not self._warned_of_gradients:
+            self._warned_of_gradients = True
+            warnings.warn(
+                "softneuro: gradients are recorded and inputs or parameters require them, so the host runs this graph; "
+                "call the model under torch.no_grad() or torch.inference_mode() to run it through softneuro",
+                stacklevel=3,
+            )
 
-    Float32 CPU ops run through softneuro, everything else, and every graph that needs gradients, on the host. Raises
-    softneuro.Error for an option that does not exist or is out of range.
-    """
-    parsed = parse(options, mode)
-    if parsed.verbose:
-        _show_log(logging.DEBUG if parsed.verbose > 1 else logging.INFO)
-    ops.load()
-    if _needs_gradients(example_inputs):
-        _warn_of_gradients()
-        return host.compile_training(gm, example_inputs, parsed)
 
-    def inference(module: GraphModule, inputs: Sequence[Any]) -> Any:
-        return compile_inference(module, inputs, parsed)
-
-    # No decompositions: what stays on the host runs the very kernels that eager would.
-    return aot_module_simplified(
-        gm, list(example_inputs), fw_compiler=inference, inference_compiler=inference, decompositions={}
-    )
+softneuro = Backend()
 
 
 def _show_log(level: int) -> None:
@@ -139,12 +158,3 @@ def _show_log(level: int) -> None:
         root.addHandler(logging.StreamHandler())
     if root.getEffectiveLevel() > level:
         root.setLevel(level)
-
-
-def _reset() -> None:
-    """Called by torch._dynamo.reset(): compiled graphs are gone, so are their regions once nothing holds them."""
-    global _warned_of_gradients  # noqa: PLW0603
-    _warned_of_gradients = False
-
-
-softneuro.reset = _reset  # type: ignore[attr-defined]

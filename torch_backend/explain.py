@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import torch
 
 import softneuro
-from softneuro.torch_backend import backend
+from softneuro.torch_backend import backend, planning
 from softneuro.torch_backend.backend import CompiledGraph
 from softneuro.torch_backend.runtime import RegionRuntime, Shaped
 
@@ -76,7 +77,11 @@ def tune(model: Any, inputs: Any, **options: Any) -> ModelPlan:
     options measures nothing.
     """
     arguments = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
-    graphs = _run(model, arguments, {"tune": "profile", **options})
+    token = planning.tune_anew.set(True)
+    try:
+        graphs = _run(model, arguments, {"tune": "profile", **options})
+    finally:
+        planning.tune_anew.reset(token)
     plans = [shaped.plan for graph in graphs for region in graph.regions for shaped in region.shaped.values()]
     return ModelPlan([plan for plan in plans if plan is not None])
 
@@ -103,13 +108,26 @@ def explain(model: Any, *inputs: Any, **options: Any) -> str:
 
 def _describe(region: RegionRuntime) -> list[str]:
     lines = [f"  region {region.handle}: {region.region.ops} ops"]
+    if region.given_up is not None:
+        lines.append(f"    the host runs every call: {region.given_up}")
     for signature, shaped in region.shaped.items():
         shapes = ", ".join("x".join(map(str, shape)) for shape in _input_shapes(region, signature))
         lines.append(f"    inputs {shapes}, {signature[0]} thread(s): " + _outcome(shaped))
+        lines += _plan_lines(shaped.plan) if shaped.plan else []
         for layer in shaped.plan.layers if shaped.plan else []:
             regret = "no other routine" if layer.regret == float("inf") else f"regret {1e3 * layer.regret:.3f} ms"
             lines.append(f"      {layer.name:32} {layer.descriptor:60} {1e3 * layer.seconds:8.3f} ms  {regret}")
     return lines
+
+
+def _plan_lines(plan: softneuro.Plan) -> list[str]:
+    """What the plan is expected to cost as a whole."""
+    memory = plan.memory
+    text = f"packed weights {memory['packed'] / 2**20:.1f} MiB of {memory['weights'] / 2**20:.1f} MiB"
+    if memory["limited"]:
+        text += ", bounded by max_memory" if memory["fits"] else ", the least that is possible: max_memory is below it"
+    origin = "carried over from other shapes" if plan.carried else f"at best {1e3 * plan.lower_bound_s:.3f} ms"
+    return [f"      predicted {1e3 * plan.predicted_s:.3f} ms, {origin}; {text}"]
 
 
 def _outcome(shaped: Shaped) -> str:
@@ -130,13 +148,16 @@ def _input_shapes(region: RegionRuntime, signature: tuple[int, ...]) -> list[tup
 
 
 def refresh(model: Any = None) -> None:
-    """Makes the next call of every compiled graph read its weights anew.
+    """Makes the next call of a model read its weights anew, at the cost of one preparation.
 
-    Needed only after a change that nothing shows: part of a large weight written through `.data`, NumPy or a raw
-    pointer. `model` is named for readability; every region of the process is refreshed, at the cost of one preparation.
+    Needed after a change that nothing shows: part of a large weight written through `.data`, NumPy or a raw pointer. It
+    also ends that the host runs a region because its weights changed at every call. `model` is a module, compiled or
+    not; without one, or for anything else than a module, all models of the process are refreshed.
     """
     from softneuro.torch_backend import registry
 
+    addresses = None
+    if isinstance(model, torch.nn.Module):
+        addresses = {t.data_ptr() for t in itertools.chain(model.parameters(), model.buffers())}
     for region in registry.all_regions():
-        region.forget_weights()
-    del model
+        region.refresh(addresses)

@@ -107,11 +107,47 @@ void append_shape(std::vector<int64_t>& signature, const Tensor& tensor) {
   signature.insert(signature.end(), sizes.begin(), sizes.end());
 }
 
+// The op's list of weights: owns the list and the handles in it. A network has hundreds, and a stable::Tensor for each
+// would take longer than all the rest of a call.
+class WeightList {
+ public:
+  explicit WeightList(StableListHandle list) : list_(list) { torch_list_size(list_, &size_); }
+  ~WeightList() {
+    if (list_ == nullptr) return;
+    for (size_t i = 0; i < size_; ++i) aoti_torch_delete_tensor_object(handle(i));
+    torch_delete_list(list_);
+  }
+  WeightList(const WeightList&) = delete;
+  WeightList& operator=(const WeightList&) = delete;
+
+  std::vector<const void*> addresses() const {
+    std::vector<const void*> data(size_);
+    for (size_t i = 0; i < size_; ++i) {
+      void* address = nullptr;
+      STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_data_ptr(handle(i), &address));
+      data[i] = address;
+    }
+    return data;
+  }
+  // Gives all of it away.
+  StableListHandle release() { return std::exchange(list_, nullptr); }
+
+ private:
+  AtenTensorHandle handle(size_t i) const {
+    StableIValue element{};
+    STABLE_TORCH_ERROR_CODE_CHECK(torch_list_get_item(list_, i, &element));
+    return torch::stable::detail::to<AtenTensorHandle>(element);
+  }
+
+  StableListHandle list_;
+  size_t size_ = 0;
+};
+
 // Anything that is not ready is prepared, measured or run on the host by Python.
-std::vector<Tensor> run_region_slow(const std::string& handle, const std::vector<Tensor>& inputs,
-                                    const std::vector<Tensor>& weights, const std::vector<int64_t>& sizes) {
+std::vector<Tensor> run_region_slow(const std::string& handle, const std::vector<Tensor>& inputs, WeightList& weights,
+                                    const std::vector<int64_t>& sizes) {
   StableIValue stack[] = {torch::stable::detail::from(handle), torch::stable::detail::from(inputs),
-                          torch::stable::detail::from(weights), torch::stable::detail::from(sizes)};
+                          torch::stable::detail::from(weights.release()), torch::stable::detail::from(sizes)};
   if (torch_call_dispatcher("softneuro::run_region_slow", "", stack, TORCH_ABI_VERSION) != 0) {
     throw softneuro::Error(softneuro::take_region_error(), "region " + handle);
   }
@@ -120,16 +156,14 @@ std::vector<Tensor> run_region_slow(const std::string& handle, const std::vector
 
 // Signature: torch's threads, then rank and sizes of every input, then the symbolic sizes.
 std::vector<Tensor> run_region(const std::string& handle, const std::vector<Tensor>& inputs,
-                               const std::vector<Tensor>& weights, const std::vector<int64_t>& sizes) {
+                               StableListHandle weight_list, const std::vector<int64_t>& sizes) {
+  WeightList weights(weight_list);
   std::vector<int64_t> signature;
   signature.reserve(1 + inputs.size() * 5 + sizes.size());
   signature.push_back(torch::stable::get_num_threads());
   for (const Tensor& input : inputs) append_shape(signature, input);
   signature.insert(signature.end(), sizes.begin(), sizes.end());
-  std::vector<const void*> data;
-  data.reserve(weights.size());
-  for (const Tensor& weight : weights) data.push_back(weight.data_ptr());
-  const auto entry = RegionTable::global().find(handle, signature, data);
+  const auto entry = RegionTable::global().find(handle, signature, weights.addresses());
   if (!entry) return run_region_slow(handle, inputs, weights, sizes);
   const ProfilerRange range("softneuro::" + handle);
   return run_net(*entry, inputs);

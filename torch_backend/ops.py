@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,9 +27,6 @@ _ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
     "mish": functional.mish,
 }
-_library: torch.library.Library | None = None
-
-
 _path = Path(softneuro.__file__).parent / "_ops.so"
 
 
@@ -37,23 +35,25 @@ def available() -> bool:
     return _path.exists()
 
 
-def load() -> None:
-    """Loads the ops, once. Raises softneuro.Error if the installation was built without them."""
-    global _library  # noqa: PLW0603
-    if _library is not None:
-        return
+@functools.cache
+def load() -> torch.library.Library:
+    """Loads the ops, once, and returns what keeps their Python side registered.
+
+    Raises softneuro.Error if the installation was built without them.
+    """
     if not available():
         raise softneuro.Error(
             "this installation of softneuro was built without torch ops: install torch >= 2.11, then reinstall "
             "softneuro with --no-build-isolation"
         )
     torch.ops.load_library(_path)
-    _library = torch.library.Library("softneuro", "IMPL")
-    _library.impl("run_region_slow", _run_region_slow, "CPU")
-    torch.library.register_fake("softneuro::run_region", _fake_region, lib=_library)
-    torch.library.register_fake("softneuro::run_region_slow", _fake_region, lib=_library)
-    _define_layer("conv2d", _reference_conv2d)
-    _define_layer("linear", _reference_linear)
+    library = torch.library.Library("softneuro", "IMPL")
+    library.impl("run_region_slow", _run_region_slow, "CPU")
+    torch.library.register_fake("softneuro::run_region", _fake_region, lib=library)
+    torch.library.register_fake("softneuro::run_region_slow", _fake_region, lib=library)
+    _define_layer(library, "conv2d", _reference_conv2d)
+    _define_layer(library, "linear", _reference_linear)
+    return library
 
 
 def _run_region_slow(
@@ -85,7 +85,7 @@ def _reference_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor 
     return _ACTIVATIONS[rest[0] if rest else "none"](functional.linear(x, weight, bias))
 
 
-def _define_layer(name: str, reference: Callable[..., torch.Tensor]) -> None:
+def _define_layer(library: torch.library.Library, name: str, reference: Callable[..., torch.Tensor]) -> None:
     """Shapes and gradients of a layer's op are those of the host's functions."""
     qualified = f"softneuro::{name}"
 
@@ -108,5 +108,5 @@ def _define_layer(name: str, reference: Callable[..., torch.Tensor]) -> None:
         found = iter(torch.autograd.grad(output, [t for t, n in zip(tensors, needed, strict=True) if n], gradient))
         return (*(next(found) if n else None for n in needed), *(None for _ in ctx.rest))
 
-    torch.library.register_fake(qualified, fake, lib=_library)
-    torch.library.register_autograd(qualified, backward, setup_context=setup, lib=_library)
+    torch.library.register_fake(qualified, fake, lib=library)
+    torch.library.register_autograd(qualified, backward, setup_context=setup, lib=library)

@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
-from torch.fx.passes.shape_prop import _extract_tensor_metadata  # noqa: F401
 
 from softneuro.torch_backend.converters import CONVERTERS, decline_reason
 from softneuro.torch_backend.lowering import axis_order, layer_name

@@ -3,7 +3,8 @@
 
 #include <functional>
 #include <memory>
-#include <span>
+#include <mutex>
+#include <string>
 #include <vector>
 
 #include "base/shape.h"
@@ -22,13 +23,18 @@ class ConstantData {
 
   const Shape& shape() const { return shape_; }
   int64_t elements() const { return shape_.elements(); }
-  // May compute: ask once and keep the result for as long as it is needed, no longer.
-  Values values() const { return make_ ? make_() : values_; }
+  // May compute: keep the result for as long as it is needed, no longer. While somebody holds it, others get the same.
+  Values values() const;
+  // Hash of the values, computed once: equal for equal weights, wherever they are.
+  const std::string& identity() const;
 
  private:
   Shape shape_;
   Values values_;
   std::function<Values()> make_;
+  mutable std::mutex mutex_;
+  mutable std::weak_ptr<const float> made_;
+  mutable std::string identity_;
 };
 
 using Constant = std::shared_ptr<const ConstantData>;

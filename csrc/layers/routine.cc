@@ -7,6 +7,18 @@ Schema Routine::input_schema(const Problem& problem, int input) const {
   return residual ? info_.out : info_.in;
 }
 
+size_t Routine::packed_bytes(const Problem& problem, const Tuning&) const {
+  int64_t elements = 0;
+  for (const auto& [role, value] : problem.layer->weights) elements += value->elements();
+  return static_cast<size_t>(elements) * sizeof(float);
+}
+
+std::string Routine::pack_key(const Problem&, const Tuning& tuning) const {
+  std::string key;
+  for (const int value : tuning) key += std::to_string(value) + ",";
+  return key;
+}
+
 std::string Routine::descriptor(const Tuning& tuning) const {
   std::string text = info_.layer_type + "/" + info_.in.str();
   if (info_.out.layout != info_.in.layout) text += "->" + info_.out.layout.str();

@@ -69,11 +69,15 @@ class Routine {
   virtual std::vector<std::string> param_names() const { return {}; }
   // Combinations worth profiling, the default first; never empty.
   virtual std::vector<Tuning> tunings(const Problem&) const { return {{}}; }
-  // Packs the weights (null if there are none). The result may depend on layer, tuning and pack_key(), not on blob
-  // shapes.
+  // Packs the weights (null if there are none). The result may depend on the layer and pack_key(), not otherwise on the
+  // tuning or on blob shapes.
   virtual std::shared_ptr<const Packed> pack(const Problem&, const Tuning&) const { return nullptr; }
-  // Whatever of the blob shapes a packing depends on; packings with equal keys are shared.
-  virtual std::string pack_key(const Problem&, const Tuning&) const { return {}; }
+  // Bytes that the packing is going to have, before anything is packed: what the option max_memory bounds. By default
+  // those of the layer's weights.
+  virtual size_t packed_bytes(const Problem& problem, const Tuning&) const;
+  // Whatever of the tuning and of the blob shapes a packing depends on; packings of equal weights and keys are shared.
+  // By default all of the tuning.
+  virtual std::string pack_key(const Problem& problem, const Tuning& tuning) const;
   virtual std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                                   std::shared_ptr<const Packed> packed) const = 0;
 

@@ -39,8 +39,7 @@ std::shared_ptr<const Net> prepare_layer(Layer layer, const std::vector<TensorDe
   const Problem problem = graph.problem(0, threads);
   Assignment assignment{{choose(problem, routine)}, {}};
   add_needed_adapts(graph, assignment, threads);
-  PackedCache cache;
-  return Net::prepare(graph, assignment, threads, cache);
+  return Net::prepare(graph, assignment, threads, PackedCache::shared());
 }
 
 }  // namespace softneuro

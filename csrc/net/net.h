@@ -32,13 +32,16 @@ void add_needed_adapts(const Graph& graph, Assignment& assignment, int threads);
 // Every layer's first accepting routine with its default tuning, and the adapts needed: what runs without a plan.
 Assignment default_assignment(const Graph& graph, int threads);
 
-// Packed weights by (layer index, descriptor, pack key), shared by the nets of one model. Thread-safe.
+// Packed weights by everything that packing may depend on, the weights' content included: one packing serves all shapes
+// of a model, and all models of equal weights. Kept alive by the nets alone. Thread-safe.
 class PackedCache {
  public:
   PackedCache();
   ~PackedCache();
-  std::shared_ptr<const Packed> get(int layer, const RoutineChoice& choice, const Problem& problem);
-  size_t bytes() const;
+  // The process's own.
+  static PackedCache& shared();
+  std::shared_ptr<const Packed> get(const RoutineChoice& choice, const Problem& problem);
+  size_t bytes() const;  // of packings alive
 
  private:
   struct State;

@@ -1,35 +1,77 @@
+#include <algorithm>
 #include <map>
 #include <mutex>
 
 #include "net/net.h"
 
 namespace softneuro {
+namespace {
+
+struct Entry {
+  std::mutex packing;                  // so that two threads never hold two copies of one layer's weights
+  std::weak_ptr<const Packed> packed;  // under the cache's lock
+};
+
+std::string key_of(const RoutineChoice& choice, const Problem& problem) {
+  const Layer& layer = *problem.layer;
+  std::string key = choice.routine->descriptor() + "\n" + choice.routine->pack_key(problem, choice.tuning) + "\n" +
+                    layer.type + "{" + layer.attrs.str() + "}" + layer.post.str();
+  for (const auto& [role, value] : layer.weights) key += "\n" + role + value->shape().str() + value->identity();
+  return key;
+}
+
+}  // namespace
 
 struct PackedCache::State {
   mutable std::mutex mutex;
-  std::map<std::string, std::shared_ptr<const Packed>> entries;
+  std::map<std::string, std::shared_ptr<Entry>> entries;
+  size_t tidy_at = 256;
+
+  std::shared_ptr<Entry> entry(const std::string& key) {
+    const std::lock_guard lock(mutex);
+    if (entries.size() >= tidy_at) {
+      std::erase_if(entries, [](const auto& e) { return e.second.use_count() == 1 && e.second->packed.expired(); });
+      tidy_at = std::max<size_t>(256, 2 * entries.size());
+    }
+    auto& entry = entries[key];
+    if (entry == nullptr) entry = std::make_shared<Entry>();
+    return entry;
+  }
+
+  std::shared_ptr<const Packed> find(const Entry& entry) const {
+    const std::lock_guard lock(mutex);
+    return entry.packed.lock();
+  }
 };
 
 PackedCache::PackedCache() : state_(std::make_unique<State>()) {}
 PackedCache::~PackedCache() = default;
 
-std::shared_ptr<const Packed> PackedCache::get(int layer, const RoutineChoice& choice, const Problem& problem) {
-  const std::string key =
-      std::to_string(layer) + "\n" + choice.descriptor() + "\n" + choice.routine->pack_key(problem, choice.tuning);
-  // Held while packing, so that two threads never hold two copies of one layer's weights.
-  const std::lock_guard lock(state_->mutex);
-  const auto found = state_->entries.find(key);
-  if (found != state_->entries.end()) return found->second;
+PackedCache& PackedCache::shared() {
+  static auto* cache = new PackedCache;  // never destroyed: nets may be prepared while the process ends
+  return *cache;
+}
+
+std::shared_ptr<const Packed> PackedCache::get(const RoutineChoice& choice, const Problem& problem) {
+  if (problem.layer->weights.empty()) return choice.routine->pack(problem, choice.tuning);
+  // Weights computed on demand stay for as long as they are held here: once for the key and the packing.
+  std::vector<ConstantData::Values> held;
+  for (const auto& [role, value] : problem.layer->weights) held.push_back(value->values());
+  const auto entry = state_->entry(key_of(choice, problem));
+  const std::lock_guard lock(entry->packing);
+  if (auto known = state_->find(*entry)) return known;
   auto packed = choice.routine->pack(problem, choice.tuning);
-  state_->entries.emplace(key, packed);
+  const std::lock_guard cache_lock(state_->mutex);
+  entry->packed = packed;
   return packed;
 }
 
 size_t PackedCache::bytes() const {
   const std::lock_guard lock(state_->mutex);
   size_t total = 0;
-  for (const auto& [key, packed] : state_->entries)
-    if (packed != nullptr) total += packed->bytes();
+  for (const auto& [key, entry] : state_->entries) {
+    if (const auto packed = entry->packed.lock()) total += packed->bytes();
+  }
   return total;
 }
 

@@ -1,34 +1,14 @@
-// Graph + Assignment -> Program: steps in order, every blob's place, weights packed.
+// Graph + Assignment -> Program: steps in order, weights packed.
 #include <algorithm>
-#include <cstring>
 #include <new>
 #include <set>
 
 #include "net/contiguous.h"
+#include "net/draft.h"
 #include "net/fused_layers.h"
-#include "net/program.h"
 
 namespace softneuro {
 namespace {
-
-// Copies one dense blob onto another of the same schema.
-class CopyPrepared : public Prepared {
- public:
-  CopyPrepared(size_t bytes, int threads) : bytes_(bytes), tasks_(bytes < 65536 ? 1 : threads) {}
-
-  void run(const RunArgs& args) const override {
-    auto* dst = static_cast<std::byte*>(args.out.data);
-    const auto* src = static_cast<const std::byte*>(args.in[0].data);
-    args.parallel_for(tasks_, [&](int64_t task) {
-      const Range range = split_range(static_cast<int64_t>(bytes_), tasks_, task);
-      std::memcpy(dst + range.begin, src + range.begin, static_cast<size_t>(range.end - range.begin));
-    });
-  }
-
- private:
-  size_t bytes_;
-  int tasks_;
-};
 
 // Gives errors of preparation their place.
 template <typename Fn>
@@ -66,12 +46,8 @@ class Builder {
     }
     for (size_t l = 0; l < graph_.layers().size(); ++l) add_layer(static_cast<int>(l));
     add_outputs();
-    place_values();
-    add_copies();
-    finish_stats();
-    program_.values = std::move(values_);
-    program_.steps = std::move(steps_);
-    return std::move(program_);
+    place(draft_);
+    return std::move(draft_.program);
   }
 
  private:
@@ -86,7 +62,7 @@ class Builder {
     const size_t bytes = static_cast<size_t>(physical_elements(b.desc.shape, schema.layout)) * dtype_size(schema.dtype);
     values_of_blob_[at(blob)].push_back({schema, static_cast<int>(values_.size())});
     values_.push_back(std::move(value));
-    plan_values_.push_back({bytes, read_only, -1});
+    draft_.plan_values.push_back({bytes, read_only, -1});
     return values_.size() - 1;
   }
 
@@ -147,7 +123,7 @@ class Builder {
 
   void adapt_constant(const Problem& problem, const Routine& routine, const Tuning& tuning, size_t source,
                       size_t target, const std::string& where) {
-    AlignedBuffer result(plan_values_[target].bytes);
+    AlignedBuffer result(draft_.plan_values[target].bytes);
     const TensorView in =
         dense_view(const_cast<float*>(values_[source].constant), values_[source].shape, values_[source].schema);
     const TensorView out = dense_view(result.data(), values_[target].shape, values_[target].schema);
@@ -194,7 +170,7 @@ class Builder {
     classify(plan, problem, *choice.routine);
     std::unique_ptr<const Prepared> prepared;
     if (plan.kind == PlanStep::Kind::compute && graph_.blob(layer.output).desc.shape.elements() > 0) {
-      auto packed = pack(index, choice, problem, where);
+      auto packed = pack(choice, problem, where);
       prepared = prepare(*choice.routine, choice.tuning, problem, std::move(packed), where);
     }
     add_step(plan, std::move(prepared), index, layer.name, descriptor);
@@ -229,13 +205,12 @@ class Builder {
     step.prepared = std::move(prepared);
     step.in = plan.reads;
     step.out = plan.writes;
-    steps_.push_back(std::move(step));
-    plan_steps_.push_back(std::move(plan));
+    program_.steps.push_back(std::move(step));
+    draft_.plan_steps.push_back(std::move(plan));
   }
 
-  std::shared_ptr<const Packed> pack(int index, const RoutineChoice& choice, const Problem& problem,
-                                     const std::string& where) {
-    auto packed = guarded(where, [&] { return cache_.get(index, choice, problem); });
+  std::shared_ptr<const Packed> pack(const RoutineChoice& choice, const Problem& problem, const std::string& where) {
+    auto packed = guarded(where, [&] { return cache_.get(choice, problem); });
     if (packed != nullptr && seen_packed_.insert(packed.get()).second) program_.stats.packed_bytes += packed->bytes();
     return packed;
   }
@@ -249,71 +224,10 @@ class Builder {
     for (size_t k = 0; k < graph_.outputs().size(); ++k) {
       const int blob = graph_.outputs()[k];
       const int value = need_value(blob, f32_nchw, "output " + std::to_string(k));
-      output_values_.push_back(value);
+      draft_.outputs.push_back(value);
       program_.output_descs.push_back(graph_.blob(blob).desc);
-      if (plan_values_[at(value)].output < 0) plan_values_[at(value)].output = static_cast<int>(k);
+      if (draft_.plan_values[at(value)].output < 0) draft_.plan_values[at(value)].output = static_cast<int>(k);
     }
-  }
-
-  void place_values() {
-    const MemoryPlan plan = plan_memory(plan_values_, plan_steps_);
-    for (size_t v = 0; v < values_.size(); ++v) values_[v].place = plan.values[v];
-    for (size_t s = 0; s < steps_.size(); ++s) steps_[s].workspace = plan.workspaces[s];
-    program_.stats.arena_bytes = plan.arena_bytes;
-  }
-
-  // Concatenations whose parts live elsewhere, and outputs that are not the caller's memory already.
-  void add_copies() {
-    std::vector<Step> steps;
-    for (size_t s = 0; s < steps_.size(); ++s) {
-      const PlanStep& plan = plan_steps_[s];
-      if (plan.kind == PlanStep::Kind::gather) {
-        for (size_t k = 0; k < plan.reads.size(); ++k) {
-          MemoryPlace place = values_[at(plan.writes)].place;
-          place.offset += plan.offsets[k];
-          add_copy(steps, steps_[s], plan.reads[k], place);
-        }
-      } else if (steps_[s].prepared != nullptr && values_[at(plan.writes)].shape.elements() > 0) {
-        steps.push_back(std::move(steps_[s]));
-      }
-    }
-    for (size_t k = 0; k < output_values_.size(); ++k) {
-      MemoryPlace place;
-      place.home = MemoryPlace::Home::output;
-      place.root = static_cast<int>(k);
-      Step step;
-      step.name = values_[at(output_values_[k])].name;
-      step.descriptor = "copy to output " + std::to_string(k);
-      add_copy(steps, step, output_values_[k], place);
-    }
-    steps_ = std::move(steps);
-  }
-
-  void add_copy(std::vector<Step>& steps, const Step& like, int source, const MemoryPlace& target) {
-    const MemoryPlace& from = values_[at(source)].place;
-    const size_t bytes = plan_values_[at(source)].bytes;
-    const bool there = from.home == target.home && from.root == target.root && from.offset == target.offset;
-    if (there || bytes == 0) return;
-    Value part = values_[at(source)];
-    part.place = target;
-    part.part = true;
-    part.input = -1;
-    part.constant = nullptr;
-    Step step;
-    step.layer = like.layer;
-    step.name = like.name;
-    step.descriptor = like.descriptor;
-    step.prepared = std::make_unique<CopyPrepared>(bytes, threads_);
-    step.in = {source};
-    step.out = static_cast<int>(values_.size());
-    values_.push_back(std::move(part));
-    steps.push_back(std::move(step));
-  }
-
-  void finish_stats() {
-    for (const PlanStep& step : plan_steps_)
-      if (step.kind != PlanStep::Kind::view) program_.stats.blob_bytes += plan_values_[at(step.writes)].bytes;
-    program_.stats.steps = static_cast<int>(steps_.size());
   }
 
   const Graph& graph_;
@@ -321,15 +235,12 @@ class Builder {
   const int threads_;
   PackedCache& cache_;
   Layer adapt_layer_;
-  Program program_;
+  Draft draft_;
+  Program& program_ = draft_.program;
+  std::vector<Value>& values_ = program_.values;
   std::unique_ptr<const FusedLayers> fused_;
-  std::vector<Value> values_;
-  std::vector<PlanValue> plan_values_;
-  std::vector<Step> steps_;
-  std::vector<PlanStep> plan_steps_;
   std::vector<std::vector<std::pair<Schema, int>>> values_of_blob_;
   std::vector<bool> adapt_used_;
-  std::vector<int> output_values_;
   std::set<const Packed*> seen_packed_;
 };
 

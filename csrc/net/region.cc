@@ -68,7 +68,7 @@ void RegionTable::put(const std::string& region, RegionEntry entry, size_t capac
   auto shared = std::make_shared<const RegionEntry>(std::move(entry));
   std::vector<std::unique_ptr<Slot>> dropped;  // nets are freed outside the lock
   const std::unique_lock lock(mutex_);
-  auto& slots = regions_[region];
+  auto& slots = regions_[region].slots;
   const auto replaced = std::partition(slots.begin(), slots.end(), [&](const auto& slot) {
     return slot->entry->signature != shared->signature || !slot->entry->weights_match(data);
   });
@@ -84,22 +84,20 @@ void RegionTable::put(const std::string& region, RegionEntry entry, size_t capac
 }
 
 std::shared_ptr<const RegionEntry> RegionTable::find(std::string_view region, std::span<const int64_t> signature,
-                                                     std::span<const void* const> weights) const {
-  std::shared_ptr<const RegionEntry> found;
-  {
-    const std::shared_lock lock(mutex_);
-    const auto at = regions_.find(region);
-    if (at == regions_.end()) return nullptr;
-    for (const auto& slot : at->second) {
-      if (!std::equal(signature.begin(), signature.end(), slot->entry->signature.begin(), slot->entry->signature.end()))
-        continue;
-      if (!slot->entry->weights_match(weights)) continue;
-      slot->used.store(++clock_, std::memory_order_relaxed);
-      found = slot->entry;
-      break;
-    }
+                                                     std::span<const void* const> weights) {
+  const std::shared_lock lock(mutex_);
+  const auto at = regions_.find(region);
+  if (at == regions_.end()) return nullptr;
+  for (const auto& slot : at->second.slots) {
+    const RegionEntry& entry = *slot->entry;
+    if (!std::equal(signature.begin(), signature.end(), entry.signature.begin(), entry.signature.end())) continue;
+    if (!entry.weights_match(weights)) continue;
+    if (!entry.weights_unchanged()) return nullptr;
+    slot->used.store(++clock_, std::memory_order_relaxed);
+    at->second.hits.fetch_add(1, std::memory_order_relaxed);
+    return slot->entry;
   }
-  return found && found->weights_unchanged() ? found : nullptr;
+  return nullptr;
 }
 
 void RegionTable::drop(std::string_view region) {
@@ -107,8 +105,14 @@ void RegionTable::drop(std::string_view region) {
   const std::unique_lock lock(mutex_);
   const auto at = regions_.find(region);
   if (at == regions_.end()) return;
-  dropped = std::move(at->second);
+  dropped = std::move(at->second.slots);
   regions_.erase(at);
+}
+
+void RegionTable::clear(std::string_view region) {
+  std::vector<std::unique_ptr<Slot>> dropped;
+  const std::unique_lock lock(mutex_);
+  if (const auto at = regions_.find(region); at != regions_.end()) dropped = std::exchange(at->second.slots, {});
 }
 
 void RegionTable::drop_weight_set(std::string_view region, uint64_t weight_set) {
@@ -116,7 +120,7 @@ void RegionTable::drop_weight_set(std::string_view region, uint64_t weight_set) 
   const std::unique_lock lock(mutex_);
   const auto at = regions_.find(region);
   if (at == regions_.end()) return;
-  auto& slots = at->second;
+  auto& slots = at->second.slots;
   const auto kept = std::partition(slots.begin(), slots.end(),
                                    [&](const auto& slot) { return slot->entry->weight_set != weight_set; });
   std::move(kept, slots.end(), std::back_inserter(dropped));
@@ -126,7 +130,13 @@ void RegionTable::drop_weight_set(std::string_view region, uint64_t weight_set) 
 size_t RegionTable::entries(std::string_view region) const {
   const std::shared_lock lock(mutex_);
   const auto at = regions_.find(region);
-  return at == regions_.end() ? 0 : at->second.size();
+  return at == regions_.end() ? 0 : at->second.slots.size();
+}
+
+uint64_t RegionTable::hits(std::string_view region) const {
+  const std::shared_lock lock(mutex_);
+  const auto at = regions_.find(region);
+  return at == regions_.end() ? 0 : at->second.hits.load(std::memory_order_relaxed);
 }
 
 }  // namespace softneuro

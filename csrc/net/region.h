@@ -57,23 +57,32 @@ class RegionTable {
   void put(const std::string& region, RegionEntry entry, size_t capacity);
   // Null if there is none or its weights have changed since.
   std::shared_ptr<const RegionEntry> find(std::string_view region, std::span<const int64_t> signature,
-                                          std::span<const void* const> weights) const;
+                                          std::span<const void* const> weights);
+  // Forgets a region and frees its nets.
   void drop(std::string_view region);
+  // Frees its nets; others are going to follow.
+  void clear(std::string_view region);
   void drop_weight_set(std::string_view region, uint64_t weight_set);
   size_t entries(std::string_view region) const;
+  // Calls of find() that found a net with its weights unchanged.
+  uint64_t hits(std::string_view region) const;
 
  private:
   struct Slot {
     std::shared_ptr<const RegionEntry> entry;
-    mutable std::atomic<uint64_t> used;
+    std::atomic<uint64_t> used;
     Slot(std::shared_ptr<const RegionEntry> e, uint64_t u) : entry(std::move(e)), used(u) {}
+  };
+  struct Region {
+    std::vector<std::unique_ptr<Slot>> slots;
+    std::atomic<uint64_t> hits{0};
   };
 
   RegionTable();
 
   mutable std::shared_mutex mutex_;
-  mutable std::atomic<uint64_t> clock_{0};
-  std::map<std::string, std::vector<std::unique_ptr<Slot>>, std::less<>> regions_;
+  std::atomic<uint64_t> clock_{0};
+  std::map<std::string, Region, std::less<>> regions_;
 };
 
 // Text of an error that passes through a host's C interface, which keeps none. One per thread; taking clears it.

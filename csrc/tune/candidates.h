@@ -14,6 +14,7 @@ struct Candidate {
   std::string descriptor;
   std::vector<Schema> in;  // by layer input
   Schema out;
+  size_t packed_bytes = 0;
   double seconds = 0;
   bool measured = false;  // else seconds is estimate_seconds()
   double error = 0;       // Routine::expected_error()

@@ -88,10 +88,12 @@ std::optional<VerdictRecord> CostDb::find_verdict(const CostKey& key) {
   const auto text = state_->file.find(key_text("verdict", key));
   if (!text) return std::nullopt;
   const auto parts = split(*text);
-  if (parts.size() != 4 || (parts[0] != "won" && parts[0] != "lost")) return std::nullopt;
+  if (parts.size() != 5 || (parts[0] != "won" && parts[0] != "lost")) return std::nullopt;
   const auto seconds = time_field(parts[1]), host = time_field(parts[2]), error = parse_double(parts[3]);
+  const auto trials = parse_integer(parts[4]);
   if (!seconds || !host || !error || !(*error >= 0)) return std::nullopt;
-  return VerdictRecord{parts[0] == "won", *seconds, *host, *error};
+  if (!trials || *trials < 1 || *trials > INT32_MAX) return std::nullopt;
+  return VerdictRecord{parts[0] == "won", *seconds, *host, *error, static_cast<int>(*trials)};
 }
 
 void CostDb::add(const CostKey& key, const CostRecord& record) {
@@ -108,10 +110,12 @@ void CostDb::add_verdict(const CostKey& key, const VerdictRecord& record) {
   check_time(record.host_seconds, "the host's time");
   // Infinity is a verdict too (the host was finite, the region was not); only NaN says nothing.
   if (!(record.error >= 0)) throw Error("error " + exact_number(record.error) + " is no error", "cost database");
+  if (record.trials < 1) throw Error("a verdict without a trial", "cost database");
   const std::lock_guard lock(state_->mutex);
-  state_->file.add(
-      {key_text("verdict", key), std::string(record.won ? "won " : "lost ") + exact_number(record.seconds) + ' ' +
-                                     exact_number(record.host_seconds) + ' ' + exact_number(record.error)});
+  state_->file.add({key_text("verdict", key), std::string(record.won ? "won " : "lost ") +
+                                                  exact_number(record.seconds) + ' ' +
+                                                  exact_number(record.host_seconds) + ' ' + exact_number(record.error) +
+                                                  ' ' + std::to_string(record.trials)});
 }
 
 size_t CostDb::size() {

@@ -28,6 +28,7 @@ struct VerdictRecord {
   bool won = false;
   double seconds = 0, host_seconds = 0;
   double error = 0;  // relative L2 against the host
+  int trials = 1;    // comparisons that this sums up: a close one is repeated in a later process
 };
 
 // Thread-safe, and safe with any number of processes on one directory: a record is one line written at once under a

@@ -10,13 +10,7 @@ namespace {
 
 using Clock = Profiler::Clock;
 
-size_t model_weight_bytes(const Graph& graph) {
-  int64_t elements = 0;
-  for (const Layer& layer : graph.layers()) {
-    for (const auto& [role, value] : layer.weights) elements += value->elements();
-  }
-  return static_cast<size_t>(elements) * sizeof(float);
-}
+constexpr double unit_share = 0.85;  // of the time budget; plans as wholes have the rest
 
 // A concatenation costs what cannot be written in place: the planner puts an input there when its only other readers
 // are not concatenations before this one, and when images need not be interleaved.
@@ -196,6 +190,14 @@ void distribute(const Graph& graph, const TuneSettings& settings, const Work& wo
 
 }  // namespace
 
+double model_weight_bytes(const Graph& graph) {
+  double elements = 0;
+  for (const Layer& layer : graph.layers()) {
+    for (const auto& [role, value] : layer.weights) elements += static_cast<double>(value->elements());
+  }
+  return elements * sizeof(float);
+}
+
 int GraphCosts::schema_index(const Schema& schema) const {
   const auto at = std::find(schemas.begin(), schemas.end(), schema);
   return at == schemas.end() ? -1 : static_cast<int>(at - schemas.begin());
@@ -216,7 +218,7 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& 
   if (settings.mode == TuneMode::off) return guess_costs(graph, settings);
   GraphCosts costs;
   Work work = collect(graph, settings, costs);
-  const Coldness coldness = coldness_for(model_weight_bytes(graph));
+  const Coldness coldness = coldness_for(static_cast<size_t>(model_weight_bytes(graph)));
   Ledger ledger(db, settings.threads);
   const auto signature_of = [&](const Work::LayerItem& item) {
     const bool weights = !item.problem.layer->weights.empty();
@@ -259,7 +261,7 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& 
     Profiler profiler(settings.threads, parallel_for, coldness);
     const auto start = Clock::now();
     const auto left = [&] {
-      return settings.time_budget_s - std::chrono::duration<double>(Clock::now() - start).count();
+      return unit_share * settings.time_budget_s - std::chrono::duration<double>(Clock::now() - start).count();
     };
     int done = 0;
     for (auto* item : missing_adapts) {

@@ -35,6 +35,8 @@ struct GraphCosts {
   int schema_index(const Schema& schema) const;
 };
 
+double model_weight_bytes(const Graph& graph);
+
 GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& db, const ParallelFor& parallel_for,
                       const Progress& progress);
 // Guesses alone; needs no database.

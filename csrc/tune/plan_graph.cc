@@ -1,10 +1,12 @@
 #include "tune/plan_graph.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "net/fused_layers.h"
 #include "tune/cost_keys.h"
+#include "tune/costs.h"
 
 namespace softneuro {
 namespace {
@@ -13,6 +15,19 @@ std::string shapes_of(const Graph& graph) {
   std::string text;
   for (const int input : graph.inputs()) text += (text.empty() ? "" : ",") + graph.blob(input).desc.shape.str();
   return text;
+}
+
+// The numbers in a text of shapes.
+std::vector<double> sizes_in(const std::string& shapes) {
+  std::vector<double> sizes;
+  bool inside = false;
+  for (const char c : shapes) {
+    const bool digit = c >= '0' && c <= '9';
+    if (digit && !inside) sizes.push_back(0);
+    if (digit) sizes.back() = 10 * sizes.back() + (c - '0');
+    inside = digit;
+  }
+  return sizes;
 }
 
 bool same_types(const Graph& graph, const Plan& plan) {
@@ -54,6 +69,7 @@ TuneResult from_plan(const Graph& graph, const Plan& plan) {
   TuneResult result;
   result.predicted_s = plan.seconds;
   result.lower_bound_s = plan.lower_bound;
+  result.weight_bytes = model_weight_bytes(graph);
   std::vector<RoutineChoice>& choices = result.assignment.layers;
   for (const PlanStep& step : plan.steps) {
     choices.push_back(step.descriptor.empty() ? RoutineChoice{} : find_routine(step.descriptor));
@@ -74,6 +90,10 @@ TuneResult from_plan(const Graph& graph, const Plan& plan) {
         throw misfit(step.descriptor + " has params that the routine does not offer", layer);
       }
     }
+    if (choice.routine != nullptr && !choice.routine->info().view) {
+      const Problem problem = fused.problem(static_cast<int>(l), plan.key.threads);
+      result.packed_bytes += static_cast<double>(choice.routine->packed_bytes(problem, choice.tuning));
+    }
     result.layers.push_back({layer.name, layer.type, step.descriptor, step.seconds, 0, true});
   }
   for (const PlanAdapt& adapt : plan.adapts) {
@@ -86,7 +106,7 @@ TuneResult from_plan(const Graph& graph, const Plan& plan) {
   return result;
 }
 
-const Plan* find_plan(const PlanFile& file, const Graph& graph, int threads, const std::string& path) {
+const Plan* find_plan(const PlanFile& file, const Graph& graph, int threads, const std::string& path, bool strict) {
   const PlanKey key = plan_key(graph, threads);
   if (const Plan* plan = file.find(key)) return plan;
   bool same_model = file.plans().empty();
@@ -98,10 +118,37 @@ const Plan* find_plan(const PlanFile& file, const Graph& graph, int threads, con
                   "give another path, or remove the file to tune again");
     }
   }
-  if (!same_model) {
+  if (!same_model && strict) {
     throw Error("holds no plan for this model", path, "give another path, or remove the file to tune again");
   }
   return nullptr;
+}
+
+const Plan* nearest_plan(const PlanFile& file, const Graph& graph, int threads) {
+  const PlanKey key = plan_key(graph, threads);
+  const std::vector<double> wanted = sizes_in(key.shapes);
+  const Plan* nearest = nullptr;
+  double least = INFINITY;
+  for (const Plan& plan : file.plans()) {
+    if (plan.key.device != key.device || plan.key.threads != threads || !same_types(graph, plan)) continue;
+    const std::vector<double> sizes = sizes_in(plan.key.shapes);
+    if (sizes.size() != wanted.size()) continue;
+    double distance = 0;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      distance += std::fabs(sizes[i] - wanted[i]) / std::max({sizes[i], wanted[i], 1.0});
+    }
+    if (distance < least) {
+      least = distance;
+      nearest = &plan;
+    }
+  }
+  return nearest;
+}
+
+std::vector<std::string> descriptors(const Plan& plan) {
+  std::vector<std::string> texts;
+  for (const PlanStep& step : plan.steps) texts.push_back(step.descriptor);
+  return texts;
 }
 
 }  // namespace softneuro

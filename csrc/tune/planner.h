@@ -1,6 +1,10 @@
 // What every door asks for: a plan under its options, from the plan file, the cost database or by measuring.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "base/error.h"
 #include "tune/options.h"
 #include "tune/tuner.h"
@@ -15,10 +19,16 @@ class PlanFileError : public Error {
 
 TuneSettings tune_settings(const Options& options, int threads);
 
-// With options.plan, a plan of that file is taken as it is, and a new one is added to it. `parallel_for` is to measure
-// with. Throws PlanFileError, or Error if a layer cannot be run at all.
+// A plan under the options. With options.plan, a plan of that file for this very graph is taken as it is, and any other
+// is added to the file. Where options.tune forbids measuring, one of the file for other shapes is carried over.
+// `parallel_for` is to measure with. Throws PlanFileError, or Error if a layer cannot be run at all.
 TuneResult make_plan(const Graph& graph, const Options& options, int threads, CostDb& db,
                      const ParallelFor& parallel_for, const Progress& progress = {});
+
+// The plan that the file of options.plan has for this very graph. Throws PlanFileError.
+std::optional<TuneResult> load_plan(const Graph& graph, const Options& options, int threads);
+// Adds a plan to a file. Throws PlanFileError.
+void save_plan(const Graph& graph, const TuneResult& plan, int threads, const std::string& path);
 
 // The descriptors of a plan by layer, as carry_over() takes them.
 std::vector<std::string> descriptors(const TuneResult& plan);

@@ -10,7 +10,9 @@ namespace softneuro {
 namespace {
 
 constexpr int max_samples = 9;
-constexpr size_t interleave_limit = size_t{256} << 20;  // bytes of packed weights held for one layer's race
+// Bytes of packed weights held for one layer's race: a larger race is run in heats, for tuning is not to need more
+// memory than the net will.
+constexpr size_t interleave_limit = size_t{64} << 20;
 
 int64_t largest_blob(const Shape& shape) {
   int64_t elements = shape.elements();
@@ -143,8 +145,8 @@ void Profiler::race(const Problem& problem, std::vector<Contender>& contenders, 
 
 void Profiler::measure(const Problem& problem, std::span<Candidate* const> candidates, double allowance) {
   prepare_blobs(problem);
-  const size_t bytes = weight_bytes(problem);
-  const bool has_weights = bytes > caches().l1d;
+  const bool has_weights = weight_bytes(problem) > caches().l1d;
+  size_t held = 0;
   std::vector<Contender> contenders;
   for (Candidate* candidate : candidates) {
     const Routine& routine = *candidate->choice.routine;
@@ -164,7 +166,9 @@ void Profiler::measure(const Problem& problem, std::span<Candidate* const> candi
     if (workspace_.size() < contender.prepared->workspace())
       workspace_ = AlignedBuffer(contender.prepared->workspace());
     contenders.push_back(std::move(contender));
-    if (bytes * contenders.size() > interleave_limit) {
+    held += candidate->packed_bytes;
+    if (held > interleave_limit) {
+      held = 0;
       race(problem, contenders, has_weights, allowance / static_cast<double>(candidates.size()));
       contenders.clear();
     }

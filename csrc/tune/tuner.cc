@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "tune/accuracy.h"
 #include "tune/cost_keys.h"
+#include "tune/memory_limit.h"
 #include "tune/solution.h"
 
 namespace softneuro {
@@ -39,7 +40,8 @@ std::vector<double> time_as_wholes(const Graph& graph, const std::vector<Assignm
       // The first round only warms up.
       if (round > 0) samples[i].push_back(std::chrono::duration<double>(Clock::now() - start).count());
     }
-    if (round >= 3 && std::chrono::duration<double>(Clock::now() - begin).count() > 2) break;
+    const double spent = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (round >= 3 && spent > std::min(2.0, 0.1 * settings.time_budget_s)) break;
   }
   std::vector<double> times;
   for (auto& sample : samples) times.push_back(winsorised_mean(sample));
@@ -64,9 +66,32 @@ std::vector<double> whole_times(const Graph& graph, const std::vector<Assignment
   return times;
 }
 
+PlanBytes candidate_bytes(const Graph& graph, const GraphCosts& costs) {
+  PlanBytes bytes;
+  for (size_t l = 0; l < graph.layers().size(); ++l) {
+    std::vector<double>& labels = bytes.labels.emplace_back();
+    if (graph.layers()[l].type == "constant") labels.push_back(0);
+    for (const Candidate& candidate : costs.layers[l]) labels.push_back(static_cast<double>(candidate.packed_bytes));
+  }
+  for (const FusedCost& fused : costs.fused) bytes.groups.push_back(static_cast<double>(fused.candidate.packed_bytes));
+  return bytes;
+}
+
+// Plans of a priced problem within settings.max_memory, and in `result` how that went.
+LimitedPlans solve(const Graph& graph, const GraphCosts& costs, const DprsProblem& problem,
+                   const TuneSettings& settings, int k, TuneResult& result) {
+  result.weight_bytes = model_weight_bytes(graph);
+  LimitedPlans found =
+      solve_within(problem, candidate_bytes(graph, costs), settings.max_memory * result.weight_bytes, k);
+  result.memory_limited = found.limited;
+  result.memory_fits = found.fits;
+  return found;
+}
+
 // `price` is what inexact routines cost on top, which is no time.
-void report(const Graph& graph, const GraphCosts& costs, const DprsResult& best, const DprsResult& chosen, double price,
+void report(const Graph& graph, const GraphCosts& costs, const LimitedPlans& found, size_t index, double price,
             TuneResult& result) {
+  const DprsResult &best = found.plans.front(), &chosen = found.plans[index];
   result.predicted_s = chosen.cost - price * plan_noise(costs, chosen);
   result.lower_bound_s = best.lower_bound - price * plan_noise(costs, best);
   result.exact = best.exact;
@@ -74,8 +99,9 @@ void report(const Graph& graph, const GraphCosts& costs, const DprsResult& best,
   result.measured = costs.measured;
   result.recalled = costs.recalled;
   result.guessed = costs.guessed;
+  result.packed_bytes = packed_bytes(candidate_bytes(graph, costs), chosen);
   for (size_t l = 0; l < graph.layers().size(); ++l) {
-    LayerReport entry{graph.layers()[l].name, graph.layers()[l].type, "", 0, best.regrets[l], true};
+    LayerReport entry{graph.layers()[l].name, graph.layers()[l].type, "", 0, found.regrets[l], true};
     if (const Candidate* candidate = chosen_candidate(costs, chosen, l)) {
       entry.descriptor = candidate->descriptor;
       entry.seconds = candidate->seconds;
@@ -86,6 +112,19 @@ void report(const Graph& graph, const GraphCosts& costs, const DprsResult& best,
   for (const DprsAdapt& adapt : chosen.adapts) result.adapt_seconds.push_back(adapt.cost);
 }
 
+// How far a choice of the same routine is from the wanted one: 0 for the same params, well below 1 for others. Shapes
+// differ in the params they offer; those that share the packed weights come first.
+double distance(const Problem& problem, const RoutineChoice& wanted, const RoutineChoice& choice) {
+  if (choice.tuning == wanted.tuning) return 0;
+  double sum = 0;
+  for (size_t i = 0; i < choice.tuning.size() && i < wanted.tuning.size(); ++i) {
+    sum += std::fabs(std::log((std::abs(choice.tuning[i]) + 1.0) / (std::abs(wanted.tuning[i]) + 1.0)));
+  }
+  const Routine& routine = *wanted.routine;
+  if (routine.pack_key(problem, choice.tuning) != routine.pack_key(problem, wanted.tuning)) sum += 100;
+  return 1e-4 * (1 + std::min(sum, 1000.0));
+}
+
 }  // namespace
 
 TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, const ParallelFor& parallel_for,
@@ -93,19 +132,17 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   const auto start = Clock::now();
   TuneResult result;
   const GraphCosts costs = find_costs(graph, settings, db, parallel_for, progress);
-  PackedCache cache;
+  PackedCache& cache = PackedCache::shared();
   const AccurateSolution solution =
       solve_within_budget(graph, costs, to_dprs(graph, costs), settings, db, parallel_for, cache);
-  const DprsResult& best = solution.best;
-  std::vector<DprsResult> plans{best};
-  if (settings.mode != TuneMode::off && settings.integrated_plans > 1) {
-    plans = dprs_k_best(solution.problem, best, settings.integrated_plans);
-    if (solution.price > 0) {
-      std::erase_if(plans, [&](const DprsResult& plan) { return plan_noise(costs, plan) > solution.noise; });
-    }
+  const int wholes = settings.mode == TuneMode::off ? 1 : settings.integrated_plans;
+  LimitedPlans found = solve(graph, costs, solution.problem, settings, wholes, result);
+  if (solution.price > 0 && found.plans.size() > 1) {
+    const auto too_noisy = [&](const DprsResult& plan) { return plan_noise(costs, plan) > solution.noise; };
+    found.plans.erase(std::remove_if(found.plans.begin() + 1, found.plans.end(), too_noisy), found.plans.end());
   }
   std::vector<Assignment> assignments;
-  for (const DprsResult& plan : plans) assignments.push_back(to_assignment(graph, costs, plan));
+  for (const DprsResult& plan : found.plans) assignments.push_back(to_assignment(graph, costs, plan));
   size_t chosen = 0;
   if (assignments.size() > 1) {
     // A warm start finds the wholes' times in the database and so neither measures nor changes its mind.
@@ -115,7 +152,7 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
       result.integrated_s = times[chosen];
     }
   }
-  report(graph, costs, best, plans[chosen], solution.price, result);
+  report(graph, costs, found, chosen, solution.price, result);
   result.assignment = std::move(assignments[chosen]);
   result.tuning_s = std::chrono::duration<double>(Clock::now() - start).count();
   return result;
@@ -129,9 +166,12 @@ TuneResult carry_over(const Graph& graph, const std::vector<std::string>& descri
   }
   GraphCosts costs = guess_costs(graph, settings);
   for (size_t l = 0; l < descriptors.size(); ++l) {
+    if (costs.layers[l].empty() || descriptors[l].empty()) continue;
+    const Problem problem = graph.problem(static_cast<int>(l), settings.threads);
+    const RoutineChoice wanted = find_routine(descriptors[l]);
+    // Guesses decide only where the plan's routine declines the new shape.
     for (Candidate& candidate : costs.layers[l]) {
-      // Guesses decide only where the plan's routine declines the new shape.
-      if (candidate.descriptor == descriptors[l]) candidate.seconds = 0;
+      if (candidate.choice.routine == wanted.routine) candidate.seconds *= distance(problem, wanted, candidate.choice);
     }
   }
   for (FusedCost& fused : costs.fused) {
@@ -141,11 +181,11 @@ TuneResult carry_over(const Graph& graph, const std::vector<std::string>& descri
                                     [&](int layer) { return descriptors[static_cast<size_t>(layer)].empty(); });
     if (same && inside) fused.candidate.seconds = 0;
   }
-  const DprsProblem problem = to_dprs(graph, costs);
-  const DprsResult best = dprs_solve(problem);
   TuneResult result;
-  report(graph, costs, best, best, 0, result);
-  result.assignment = to_assignment(graph, costs, best);
+  result.carried = true;
+  const LimitedPlans found = solve(graph, costs, to_dprs(graph, costs), settings, 1, result);
+  report(graph, costs, found, 0, 0, result);
+  result.assignment = to_assignment(graph, costs, found.plans.front());
   return result;
 }
 

@@ -15,9 +15,10 @@ namespace softneuro {
 struct TuneSettings {
   SearchLimits limits;
   TuneMode mode = TuneMode::profile;
-  double time_budget_s = 30;  // for measuring; what is left unmeasured then is guessed
+  double time_budget_s = 30;  // for all of tuning; what is left unmeasured then is guessed
   int threads = 1;
   int integrated_plans = 4;  // that are timed as wholes; below 2 none is
+  double max_memory = 4;     // packed weights of the plan as a multiple of the graph's weights
 };
 
 struct LayerReport {
@@ -34,7 +35,10 @@ struct TuneResult {
   double predicted_s = 0;             // sum of routines and adapts
   double lower_bound_s = 0;           // of every plan as accurate; equals predicted_s if exact and not overruled
   bool exact = false;
-  double integrated_s = 0;  // the chosen plan timed as a whole; 0 if it was not
+  double weight_bytes = 0, packed_bytes = 0;        // of the graph; of the plan as its routines foretell them
+  bool memory_limited = false, memory_fits = true;  // whether max_memory mattered, and whether any plan keeps to it
+  double integrated_s = 0;                          // the chosen plan timed as a whole; 0 if it was not
+  bool carried = false;                             // from other shapes, nothing measured
   int candidates = 0, measured = 0, recalled = 0,
       guessed = 0;  // distinct (layer signature, descriptor) pairs and adapts
   double tuning_s = 0;

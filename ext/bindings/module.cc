@@ -6,13 +6,15 @@
 #include "base/error.h"
 #include "base/version.h"
 #include "ext/bindings/bindings.h"
+#include "tune/planner.h"
 
 namespace py = pybind11;
 using namespace softneuro;
 
 PYBIND11_MODULE(_C, m) {
   m.doc() = "The core of softneuro.";
-  py::register_exception<Error>(m, "Error", PyExc_RuntimeError);
+  const auto& error = py::register_exception<Error>(m, "Error", PyExc_RuntimeError);
+  py::register_exception<PlanFileError>(m, "PlanFileError", error);
   m.attr("__version__") = std::string(library_version());
 
   m.def("cpu_id", &cpu_id, "The CPU as the cost database names it, for instance 'intel-6-85-4'.");

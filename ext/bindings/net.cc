@@ -111,8 +111,7 @@ void bind_net(py::module_& m) {
       .def(py::init([](const Graph& graph, const py::object& plan, int threads) {
              const Assignment assignment = resolve(graph, plan, threads);
              const py::gil_scoped_release release;
-             PackedCache cache;
-             return std::const_pointer_cast<Net>(Net::prepare(graph, assignment, threads, cache));
+             return std::const_pointer_cast<Net>(Net::prepare(graph, assignment, threads, PackedCache::shared()));
            }),
            py::arg("graph"), py::arg("plan") = py::none(), py::kw_only(), py::arg("threads") = 1,
            "plan: a Plan, a list of descriptors (one per layer, '' for constants), or None for each layer's first "
@@ -122,6 +121,9 @@ void bind_net(py::module_& m) {
            "(layer index or -1 for an adapt, name, descriptor, median seconds) of each step.")
       .def_property_readonly("threads", &Net::threads)
       .def_property_readonly("stats", &stats, "arena_bytes, blob_bytes, packed_bytes, steps.")
+      .def_static(
+          "shared_packed_bytes", [] { return PackedCache::shared().bytes(); },
+          "Bytes of packed weights that all nets of this process hold together.")
       .def("memory", &memory, "Where each blob lives during a run.");
 }
 

@@ -13,7 +13,9 @@ struct BoundPlan {
   TuneSettings settings;
   TuneResult result;
 
-  // Exactly the plan for the graph it was made for; carried over to the same model in other shapes otherwise.
+  // The plan for the same model in other shapes or at other threads.
+  BoundPlan carry_over(const Graph& graph, int threads) const;
+  // Exactly the plan for the graph it was made for, carried over otherwise.
   Assignment assignment_for(const Graph& graph, int threads) const;
 };
 

@@ -30,6 +30,12 @@ void bind_region(py::module_& m) {
       "region_drop", [](const std::string& region) { RegionTable::global().drop(region); }, py::arg("region"),
       "Forgets all nets of a region.");
   m.def(
+      "region_clear", [](const std::string& region) { RegionTable::global().clear(region); }, py::arg("region"),
+      "Frees the nets of a region that is going to have others.");
+  m.def(
+      "region_hits", [](const std::string& region) { return RegionTable::global().hits(region); }, py::arg("region"),
+      "Calls that found their net ready, weights unchanged.");
+  m.def(
       "region_drop_weight_set",
       [](const std::string& region, uint64_t weight_set) { RegionTable::global().drop_weight_set(region, weight_set); },
       py::arg("region"), py::arg("weight_set"), "Forgets the nets made from one set of weights.");

@@ -126,6 +126,17 @@ double expected_error(const std::string& type, const py::dict& attrs, const py::
   return choice.routine->expected_error(one.problem(1), choice.tuning);
 }
 
+// (foretold, actual) bytes of a routine's packing.
+std::pair<size_t, size_t> packed_bytes(const std::string& type, const py::dict& attrs, const py::dict& weights,
+                                       const std::vector<py::tuple>& shapes, const std::string& descriptor,
+                                       const py::dict& post) {
+  const OneLayer one(type, attrs, weights, shapes, post);
+  const Problem problem = one.problem(1);
+  const RoutineChoice choice = find_routine(descriptor);
+  const auto packed = choice.routine->info().view ? nullptr : choice.routine->pack(problem, choice.tuning);
+  return {choice.routine->packed_bytes(problem, choice.tuning), packed == nullptr ? 0 : packed->bytes()};
+}
+
 py::dict refusals(const std::string& type, const py::dict& attrs, const py::dict& weights,
                   const std::vector<py::tuple>& shapes, const py::dict& post, int threads) {
   const OneLayer one(type, attrs, weights, shapes, post);
@@ -172,6 +183,8 @@ void bind_routines(py::module_& m) {
               "Descriptors of all routines and tunings that this machine can run and that accept the layer.");
   testing.def("expected_error", &expected_error, py::arg("type"), py::arg("attrs"), py::arg("weights"),
               py::arg("shapes"), py::arg("descriptor"), "Relative L2 error that a routine expects of its result.");
+  testing.def("packed_bytes", &packed_bytes, py::arg("type"), py::arg("attrs"), py::arg("weights"), py::arg("shapes"),
+              py::arg("descriptor"), py::arg("post") = py::dict(), "(foretold, actual) bytes of a routine's packing.");
   testing.def("refusals", &refusals, py::arg("type"), py::arg("attrs"), py::arg("weights"), py::arg("shapes"),
               py::arg("post") = py::dict(), py::arg("threads") = 1, "Reason by descriptor of those that decline.");
 }

@@ -76,12 +76,12 @@ void bind_cost_db(py::module_& m) {
           py::arg("key"), release(), "(seconds, samples, spread) or None.")
       .def(
           "find_verdict",
-          [](CostDb& db, const CostKey& key) -> std::optional<std::tuple<bool, double, double, double>> {
+          [](CostDb& db, const CostKey& key) -> std::optional<std::tuple<bool, double, double, double, int>> {
             const auto record = db.find_verdict(key);
             if (!record) return std::nullopt;
-            return std::tuple(record->won, record->seconds, record->host_seconds, record->error);
+            return std::tuple(record->won, record->seconds, record->host_seconds, record->error, record->trials);
           },
-          py::arg("key"), release(), "(won, seconds, host_seconds, error) or None.")
+          py::arg("key"), release(), "(won, seconds, host_seconds, error, trials) or None.")
       .def(
           "add",
           [](CostDb& db, const CostKey& key, double seconds, int samples, double spread) {
@@ -90,10 +90,11 @@ void bind_cost_db(py::module_& m) {
           py::arg("key"), py::arg("seconds"), py::arg("samples") = 1, py::arg("spread") = 0.0, release())
       .def(
           "add_verdict",
-          [](CostDb& db, const CostKey& key, bool won, double seconds, double host_seconds, double error) {
-            db.add_verdict(key, {won, seconds, host_seconds, error});
+          [](CostDb& db, const CostKey& key, bool won, double seconds, double host_seconds, double error, int trials) {
+            db.add_verdict(key, {won, seconds, host_seconds, error, trials});
           },
-          py::arg("key"), py::arg("won"), py::arg("seconds"), py::arg("host_seconds"), py::arg("error"), release())
+          py::arg("key"), py::arg("won"), py::arg("seconds"), py::arg("host_seconds"), py::arg("error"),
+          py::arg("trials") = 1, release())
       .def("compact", &CostDb::compact, release())
       .def("__len__", &CostDb::size, release())
       .def_property_readonly("path", &CostDb::path);

@@ -1,6 +1,7 @@
 // Routine selection over plain numbers.
 #include "ext/bindings/bindings.h"
 #include "tune/dprs.h"
+#include "tune/memory_limit.h"
 
 namespace softneuro::bindings {
 
@@ -78,6 +79,17 @@ void bind_dprs(py::module_& m) {
   m.def("dprs_k_best", &dprs_k_best, py::arg("problem"), py::arg("best"), py::arg("k"),
         py::arg("limits") = DprsLimits{}, py::call_guard<py::gil_scoped_release>(),
         "Up to k distinct good plans, best first.");
+  m.def(
+      "dprs_solve_within",
+      [](const DprsProblem& problem, std::vector<std::vector<double>> labels, std::vector<double> groups, double limit,
+         int k) {
+        LimitedPlans found = solve_within(problem, {std::move(labels), std::move(groups)}, limit, k);
+        return std::tuple(std::move(found.plans), found.limited, found.fits);
+      },
+      py::arg("problem"), py::arg("label_bytes"), py::arg("group_bytes"), py::arg("limit"), py::arg("k") = 1,
+      py::call_guard<py::gil_scoped_release>(),
+      "(plans, whether the limit changed them, whether any plan keeps to it) for bytes by layer and label, and by "
+      "group.");
 }
 
 }  // namespace softneuro::bindings

@@ -1,6 +1,8 @@
 // softneuro._C.tune and Plan.
 #include "tune/tuner.h"
 
+#include <optional>
+
 #include "ext/bindings/bindings.h"
 #include "ext/bindings/plan.h"
 #include "tune/cost_keys.h"
@@ -9,19 +11,21 @@
 
 namespace softneuro::bindings {
 
+BoundPlan BoundPlan::carry_over(const Graph& graph, int threads) const {
+  BoundPlan other{graph.structural_hash(), settings, {}};
+  other.settings.threads = threads;
+  other.result = softneuro::carry_over(graph, descriptors(result), other.settings);
+  return other;
+}
+
 Assignment BoundPlan::assignment_for(const Graph& graph, int threads) const {
   if (graph.structural_hash() == graph_hash && threads == settings.threads) return result.assignment;
-  TuneSettings other = settings;
-  other.threads = threads;
-  return carry_over(graph, descriptors(result), other).assignment;
+  return carry_over(graph, threads).result.assignment;
 }
 
 namespace {
 
 BoundPlan tune_graph(const Graph& graph, const Options& options, int threads, const py::object& progress) {
-  BoundPlan plan;
-  plan.graph_hash = graph.structural_hash();
-  plan.settings = tune_settings(options, threads);
   Progress report;
   if (!progress.is_none()) {
     report = [&](int done, int total) {
@@ -30,8 +34,14 @@ BoundPlan tune_graph(const Graph& graph, const Options& options, int threads, co
     };
   }
   const py::gil_scoped_release release;
-  plan.result = make_plan(graph, options, threads, shared_cost_db(), own_pool(threads), report);
-  return plan;
+  return {graph.structural_hash(), tune_settings(options, threads),
+          make_plan(graph, options, threads, shared_cost_db(), own_pool(threads), report)};
+}
+
+std::optional<BoundPlan> load_bound_plan(const Graph& graph, const Options& options, int threads) {
+  auto known = load_plan(graph, options, threads);
+  if (!known) return std::nullopt;
+  return BoundPlan{graph.structural_hash(), tune_settings(options, threads), std::move(*known)};
 }
 
 }  // namespace
@@ -65,6 +75,20 @@ void bind_tuner(py::module_& m) {
       .def_property_readonly(
           "lower_bound_s", [](const BoundPlan& plan) { return plan.result.lower_bound_s; },
           "No plan costs less under the measured costs.")
+      .def_property_readonly(
+          "memory",
+          [](const BoundPlan& plan) {
+            const TuneResult& result = plan.result;
+            py::dict memory;
+            memory["weights"] = result.weight_bytes;
+            memory["packed"] = result.packed_bytes;
+            memory["limited"] = result.memory_limited;
+            memory["fits"] = result.memory_fits;
+            return memory;
+          },
+          "Bytes of the graph's weights and of the plan's packed ones as its routines foretell them; whether "
+          "max_memory "
+          "changed the plan, and whether any plan keeps to it.")
       .def_property_readonly("exact", [](const BoundPlan& plan) { return plan.result.exact; })
       .def_property_readonly(
           "integrated_s", [](const BoundPlan& plan) { return plan.result.integrated_s; },
@@ -77,6 +101,21 @@ void bind_tuner(py::module_& m) {
             return file.format();
           },
           py::arg("graph"), "The plan as a plan file holds it.")
+      .def(
+          "carry_over", &BoundPlan::carry_over, py::arg("graph"), py::arg("threads"),
+          py::call_guard<py::gil_scoped_release>(),
+          "The plan for the same model in other shapes: each layer keeps its routine where that accepts the new shape. "
+          "Measures nothing. Raises Error if the numbers of layers differ.")
+      .def(
+          "save",
+          [](const BoundPlan& plan, const std::string& path, const Graph& graph) {
+            save_plan(graph, plan.result, plan.settings.threads, path);
+          },
+          py::arg("path"), py::arg("graph"), py::call_guard<py::gil_scoped_release>(),
+          "Adds the plan to a plan file, in place of one for the same graph, shapes, device and threads.")
+      .def_property_readonly(
+          "carried", [](const BoundPlan& plan) { return plan.result.carried; },
+          "Whether it was carried over from other shapes, nothing measured.")
       .def_property_readonly("tuning_s", [](const BoundPlan& plan) { return plan.result.tuning_s; })
       .def_property_readonly(
           "counts",
@@ -88,10 +127,15 @@ void bind_tuner(py::module_& m) {
           },
           "How many costs there were, and where they came from.");
 
+  m.def("load_plan", &load_bound_plan, py::arg("graph"), py::arg("options"), py::arg("threads"),
+        py::call_guard<py::gil_scoped_release>(),
+        "The plan that the file options.plan holds for exactly this graph, or None. Raises Error if the file is of "
+        "another model or device.");
   m.def(
       "tune", &tune_graph, py::arg("graph"), py::arg("options"), py::arg("threads"), py::arg("progress") = py::none(),
       "Plans an optimised graph. progress(done, total) is called now and then. With options.plan, a plan of that file "
-      "is taken as it is; a new one is added to it.");
+      "is taken as it is; a new one is added to it. Where options.tune forbids measuring, one for other shapes is "
+      "carried over.");
 }
 
 }  // namespace softneuro::bindings

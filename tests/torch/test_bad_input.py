@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import softneuro
-from softneuro.torch_backend import planning
+from softneuro.torch_backend import judging
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_verdict_is_remembered(model, compile_model, states, monkeypatch):
     for won in (True, False):
         torch._dynamo.reset()
         with monkeypatch.context() as patch:
-            patch.setattr(planning, "compare", lambda *_, won=won: (1e-3, 2e-3 if won else 5e-4, 1e-7))
+            patch.setattr(judging, "compare", lambda *_, won=won: (1e-3, 2e-3 if won else 5e-4, 1e-7))
             size = 12 if won else 16
             x = torch.randn(1, 3, size, size)
             with torch.no_grad():
@@ -94,7 +94,7 @@ def test_verdict_is_remembered(model, compile_model, states, monkeypatch):
         found.append([reason is None for reason in states()])
         torch._dynamo.reset()
         with monkeypatch.context() as patch, torch.no_grad():
-            patch.setattr(planning, "compare", lambda *_: pytest.fail("measured again"))
+            patch.setattr(judging, "compare", lambda *_: pytest.fail("measured again"))
             compile_model(model, never_worse=True, tune="cached")(x)
         assert [reason is None for reason in states()] == found[-1]
     assert found == [[True], [False]]

@@ -4,6 +4,8 @@ import pytest
 import torch
 from torch import nn
 
+from softneuro.torch_backend import weights
+
 
 def small():
     return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 4, 3, stride=2)).eval()
@@ -139,3 +141,84 @@ def test_one_graph_for_many_blocks(compile_model, agree, entries):
     for _ in range(3):
         agree(model, plain, x)
     assert entries() == 4
+
+
+@pytest.fixture
+def few_changes(monkeypatch):
+    """Makes the host take over soon."""
+    monkeypatch.setattr(weights, "CHANGES_BORNE", 3)
+
+
+def test_weights_that_change_at_every_call(ready, few_changes, agree, entries, caplog):
+    """After a while the host takes over; the results stay right, and refresh() ends it."""
+    from softneuro.torch_backend import refresh
+
+    model, compiled, x = ready
+    for _ in range(6):
+        in_place(model)
+        model[0].weight.data.div_(2)
+        agree(compiled, model, x)
+    assert caplog.text.count("the host runs it from now on") == 1
+    assert entries() == 0
+    agree(compiled, model, x)
+    refresh(nn.Linear(1, 1))
+    agree(compiled, model, x)
+    assert entries() == 0
+    refresh(compiled)
+    agree(compiled, model, x)
+    assert entries() == 1
+
+
+def test_weights_that_change_at_every_other_call(ready, few_changes, agree, entries):
+    model, compiled, x = ready
+    for _ in range(6):
+        in_place(model)
+        model[0].weight.data.div_(2)
+        agree(compiled, model, x)
+        agree(compiled, model, x)
+    assert entries() == 1
+
+
+def test_replaced_at_every_call(ready, few_changes, agree, caplog):
+    model, compiled, x = ready
+    for _ in range(6):
+        parameter_replaced(model)
+        agree(compiled, model, x)
+    assert "the host runs it from now on" in caplog.text
+
+
+def test_refresh_is_the_models_own(compile_model, agree, entries):
+    from softneuro.torch_backend import refresh
+
+    models = small(), small()
+    compiled = [compile_model(model) for model in models]
+    x = torch.randn(1, 3, 12, 12)
+    for ours, plain in zip(compiled, models, strict=True):
+        agree(ours, plain, x)
+    assert entries() == 2
+    refresh(models[0])
+    assert entries() == 1
+    refresh(nn.Linear(1, 1))
+    assert entries() == 1
+    refresh()
+    assert entries() == 0
+    for ours, plain in zip(compiled, models, strict=True):
+        agree(ours, plain, x)
+
+
+def test_equal_weights_are_packed_once(compile_model, agree):
+    """Shapes of one model, and models of equal weights, share what is packed."""
+    import copy
+
+    from softneuro import Net
+
+    before = Net.shared_packed_bytes()
+    model = nn.Sequential(nn.Conv2d(8, 64, 3), nn.BatchNorm2d(64), nn.ReLU()).eval()
+    compiled = compile_model(model, dynamic=True)
+    agree(compiled, model, torch.randn(2, 8, 12, 12))
+    one = Net.shared_packed_bytes() - before
+    assert one > 0
+    agree(compiled, model, torch.randn(3, 8, 17, 9))
+    twin = copy.deepcopy(model)
+    agree(compile_model(twin), twin, torch.randn(1, 8, 12, 12))
+    assert Net.shared_packed_bytes() - before == one

@@ -2,6 +2,7 @@ import copy
 import multiprocessing
 import pickle
 import threading
+import warnings
 
 import pytest
 import torch
@@ -70,7 +71,7 @@ def test_inference_mode(model, compile_model):
         torch.testing.assert_close(compiled(x), model(x))
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
 def test_other_dtypes_stay_with_the_host(model, compile_model, dtype, states):
     other = model.to(dtype)
     x = torch.randn(1, 3, 12, 12, dtype=dtype)
@@ -323,7 +324,7 @@ def test_never_worse(model, compile_model, states):
 
 @pytest.mark.parametrize("errors", [[3e-4, 2e-5], [3e-4, 3e-4, 3e-4, 3e-4]])
 def test_a_plan_too_inexact_on_real_inputs_is_chosen_again(model, compile_model, states, monkeypatch, errors):
-    from softneuro.torch_backend import planning
+    from softneuro.torch_backend import judging, planning
 
     allowed, judged, make_plan = [], iter(errors), planning.make_plan
 
@@ -332,8 +333,8 @@ def test_a_plan_too_inexact_on_real_inputs_is_chosen_again(model, compile_model,
         return make_plan(graph, options, threads, limit, near)
 
     monkeypatch.setattr(planning, "make_plan", noted)
-    monkeypatch.setattr(planning, "same_routines", lambda a, b: False)
-    monkeypatch.setattr(planning, "compare", lambda net, host, max_error: (1.0, 2.0, next(judged)))
+    monkeypatch.setattr(judging, "same_routines", lambda a, b: False)
+    monkeypatch.setattr(judging, "compare", lambda net, host, max_error: (1.0, 2.0, next(judged)))
     x = torch.randn(1, 3, 12, 12)
     with torch.no_grad():
         for _ in range(2):  # the second time all verdicts are remembered
@@ -353,3 +354,27 @@ def test_unknown_region():
     with pytest.raises(RuntimeError, match="not known in this process"):
         torch.ops.softneuro.run_region("feed.0", [torch.randn(2)], [], [])
     assert softneuro._C.region_entries("feed.0") == 0
+
+
+def test_another_shape_is_not_tuned(model, compile_model, agree, monkeypatch):
+    compiled = compile_model(model, dynamic=True, tune="profile", time_budget_s=0.5)
+    agree(compiled, model, torch.randn(2, 3, 12, 12))
+    monkeypatch.setattr(softneuro, "tune", lambda *_, **__: pytest.fail("tuned again"))
+    for shape in [(5, 3, 12, 12), (2, 3, 31, 17), (64, 3, 9, 9)]:
+        agree(compiled, model, torch.randn(shape))
+
+
+def test_huge_batch(compile_model, agree):
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(2, 3)).eval()
+    compiled = compile_model(model, dynamic=True)
+    for batch in (2, 70000):
+        agree(compiled, model, torch.randn(batch, 1, 3, 3))
+
+
+def test_one_warning_about_gradients(model, compile_model):
+    compiled = compile_model(model)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for size in (12, 13, 14):
+            compiled(torch.randn(1, 3, size, size))
+    assert sum("torch.no_grad()" in str(w.message) for w in seen) == 1

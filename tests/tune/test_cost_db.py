@@ -38,13 +38,13 @@ def test_records_survive_and_the_newest_wins(tmp_path: Path, warnings: list[str]
     assert db.find(key()) is None
     db.add(key(), 0.1, 3, 0.01)
     db.add(key(), 1 / 3, 5, 0.0)
-    db.add_verdict(key(), True, 0.5, 0.7, 1e-6)
+    db.add_verdict(key(), True, 0.5, 0.7, 1e-6, 2)
     db.add_verdict(key("other"), False, 0.5, 0.1, math.inf)
     again = _C.CostDb(str(tmp_path / "a" / "b"))
     for each in (db, again):
         assert each.find(key()) == (1 / 3, 5, 0.0)
-        assert each.find_verdict(key()) == (True, 0.5, 0.7, 1e-6)
-        assert each.find_verdict(key("other")) == (False, 0.5, 0.1, math.inf)
+        assert each.find_verdict(key()) == (True, 0.5, 0.7, 1e-6, 2)
+        assert each.find_verdict(key("other")) == (False, 0.5, 0.1, math.inf, 1)
         assert len(each) == 3
     assert warnings == []
 

@@ -69,11 +69,14 @@ class ThroughConv2d final : public Routine {
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
     return inner_->pack(Conv2dView(problem).view, tuning);
   }
-  std::string pack_key(const Problem& problem, const Tuning& tuning) const override {
-    return inner_->pack_key(Conv2dView(problem).view, tuning);
+  size_t packed_bytes(const Problem& problem, const Tuning& tuning) const override {
+    return inner_->packed_bytes(Conv2dView(problem).view, tuning);
   }
   double expected_error(const Problem& problem, const Tuning& tuning) const override {
     return inner_->expected_error(Conv2dView(problem).view, tuning);
+  }
+  std::string pack_key(const Problem& problem, const Tuning& tuning) const override {
+    return inner_->pack_key(Conv2dView(problem).view, tuning);
   }
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {

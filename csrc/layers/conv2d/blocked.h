@@ -26,6 +26,9 @@ class BlockedConv2d : public Routine {
   Refusal check(const Problem& problem) const override;
   std::vector<std::string> param_names() const override { return {"panel", "rows", "c_block", "split"}; }
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override;
+  std::string pack_key(const Problem&, const Tuning& tuning) const override {
+    return "panel " + std::to_string(tuning[0]);
+  }
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override;
 

@@ -81,6 +81,7 @@ class DepthwiseConv2d final : public Routine {
     return {{static_cast<int>(SplitBy::panels)}, {static_cast<int>(SplitBy::rows)}};
   }
 
+  std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning&) const override {
     const Conv2dParams p = conv2d_params(problem);
     const int block = info().in.layout.block, channels = static_cast<int>(p.c);

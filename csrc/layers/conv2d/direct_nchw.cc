@@ -78,6 +78,7 @@ class DirectNchwConv2d final : public Routine {
     return {{rows, split}, {rows, 1 - split}};
   }
 
+  std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning&) const override {
     const ConvNchwShape shape = nchw_shape(conv2d_params(problem));
     const auto size = static_cast<int64_t>(conv_nchw_packed_size(shape));

@@ -105,6 +105,7 @@ class FirstConv2d final : public Routine {
     return {{large}, {small}};
   }
 
+  std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning&) const override {
     const Conv2dParams p = conv2d_params(problem);
     const ConvFirstArgs args = first_args(p);

@@ -114,6 +114,7 @@ class Im2colGemmConv2d final : public Routine {
   }
 
   // Row-major weights as they are, then the bias.
+  std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning&) const override {
     const Constant weight = problem.layer->weight("weight");
     const Constant* bias = problem.layer->find_weight("bias");

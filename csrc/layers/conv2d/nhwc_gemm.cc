@@ -108,6 +108,9 @@ class NhwcGemmConv2d final : public Routine {
   }
 
   // By group as the kernel wants it, then the bias.
+  std::string pack_key(const Problem&, const Tuning& tuning) const override {
+    return "panel " + std::to_string(tuning[0]);
+  }
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
     const Conv2dParams p = conv2d_params(problem);
     const GemmKernels& kernels = *gemm_kernels(info().isa);

@@ -112,6 +112,12 @@ class WinogradConv2d final : public Routine {
   std::vector<std::string> param_names() const override { return {"tile", "block", "split"}; }
   std::vector<Tuning> tunings(const Problem& problem) const override;
 
+  std::string pack_key(const Problem&, const Tuning& tuning) const override {
+    return "tile " + std::to_string(tuning[0]);
+  }
+  size_t packed_bytes(const Problem& problem, const Tuning& tuning) const override {
+    return winograd_packed_size(checked_shape(problem, tuning), isa_block(info().isa)) * sizeof(float);
+  }
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
     const WinogradShape shape = checked_shape(problem, tuning);
     const int block = isa_block(info().isa);

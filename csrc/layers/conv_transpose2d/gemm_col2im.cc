@@ -120,6 +120,7 @@ class GemmCol2im final : public Routine {
   std::vector<Tuning> tunings(const Problem&) const override { return {{2}, {3}}; }
 
   // By group [output channel][tap][input channel], then the bias.
+  std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning&) const override {
     const ConvTranspose2dParams p = params(problem);
     const Constant weight = problem.layer->weight("weight");

@@ -107,6 +107,9 @@ class GemmLinear final : public Routine {
   }
 
   // As the kernel wants them, then the bias.
+  std::string pack_key(const Problem&, const Tuning& tuning) const override {
+    return "panel " + std::to_string(tuning[0]);
+  }
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
     const LinearParams p = linear_params(*problem.layer, problem.in[0]);
     const GemmKernels& kernels = *gemm_kernels(info().isa);

@@ -1,0 +1,91 @@
+"""What a call costs beyond its kernels: a region's op, and the compiled model around it, on nets of next to no work.
+
+Times are CPU time of the calling thread, one thread, low quantiles of many short runs: they hold on a busy machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import nn
+
+import softneuro.torch_backend
+from softneuro.torch_backend import registry
+
+OPTIONS = {"never_worse": False, "tune": "off", "min_region_size": 1}
+
+
+def quantile_us(run: Callable[[], Any], batches: int, calls: int = 20) -> float:
+    """A low quantile of the microseconds of CPU time that a call takes."""
+    for _ in range(10 * calls):
+        run()
+    times = []
+    for _ in range(batches):
+        start = time.thread_time_ns()
+        for _ in range(calls):
+            run()
+        times.append((time.thread_time_ns() - start) / calls / 1e3)
+    return sorted(times)[len(times) // 20]
+
+
+def chain(layers: int) -> nn.Module:
+    """Pairs of 1x1 convolution and batch normalisation on one channel, then one ReLU."""
+    pairs = [module for _ in range(layers) for module in (nn.Conv2d(1, 1, 1), nn.BatchNorm2d(1))]
+    return nn.Sequential(*pairs, nn.ReLU()).eval()
+
+
+def measure(layers: int, batches: int) -> dict[str, float]:
+    """Microseconds by what they are spent on."""
+    torch.compiler.reset()
+    model, x = chain(layers), torch.randn(1, 1, 2, 2)
+    known = registry.all_regions()
+    compiled = torch.compile(model, backend="softneuro", options=OPTIONS)
+    compiled(x)
+    (region,) = [r for r in registry.all_regions() if r not in known]
+    weights = region.weights.alive()
+    op = torch.ops.softneuro.run_region.default
+    lowered = region.lower([x], weights, [])
+    net = softneuro.Net(lowered.graph, next(iter(region.shaped.values())).plan)
+    kernels = min(sum(step[3] for step in net.profile([x.numpy()], 200)) for _ in range(5)) * 1e6
+    return {
+        "weights": len(weights),
+        "op": quantile_us(lambda: op(region.handle, [x], weights, []), batches),
+        "kernels": kernels,
+        "compiled": quantile_us(lambda: compiled(x), batches),
+        "eager": quantile_us(lambda: model(x), max(batches // 10, 10)),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("layers", nargs="*", type=int, default=[0, 1, 20, 53], help="default: %(default)s")
+    parser.add_argument("--batches", type=int, default=400, help="of 20 calls (default: %(default)s)")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    table = Table(title="CPU time per call in us, one thread")
+    for column in ("layers", "weights", "op", "kernels in it", "op beyond kernels", "compiled model", "eager model"):
+        table.add_column(column, justify="right")
+    with torch.no_grad():
+        for layers in arguments.layers:
+            found = measure(layers, arguments.batches)
+            table.add_row(
+                str(layers),
+                str(int(found["weights"])),
+                f"{found['op']:.1f}",
+                f"{found['kernels']:.1f}",
+                f"{found['op'] - found['kernels']:.1f}",
+                f"{found['compiled']:.1f}",
+                f"{found['eager']:.1f}",
+            )
+    Console().print(table)
+    Console().print("The rest of a compiled model's time is Dynamo's guards and AOT Autograd's wrapper.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+// Plans whose packed weights stay within a number of bytes.
+#pragma once
+
+#include <vector>
+
+#include "tune/dprs.h"
+
+namespace softneuro {
+
+struct PlanBytes {
+  std::vector<std::vector<double>> labels;  // by layer and label
+  std::vector<double> groups;
+};
+
+double packed_bytes(const PlanBytes& bytes, const DprsResult& plan);
+
+// Up to k plans, best first, costs in seconds. All keep within the limit if any plan does; otherwise there is one plan,
+// the one that takes least. Without `limited` the limit did not matter and the result is dprs_solve's and
+// dprs_k_best's. With it, bytes have a price (a Lagrange multiplier): regrets count that price in, and lower_bound
+// holds for every plan within the limit, so that the gap tells what rounding the relaxation to a plan may have lost.
+struct LimitedPlans {
+  std::vector<DprsResult> plans;
+  std::vector<double> regrets;  // by layer
+  bool limited = false, fits = true;
+};
+LimitedPlans solve_within(const DprsProblem& problem, const PlanBytes& bytes, double limit, int k);
+
+}  // namespace softneuro

@@ -1,0 +1,125 @@
+"""What shows only in a process of its own: logs by environment, exhausted memory, workers, torch's code cache."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+from torch import nn
+
+MODEL = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+torch.set_num_threads(1)
+model = nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Conv2d(16, 8, 3)).eval()
+x = torch.randn(1, 3, 12, 12)
+"""
+
+
+def run(program, tmp_path, **environment):
+    """Runs the program after MODEL; its output, errors included."""
+    settings = {**os.environ, "SOFTNEURO_CACHE_DIR": str(tmp_path / "costs"), "PYTHONWARNINGS": "ignore", **environment}
+    settings["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
+    command = [sys.executable, "-c", MODEL + textwrap.dedent(program)]
+    done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+CALL = """
+    compiled = torch.compile(model, backend="softneuro", options={"tune": "off", "never_worse": False})
+    with torch.no_grad():
+        assert torch.allclose(compiled(x), model(x), atol=1e-5)
+"""
+
+
+def test_torch_logs(tmp_path):
+    assert "region" not in run(CALL, tmp_path)
+    output = run(CALL, tmp_path, TORCH_LOGS="+softneuro.torch_backend")
+    assert "torch_backend/backend.py" in output
+    assert "3 ops" in output
+
+
+def test_option_verbose(tmp_path):
+    assert "3 ops" in run(CALL.replace('"tune": "off"', '"tune": "off", "verbose": 1'), tmp_path)
+
+
+def test_memory_that_runs_out_in_preparation(tmp_path):
+    """The packed weights do not fit below the limit on address space: the host goes on."""
+    output = run(
+        """
+        import resource
+        import softneuro
+        from softneuro.torch_backend import registry
+        wide = nn.Sequential(nn.Linear(8192, 8192), nn.ReLU()).eval()
+        x = torch.randn(1, 8192)
+        compiled = torch.compile(wide, backend="softneuro", options={"tune": "off", "never_worse": False})
+        make = softneuro.Net
+
+        class Limited:
+            def __new__(cls, *arguments, **options):
+                with open("/proc/self/statm") as file:
+                    used = int(file.read().split()[0]) * resource.getpagesize()
+                resource.setrlimit(resource.RLIMIT_AS, (used + (100 << 20), resource.RLIM_INFINITY))
+                try:
+                    return make(*arguments, **options)
+                finally:
+                    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+        softneuro.Net = Limited
+        with torch.no_grad():
+            assert torch.equal(compiled(x), wide(x))
+            assert torch.equal(compiled(x), wide(x))
+        print([shaped.host for region in registry.all_regions() for shaped in region.shaped.values()])
+        """,
+        tmp_path,
+    )
+    assert "out of memory" in output
+    assert "the host runs it" in output
+
+
+class Images(torch.utils.data.Dataset):
+    """Images that a compiled model has transformed."""
+
+    def __init__(self, compiled):
+        self.compiled = compiled
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        with torch.no_grad():
+            return self.compiled(torch.full((1, 3, 12, 12), float(index)))[0]
+
+
+def test_data_loader_workers(compile_model):
+    model = nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU()).eval()
+    images = Images(compile_model(model))
+    with torch.no_grad():
+        expected = torch.stack([model(torch.full((3, 12, 12), float(i))) for i in range(6)])
+        images[0]
+    loader = torch.utils.data.DataLoader(images, batch_size=3, num_workers=2, timeout=100)
+    torch.testing.assert_close(torch.cat(list(loader)), expected)
+
+
+@pytest.mark.slow
+def test_code_that_inductor_has_cached(tmp_path):
+    """A second process runs code from torch's cache on disk: handles in it must name the same regions."""
+    program = """
+        def function(x):
+            return model(torch.sin(x)).cumsum(1)
+        other = nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Conv2d(16, 8, 3)).eval()
+        for each in (function, lambda x: other(torch.sin(x)).cumsum(1)):
+            compiled = torch.compile(each, backend="softneuro", options={"host": "inductor"})
+            with torch.no_grad():
+                for size in (12, 15, 12):
+                    x = torch.randn(2, 3, size, size)
+                    assert torch.allclose(compiled(x), each(x), atol=1e-4)
+        from torch._dynamo.utils import counters
+        print(counters["inductor"]["fxgraph_cache_hit"], "cached")
+    """
+    hits = [int(run(program, tmp_path, TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "code")).split()[-2]) for _ in range(2)]
+    assert hits[1] > hits[0]

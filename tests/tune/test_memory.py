@@ -1,0 +1,131 @@
+"""The option max_memory: packed weights of a plan stay within a multiple of the model's."""
+
+from __future__ import annotations
+
+import importlib
+import math
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+import softneuro
+from softneuro import _C
+from tests.layers.test_routines import TYPES
+from tests.tune.problems import Toy, enumerate_plans, random_toy
+from tests.tune.test_dprs import small_enough
+
+SEEDS = st.integers(0, 2**32)
+
+
+Bytes = tuple[list[list[float]], list[float]]  # by layer and label, by group
+
+
+def random_bytes(toy: Toy, number: int, least: int = 0) -> Bytes:
+    rng = np.random.default_rng(number)
+
+    def some() -> float:
+        return float(rng.integers(least, 9)) * 1000
+
+    return [[some() for _ in labels] for _, _, labels in toy.layers], [some() for _ in toy.groups]
+
+
+def size(bytes_: Bytes, plan: tuple[tuple[int, int], ...]) -> float:
+    labels = sum(bytes_[0][layer][label] for layer, (label, _) in enumerate(plan) if label >= 0)
+    return labels + sum(bytes_[1][group] for group in {group for _, group in plan if group >= 0})
+
+
+@settings(max_examples=150, deadline=None)
+@given(number=SEEDS, share=st.floats(0, 1))
+def test_plans_keep_to_the_limit(number: int, share: float) -> None:
+    toy = random_toy(number, max_layers=5)
+    if not small_enough(toy):
+        return
+    truth = enumerate_plans(toy)
+    if truth.best == math.inf:
+        return
+    bytes_ = random_bytes(toy, number)
+    possible = {plan: cost for plan, cost in truth.plans.items() if cost < math.inf}
+    sizes = [size(bytes_, plan) for plan in possible]
+    limit = min(sizes) + share * (max(sizes) - min(sizes))
+    within = {plan: cost for plan, cost in possible.items() if size(bytes_, plan) <= limit}
+    plans, limited, fits = _C.dprs_solve_within(toy.build(), *bytes_, limit, 3)
+    assert fits
+    free = _C.dprs_solve(toy.build())
+    assert limited == (size(bytes_, tuple(free.choices)) > limit)
+    for plan in plans:
+        assert size(bytes_, tuple(plan.choices)) <= limit
+        # Conversions that two chains share are priced once here and twice by the solver.
+        assert plan.cost <= truth.plans[tuple(plan.choices)] + 1e-9
+    assert plans[0].cost == min(plan.cost for plan in plans)
+    assert len({tuple(plan.choices) for plan in plans}) == len(plans)
+    assert plans[0].lower_bound <= min(within.values()) + 1e-9
+    if not limited:
+        assert plans[0].cost == truth.best
+
+
+@settings(max_examples=50, deadline=None)
+@given(number=SEEDS)
+def test_a_limit_that_nothing_keeps_gives_the_least(number: int) -> None:
+    toy = random_toy(number, max_layers=4)
+    if not small_enough(toy) or enumerate_plans(toy).best == math.inf:
+        return
+    bytes_ = random_bytes(toy, number, least=1)
+    plans, limited, fits = _C.dprs_solve_within(toy.build(), *bytes_, 0.5, 3)
+    assert limited
+    assert not fits
+    possible = [plan for plan, cost in enumerate_plans(toy).plans.items() if cost < math.inf]
+    assert size(bytes_, tuple(plans[0].choices)) == min(size(bytes_, plan) for plan in possible)
+
+
+def test_equal_layers_need_not_all_give_way() -> None:
+    """Six equal layers whose faster label is larger: four of them fit, and four get it."""
+    labels = [_C.DprsLabel(2.0, [0], [0]), _C.DprsLabel(1.0, [0], [0])]
+    layers = [_C.DprsLayer([i], [i + 1], labels) for i in range(6)]
+    problem = _C.DprsProblem(1, 7, layers, [], [[0.0]] * 7, [(0, [0])], [(6, 0)])
+    plans, limited, fits = _C.dprs_solve_within(problem, [[100.0, 400.0]] * 6, [], 1800.0 + 50, 1)
+    assert limited
+    assert fits
+    assert sum(label for label, _ in plans[0].choices) == 4
+    assert plans[0].cost == 8
+    assert plans[0].lower_bound == pytest.approx(12 - 1250 / 300, rel=1e-2)
+
+
+@pytest.mark.parametrize("layer", TYPES)
+def test_packings_are_foretold(layer: str) -> None:
+    """Within what padding of small layers to whole vectors adds."""
+    strategy = importlib.import_module(f"tests.layers.strategies.{layer}").problems()
+
+    @seed(3)
+    @settings(max_examples=8, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(problem=strategy)
+    def check(problem: dict) -> None:  # type: ignore[type-arg]
+        arguments = (layer, problem["attrs"], problem["weights"], [x.shape for x in problem["inputs"]])
+        post = problem.get("post", {})
+        for descriptor in _C.testing.accepting(*arguments, post):
+            foretold, actual = _C.testing.packed_bytes(*arguments, descriptor, post)
+            if not any(entry["descriptor"] == descriptor and entry["fallback"] for entry in softneuro.registry()):
+                assert actual <= 64 * foretold + 4096, descriptor
+
+    check()
+
+
+def test_large_packings_are_foretold_closely() -> None:
+    weights = {"weight": np.ones((96, 96, 3, 3), np.float32)}
+    arguments = ("conv2d", {"padding": [1, 1, 1, 1]}, weights, [(1, 96, 14, 14)])
+    for descriptor in _C.testing.accepting(*arguments):
+        foretold, actual = _C.testing.packed_bytes(*arguments, descriptor)
+        if actual:
+            assert 0.8 * actual <= foretold <= 1.3 * actual, descriptor
+
+
+def test_the_option_reaches_the_plan() -> None:
+    graph = softneuro.Graph()
+    x = graph.input("x", (1, 16, 8, 8))
+    graph.output(graph.add("conv2d", [x], weights={"weight": np.ones((16, 16, 1, 1), np.float32)}))
+    graph.optimize()
+    plan = softneuro.tune(graph, {"tune": "off"})
+    assert plan.memory == {"weights": 1024, "packed": 1024, "limited": False, "fits": True}
+    plan = softneuro.tune(graph, {"tune": "off", "max_memory": 0.5})
+    assert plan.memory == {"weights": 1024, "packed": 1024, "limited": True, "fits": False}

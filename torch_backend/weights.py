@@ -1,0 +1,123 @@
+"""The weights that a region's nets were made from: which belong together, and whether they ever stay as they are."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Hashable, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+import softneuro
+
+# Preparations one after the other, no call between them finding its net ready, after which the host takes over.
+CHANGES_BORNE = 16
+_numbers = itertools.count(1)
+
+
+@dataclass
+class WeightSet:
+    """One model's weights for a region; several where compiled code is shared between modules."""
+
+    number: int
+    alive: list[weakref.ref[torch.Tensor]] = field(default_factory=list)
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    """Counter of in-place changes; inference tensors have none."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def is_dense(tensor: torch.Tensor) -> bool:
+    """Whether the elements fill their memory without gaps or overlap."""
+    expected = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size > 1 and stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def guards_of(weights: Sequence[torch.Tensor], watched: Set[int]) -> list[tuple[int, int, bool]]:
+    """Address, bytes and whether to compare them all, as region_put takes them."""
+    guards = []
+    for index, weight in enumerate(weights):
+        # Elements that surely lie one after the other from data_ptr on, whatever their order.
+        count = weight.numel() if is_dense(weight) else min(weight.numel(), 1)
+        guards.append((weight.data_ptr(), weight.element_size() * count, index in watched))
+    return guards
+
+
+class Weights:
+    """The sets of weights of one region. Its methods are called under the region's lock, but for those that forget."""
+
+    def __init__(self, handle: str) -> None:
+        self._handle = handle
+        self._sets: dict[tuple[int, ...], WeightSet] = {}  # by the weights' addresses
+        self._prepared: set[tuple[Hashable, int]] = set()  # signature and number of the set
+        self._changes = 0  # preparations in a row that only changed weights made necessary
+        self._hits = 0  # of the region's nets after the last preparation
+        self._died = False  # weights that a net was made from
+
+    def set_of(self, weights: Sequence[torch.Tensor]) -> WeightSet:
+        """The set that these tensors form, with its guard on their lives."""
+        key = tuple(w.data_ptr() for w in weights)
+        known = self._sets.get(key)
+        if known is not None and all(ref() is w for ref, w in zip(known.alive, weights, strict=True)):
+            return known
+        if known is not None:
+            self._drop(known.number, key)
+        made = WeightSet(next(_numbers))
+        made.alive = [weakref.ref(w, self._on_death(made.number, key)) for w in weights]
+        self._sets[key] = made
+        return made
+
+    def _on_death(self, number: int, key: tuple[int, ...]) -> Callable[[Any], None]:
+        weak = weakref.ref(self)
+
+        def dead(_: Any) -> None:
+            if (owner := weak()) is not None:
+                owner._drop(number, key)
+
+        return dead
+
+    def _drop(self, number: int, key: tuple[int, ...]) -> None:
+        if (known := self._sets.get(key)) is not None and known.number == number:
+            del self._sets[key]
+            self._died = True
+            self._prepared = {item for item in self._prepared if item[1] != number}
+        softneuro._C.region_drop_weight_set(self._handle, number)
+
+    def bear_preparation(self, signature: Hashable, weights: Sequence[torch.Tensor]) -> bool:
+        """Notes that a net is to be made; False once changed weights were the reason at every one of many calls."""
+        key = (signature, self.set_of(weights).number)
+        changed = key in self._prepared or self._died
+        idle = softneuro._C.region_hits(self._handle) == self._hits
+        self._changes = self._changes + 1 if changed and idle else 0
+        self._prepared.add(key)
+        self._died = False
+        return self._changes < CHANGES_BORNE
+
+    def note_call(self) -> None:
+        """After the call that a net was made for: hits from here on are calls that needed no preparation."""
+        self._hits = softneuro._C.region_hits(self._handle)
+
+    def alive(self) -> list[torch.Tensor]:
+        """The tensors of the set last seen, in the op's order; empty if they are gone."""
+        known = list(self._sets.values())
+        tensors = [ref() for ref in known[-1].alive] if known else []
+        return [t for t in tensors if t is not None]
+
+    def forget(self, addresses: Set[int] | None) -> bool:
+        """Drops the nets made from weights at these addresses, or all. False if there are no such weights."""
+        sets = [s for key, s in list(self._sets.items()) if addresses is None or not addresses.isdisjoint(key)]
+        for weight_set in sets:
+            softneuro._C.region_drop_weight_set(self._handle, weight_set.number)
+        return bool(sets)
+
+    def start_afresh(self) -> None:
+        """Bears as many changes as at the beginning."""
+        self._changes = 0
+        self._prepared.clear()
