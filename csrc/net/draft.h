@@ -11,7 +11,7 @@ namespace softneuro {
 struct Draft {
   Program program;
   std::vector<PlanValue> plan_values;  // by program.values
-  std::vector<PlanStep> plan_steps;    // by program.steps
+  std::vector<MemoryStep> plan_steps;  // by program.steps
   std::vector<int> outputs;            // values, by graph output
 };
 

@@ -26,7 +26,7 @@ struct Piece {
 
 class Planner {
  public:
-  Planner(std::span<const PlanValue> values, std::span<const PlanStep> steps) : values_(values), steps_(steps) {
+  Planner(std::span<const PlanValue> values, std::span<const MemoryStep> steps) : values_(values), steps_(steps) {
     const size_t count = values.size();
     places_.resize(count);
     piece_of_.resize(count);
@@ -49,16 +49,16 @@ class Planner {
 
   MemoryPlan plan() {
     // Views first, as they are no choice; outputs next, since a copy to the caller can never be avoided otherwise.
-    for (const PlanStep& step : steps_)
-      if (step.kind == PlanStep::Kind::view &&
+    for (const MemoryStep& step : steps_)
+      if (step.kind == MemoryStep::Kind::view &&
           !merge({.inner = step.writes, .outer = step.reads[0], .at = step.offsets[0], .same_content = true}))
         throw Error("internal: a view does not fit its source");
     for (size_t v = 0; v < values_.size(); ++v) give_output(static_cast<int>(v));
-    for (const PlanStep& step : steps_)
-      if (step.kind == PlanStep::Kind::gather)
+    for (const MemoryStep& step : steps_)
+      if (step.kind == MemoryStep::Kind::gather)
         for (size_t k = 0; k < step.reads.size(); ++k)
           merge({.inner = step.reads[k], .outer = step.writes, .at = step.offsets[k], .same_content = true});
-    for (const PlanStep& step : steps_)
+    for (const MemoryStep& step : steps_)
       if (step.inplace >= 0) work_in_place(step);
     return layout();
   }
@@ -81,7 +81,7 @@ class Planner {
     if (output >= 0 && whole.movable() && whole.bytes == bytes(v)) whole.output = output;
   }
 
-  void work_in_place(const PlanStep& step) {
+  void work_in_place(const MemoryStep& step) {
     const int src = step.reads[static_cast<size_t>(step.inplace)], dst = step.writes;
     if (bytes(src) != bytes(dst) || place(src).last != place(dst).first) return;
     if (std::count(step.reads.begin(), step.reads.end(), src) > 1) return;
@@ -197,7 +197,7 @@ class Planner {
   }
 
   std::span<const PlanValue> values_;
-  std::span<const PlanStep> steps_;
+  std::span<const MemoryStep> steps_;
   std::vector<MemoryPlace> places_;  // offsets are within the piece until layout()
   std::vector<int> piece_of_;
   std::vector<Piece> pieces_;
@@ -205,7 +205,7 @@ class Planner {
 
 }  // namespace
 
-MemoryPlan plan_memory(std::span<const PlanValue> values, std::span<const PlanStep> steps) {
+MemoryPlan plan_memory(std::span<const PlanValue> values, std::span<const MemoryStep> steps) {
   return Planner(values, steps).plan();
 }
 

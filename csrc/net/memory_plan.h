@@ -14,7 +14,7 @@ struct PlanValue {
   int output = -1;         // the graph output that it is; such a value lives until the end
 };
 
-struct PlanStep {
+struct MemoryStep {
   enum class Kind : unsigned char {
     compute,
     view,    // the written value is reads[0]'s memory from offsets[0] on
@@ -49,6 +49,6 @@ struct MemoryPlan {
 // work in place turns one into the other. Nothing is put in place of, or in one piece with, a read-only value but
 // views. An output has the caller's memory unless it is a view of less or more than itself: then its home is not
 // `output`, and it has to be copied at the end.
-MemoryPlan plan_memory(std::span<const PlanValue> values, std::span<const PlanStep> steps);
+MemoryPlan plan_memory(std::span<const PlanValue> values, std::span<const MemoryStep> steps);
 
 }  // namespace softneuro

@@ -61,10 +61,10 @@ void place(Draft& draft) {
 
   std::vector<Step> steps;
   for (size_t s = 0; s < program.steps.size(); ++s) {
-    const PlanStep& planned = draft.plan_steps[s];
+    const MemoryStep& planned = draft.plan_steps[s];
     Step& step = program.steps[s];
-    if (planned.kind != PlanStep::Kind::view) program.stats.blob_bytes += draft.plan_values[at(planned.writes)].bytes;
-    if (planned.kind == PlanStep::Kind::gather) {
+    if (planned.kind != MemoryStep::Kind::view) program.stats.blob_bytes += draft.plan_values[at(planned.writes)].bytes;
+    if (planned.kind == MemoryStep::Kind::gather) {
       for (size_t k = 0; k < planned.reads.size(); ++k) {
         MemoryPlace target = program.values[at(planned.writes)].place;
         target.offset += planned.offsets[k];

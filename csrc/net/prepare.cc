@@ -108,9 +108,9 @@ class Builder {
       adapt_constant(problem, *routine, tuning, at(source), target, where);
       return static_cast<int>(target);
     }
-    PlanStep plan{.reads = {source}, .writes = static_cast<int>(target), .offsets = {}};
+    MemoryStep plan{.reads = {source}, .writes = static_cast<int>(target), .offsets = {}};
     if (routine->info().view || same_memory(desc.shape, from.layout, to.layout)) {
-      plan.kind = PlanStep::Kind::view;
+      plan.kind = MemoryStep::Kind::view;
       plan.offsets = {0};
       add_step(plan, {}, -1, name, descriptor);
     } else {
@@ -162,14 +162,14 @@ class Builder {
     if (const Refusal refusal = choice.routine->check(problem); !refusal.accepted())
       throw Error("the routine declines: " + refusal.reason(), where);
 
-    PlanStep plan{.reads = {}, .offsets = {}};
+    MemoryStep plan{.reads = {}, .offsets = {}};
     for (size_t k = 0; k < layer.inputs.size(); ++k)
       plan.reads.push_back(
           need_value(layer.inputs[k], choice.routine->input_schema(problem, static_cast<int>(k)), where));
     plan.writes = static_cast<int>(new_value(layer.output, info.out, false));
     classify(plan, problem, *choice.routine);
     std::unique_ptr<const Prepared> prepared;
-    if (plan.kind == PlanStep::Kind::compute && graph_.blob(layer.output).desc.shape.elements() > 0) {
+    if (plan.kind == MemoryStep::Kind::compute && graph_.blob(layer.output).desc.shape.elements() > 0) {
       auto packed = pack(choice, problem, where);
       prepared = prepare(*choice.routine, choice.tuning, problem, std::move(packed), where);
     }
@@ -179,23 +179,23 @@ class Builder {
   }
 
   // What needs no step of its own.
-  void classify(PlanStep& plan, const Problem& problem, const Routine& routine) const {
+  void classify(MemoryStep& plan, const Problem& problem, const Routine& routine) const {
     const RoutineInfo& info = routine.info();
     const Layer& layer = *problem.layer;
     const bool one_schema = std::all_of(plan.reads.begin(), plan.reads.end(),
                                         [&](int read) { return values_[at(read)].schema == info.out; });
     plan.inplace = info.inplace_input;
     if (info.view) {
-      plan.kind = PlanStep::Kind::view;
+      plan.kind = MemoryStep::Kind::view;
       plan.offsets = {static_cast<size_t>(routine.view_offset(problem)) * dtype_size(info.out.dtype)};
     } else if (layer.type == "concat" && one_schema && layer.post.empty()) {
       plan.offsets = concat_offsets(problem, info.out.layout);
-      if (!plan.offsets.empty()) plan.kind = PlanStep::Kind::gather;
+      if (!plan.offsets.empty()) plan.kind = MemoryStep::Kind::gather;
     }
-    if (plan.kind != PlanStep::Kind::compute) plan.inplace = -1;
+    if (plan.kind != MemoryStep::Kind::compute) plan.inplace = -1;
   }
 
-  void add_step(PlanStep& plan, std::unique_ptr<const Prepared> prepared, int layer, const std::string& name,
+  void add_step(MemoryStep& plan, std::unique_ptr<const Prepared> prepared, int layer, const std::string& name,
                 const std::string& descriptor) {
     if (prepared != nullptr) plan.workspace = prepared->workspace();
     Step step;
