@@ -46,8 +46,8 @@ format: $(VENV)/.requirements
 	$(PY) -m ruff format .
 	$(CXX_FILES) | xargs $(VENV)/bin/clang-format -i
 
-# What is too slow for every test run: the lower instruction sets, packages built from copies, sanitizers.
-check-extra: install lower-levels slow sanitize
+# The lower instruction sets. `make slow` (packages built from copies, large networks) and `make sanitize` are run by hand.
+check-extra: install lower-levels
 
 lower-levels: install
 	SOFTNEURO_MAX_ISA=scalar $(PY) -m pytest -n 2 -m 'not slow' tests/layers
