@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -q
 CXX_FILES := git ls-files '*.cc' '*.h'
 
-.PHONY: install test demo bench lint typecheck format check-extra lower-levels slow sanitize clean
+.PHONY: install test demo bench lint typecheck format check-extra lower-levels slow sanitize arm clean
 
 # The environment is remade when its requirements change; the build itself is incremental and quick to repeat.
 $(VENV)/.requirements: Makefile pyproject.toml
@@ -46,8 +46,9 @@ format: $(VENV)/.requirements
 	$(PY) -m ruff format .
 	$(CXX_FILES) | xargs $(VENV)/bin/clang-format -i
 
-# The lower instruction sets. `make slow` (packages built from copies, large networks) and `make sanitize` are run by hand.
-check-extra: install lower-levels
+# What is too slow for every test run: the lower instruction sets, packages built from copies,
+# sanitizers, ARM by emulation.
+check-extra: install lower-levels slow sanitize arm
 
 lower-levels: install
 	SOFTNEURO_MAX_ISA=scalar $(PY) -m pytest -n 2 -m 'not slow' tests/layers
@@ -59,18 +60,34 @@ slow: install
 # Addresses and undefined behaviour over the core, its C++ tests and the Python tests that need no host; data races over
 # the thread pool. The host's own code is not built for it, so its doors are left out.
 SANITIZED := $(CURDIR)/build/sanitized
+# Python itself leaks at exit; what cannot be had is tested for.
+ASAN := detect_leaks=0:allocator_may_return_null=1
 sanitize: install
 	SOFTNEURO_BUILD_DIR=$(SANITIZED) SOFTNEURO_TORCH=0 \
 	CMAKE_ARGS='-DSOFTNEURO_SANITIZE=address,undefined -DSOFTNEURO_ORT=OFF -DCMAKE_CXX_FLAGS_RELEASE=-O1' \
 	$(PIP) install --no-build-isolation --no-deps --upgrade --target $(SANITIZED)/site .
-	SOFTNEURO_BUILD_DIR=$(SANITIZED) $(PY) -m pytest tests/house/test_cxx.py
+	SOFTNEURO_BUILD_DIR=$(SANITIZED) ASAN_OPTIONS=$(ASAN) $(PY) -m pytest -n 2 tests/house/test_cxx.py
 	LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libubsan.so)" \
-	ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED)/site SOFTNEURO_TEST_EXAMPLES=5 \
+	ASAN_OPTIONS=$(ASAN) PYTHONPATH=$(SANITIZED)/site SOFTNEURO_TEST_EXAMPLES=5 \
 	$(PY) -m pytest -n 2 -m 'not slow' tests/layers tests/graph tests/net tests/tune
 	mkdir -p $(SANITIZED)/thread
 	$${CXX:-c++} -std=c++20 -O1 -g1 -fsanitize=thread -pthread -Icsrc csrc/base/*.cc csrc/tests/thread_pool_test.cc \
 	-o $(SANITIZED)/thread/thread_pool_test
 	TSAN_OPTIONS=die_after_fork=0 $(SANITIZED)/thread/thread_pool_test
+
+# The C++ tests for AArch64, cross-compiled and run by an emulator: right or wrong, never how fast. The
+# pool's test forks and watches clocks, which the emulator does in its own way.
+AARCH64 := $(CURDIR)/build/aarch64
+arm: install
+	@command -v aarch64-linux-gnu-g++ >/dev/null && command -v qemu-aarch64 >/dev/null || \
+	{ [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq g++-aarch64-linux-gnu qemu-user; } || \
+	{ echo "make arm needs aarch64-linux-gnu-g++ and qemu-aarch64 (Debian: g++-aarch64-linux-gnu qemu-user)"; exit 1; }
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cmake -S csrc -B $(AARCH64) -GNinja -DCMAKE_SYSTEM_NAME=Linux \
+	-DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ -DCMAKE_CXX_FLAGS_RELEASE="-O1 -DNDEBUG" \
+	-DSOFTNEURO_PYTHON=OFF -DSOFTNEURO_ORT=OFF -DSOFTNEURO_PCH=OFF >/dev/null
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cmake --build $(AARCH64) --target cxx_tests
+	SOFTNEURO_BUILD_DIR=$(AARCH64) SOFTNEURO_EMULATOR="qemu-aarch64 -L /usr/aarch64-linux-gnu" \
+	$(PY) -m pytest -n 2 -k 'not thread_pool' tests/house/test_cxx.py
 
 clean:
 	rm -rf build dist *.egg-info ext/*.so providers/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

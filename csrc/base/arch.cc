@@ -57,9 +57,6 @@ bool cpu_has_avx512() {
   constexpr uint64_t zmm_state = 0xe6;
   return has_all(os_saved_state(), zmm_state) && has_all(cpuid(7).ebx, f_dq_bw_vl);
 }
-#else
-bool cpu_has_avx2() { return false; }
-bool cpu_has_avx512() { return false; }
 #endif
 
 // The one table: a new level is a line here, an enumerator, and a line in CMakeLists.txt. Prerequisites come before.
@@ -77,6 +74,8 @@ const std::vector<Level>& levels() {
 #ifdef SOFTNEURO_X86
       {Isa::avx2, "avx2", {Isa::scalar}, 8, cpu_has_avx2},
       {Isa::avx512, "avx512", {Isa::scalar, Isa::avx2}, 16, cpu_has_avx512},
+#elif defined(__aarch64__)
+      {Isa::neon, "neon", {Isa::scalar}, 4, [] { return true; }},
 #endif
   };
   return table;
@@ -221,6 +220,12 @@ std::vector<Isa> isa_prerequisites(Isa isa) { return level_of(isa).prerequisites
 std::vector<Isa> all_isas() {
   std::vector<Isa> isas;
   for (const Level& level : levels()) isas.push_back(level.isa);
+  return isas;
+}
+
+std::vector<Isa> isas_best_first() {
+  std::vector<Isa> isas = all_isas();
+  std::reverse(isas.begin(), isas.end());
   return isas;
 }
 

@@ -10,7 +10,7 @@ namespace softneuro {
 
 // A level is a named set of CPU features with prerequisites (see isa_prerequisites), not a rung of one ladder: a later
 // avxvnni needs avx2 but not avx512, neon needs neither.
-enum class Isa : unsigned char { scalar, avx2, avx512 };
+enum class Isa : unsigned char { scalar, avx2, avx512, neon };
 
 struct CacheInfo {
   size_t l1d = 0, l2 = 0, l3 = 0;  // bytes, 0 if unknown; l3 is shared by the package
@@ -21,8 +21,9 @@ std::string_view isa_name(Isa isa);
 Isa parse_isa(std::string_view name);
 // The levels that must be available too for `isa` to be.
 std::vector<Isa> isa_prerequisites(Isa isa);
-// Every level that this build has kernels for.
+// Every level of this architecture, whether the machine has it or not, and the same best first.
 std::vector<Isa> all_isas();
+std::vector<Isa> isas_best_first();
 
 // True if CPU and operating system support the level and SOFTNEURO_MAX_ISA (the level itself or one that has it as
 // prerequisite, transitively) does not exclude it. The variable is read once, on first use.

@@ -1,7 +1,7 @@
 // One vector type, Vf, for every instruction-set level: what generic.h templates are written on.
 //
-// Included only by files compiled for one level, with SN_ISA defined as its name (scalar, avx2, avx512). Everything is
-// always inlined and in namespace softneuro::SN_ISA, so that no two levels share a function.
+// Included only by files compiled for one level, with SN_ISA defined as its name (scalar, avx2, avx512, neon).
+// Everything is always inlined and in namespace softneuro::SN_ISA, so that no two levels share a function.
 //
 // Each level header defines
 //   Vf, Vm          `lanes` floats; one truth value per lane
@@ -28,6 +28,7 @@
 #define SN_LEVEL_scalar 0
 #define SN_LEVEL_avx2 1
 #define SN_LEVEL_avx512 2
+#define SN_LEVEL_neon 3
 #define SN_LEVEL_OF_(isa) SN_LEVEL_##isa
 #define SN_LEVEL_OF(isa) SN_LEVEL_OF_(isa)
 #define SN_LEVEL SN_LEVEL_OF(SN_ISA)
@@ -41,6 +42,8 @@
 #include "simd/simd_avx512.h"
 #elif SN_LEVEL == SN_LEVEL_avx2
 #include "simd/simd_avx2.h"
+#elif SN_LEVEL == SN_LEVEL_neon
+#include "simd/simd_neon.h"
 #else
 #include "simd/simd_scalar.h"
 #endif

@@ -44,7 +44,7 @@ class Guarded {
     for (size_t i = 0; i < n; ++i) data_[i] = fill;
   }
   explicit Guarded(const std::vector<float>& values) : Guarded(values.size()) {
-    std::memcpy(data_, values.data(), values.size() * sizeof(float));
+    if (!values.empty()) std::memcpy(data_, values.data(), values.size() * sizeof(float));
   }
   Guarded(const Guarded&) = delete;
   Guarded& operator=(const Guarded&) = delete;

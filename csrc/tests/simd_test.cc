@@ -11,6 +11,9 @@ int check();
 namespace avx512 {
 int check();
 }
+namespace neon {
+int check();
+}
 }  // namespace softneuro
 
 int main() {
@@ -19,6 +22,8 @@ int main() {
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) failures += softneuro::avx2::check();
   if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
     failures += softneuro::avx512::check();
+#elif defined(__aarch64__)
+  failures += softneuro::neon::check();
 #endif
   std::printf(failures == 0 ? "ok\n" : "%d failures\n", failures);
   return failures == 0 ? 0 : 1;

@@ -1,6 +1,8 @@
 """Builds and runs the tests that are written in C++ (csrc/tests)."""
 
 import fcntl
+import os
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -23,5 +25,6 @@ def binaries() -> Path:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_cxx(binaries: Path, name: str) -> None:
-    done = subprocess.run([str(binaries / name)], capture_output=True, text=True, timeout=300, check=False)
+    emulator = shlex.split(os.environ.get("SOFTNEURO_EMULATOR", ""))  # for a build of another architecture
+    done = subprocess.run([*emulator, str(binaries / name)], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -73,4 +73,5 @@ def test_every_routine_matches_the_reference(layer: str) -> None:
 
     check()
     missed = {d for d, e in descriptors.items() if e["available"] and not e["fallback"]} - seen
-    assert not missed, f"no random problem reached {sorted(missed)}"
+    # A run of fewer examples (under sanitizers, say) need not reach every routine.
+    assert not missed or EXAMPLES < 60, f"no random problem reached {sorted(missed)}"

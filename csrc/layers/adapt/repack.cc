@@ -69,7 +69,7 @@ class AdaptRepack final : public Routine {
 }  // namespace
 
 void adapt_repack_routines(RoutineList& list) {
-  for (auto isa : {Isa::avx512, Isa::avx2, Isa::scalar}) {
+  for (Isa isa : isas_best_first()) {
     if (repack_kernel(isa) == nullptr) continue;
     for (const Layout& from : all_layouts()) {
       for (const Layout& to : all_layouts()) {

@@ -62,7 +62,7 @@ class AdaptTranspose final : public Routine {
 }  // namespace
 
 void adapt_transpose_routines(RoutineList& list) {
-  for (auto isa : {Isa::avx512, Isa::avx2, Isa::scalar}) {
+  for (Isa isa : isas_best_first()) {
     if (transpose2d_kernel(isa) == nullptr) continue;
     for (const Layout& layout : all_layouts()) {
       if (layout == Layout::nchw()) continue;

@@ -33,7 +33,7 @@ class PixelShufflePermute final : public Routine {
 }  // namespace
 
 void pixel_shuffle_permute_routines(RoutineList& list) {
-  for (Isa isa : {Isa::avx512, Isa::avx2, Isa::scalar}) {
+  for (Isa isa : isas_best_first()) {
     if (transpose2d_kernel(isa) == nullptr) continue;
     list.add<PixelShufflePermute>(isa, Layout::nchw());
     list.add<PixelShufflePermute>(isa, Layout::nhwc());

@@ -114,7 +114,7 @@ class PoolRoutine final : public Routine {
 }  // namespace
 
 void add_pool_routines(RoutineList& list, const char* type, MakePoolWindows make) {
-  for (Isa isa : {Isa::avx512, Isa::avx2, Isa::scalar}) {
+  for (Isa isa : isas_best_first()) {
     if (pool_kernels(isa).lanes == nullptr) continue;
     list.add<PoolRoutine>(type, isa, Layout::blocked(isa_block(isa)), make);
     list.add<PoolRoutine>(type, isa, Layout::nhwc(), make);

@@ -27,7 +27,7 @@ class TransposePermute final : public Routine {
 }  // namespace
 
 void transpose_permute_routines(RoutineList& list) {
-  for (Isa isa : {Isa::avx512, Isa::avx2, Isa::scalar}) {
+  for (Isa isa : isas_best_first()) {
     if (transpose2d_kernel(isa) != nullptr) list.add<TransposePermute>(isa);
   }
 }

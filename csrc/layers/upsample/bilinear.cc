@@ -80,7 +80,7 @@ class UpsampleBilinear final : public Routine {
 }  // namespace
 
 void upsample_bilinear_routines(RoutineList& list) {
-  for (Isa isa : {Isa::avx512, Isa::avx2, Isa::scalar}) {
+  for (Isa isa : isas_best_first()) {
     if (interpolate_kernels(isa).lanes == nullptr) continue;
     list.add<UpsampleBilinear>(isa, Layout::blocked(isa_block(isa)));
     list.add<UpsampleBilinear>(isa, Layout::nhwc());

@@ -1,0 +1,7 @@
+#include "kernels/normalize/generic.h"
+
+namespace softneuro {
+
+const NormalizeKernels normalize_neon = neon::normalize_table;
+
+}  // namespace softneuro

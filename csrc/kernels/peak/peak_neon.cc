@@ -1,0 +1,1 @@
+#include "kernels/peak/generic.h"

@@ -1,0 +1,1 @@
+#include "kernels/winograd/generic.h"
