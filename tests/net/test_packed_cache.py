@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from softneuro._C import Graph, Net
@@ -14,7 +15,7 @@ WEIGHT = RNG.standard_normal((64, 32, 3, 3), dtype=np.float32)
 STATISTICS = {role: RNG.random(64, dtype=np.float32) + 0.5 for role in ("weight", "bias", "mean", "variance")}
 
 
-def graph(size: int, weight: np.ndarray = WEIGHT, batch: int = 1) -> Graph:  # type: ignore[type-arg]
+def graph(size: int, weight: npt.NDArray[np.float32] = WEIGHT, batch: int = 1) -> Graph:
     built = Graph()
     x = built.input("x", (batch, 32, size, size))
     y = built.add("conv2d", [x], weights={"weight": weight}, padding=[1, 1, 1, 1])

@@ -56,9 +56,11 @@ def check_plan(toy: Toy, truth: Truth, result: _C.DprsResult) -> None:
 def compare(toy: Toy) -> None:
     truth = enumerate_plans(toy)
     if truth.best == math.inf:
-        for limits in (_C.DprsLimits(), tight()):
-            with pytest.raises(_C.Error, match="no combination of candidates"):
-                _C.dprs_solve(toy.build(), limits)
+        with pytest.raises(_C.Error, match="no combination of candidates"):
+            _C.dprs_solve(toy.build())
+        # A search that ends early cannot know that there is none.
+        with pytest.raises(_C.Error, match=r"no combination of candidates|found no plan within the limits"):
+            _C.dprs_solve(toy.build(), tight())
         return
     result = _C.dprs_solve(toy.build())
     assert result.exact

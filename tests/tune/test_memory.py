@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -100,7 +101,7 @@ def test_packings_are_foretold(layer: str) -> None:
     @seed(3)
     @settings(max_examples=8, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(problem=strategy)
-    def check(problem: dict) -> None:  # type: ignore[type-arg]
+    def check(problem: dict[str, Any]) -> None:
         arguments = (layer, problem["attrs"], problem["weights"], [x.shape for x in problem["inputs"]])
         post = problem.get("post", {})
         for descriptor in _C.testing.accepting(*arguments, post):
