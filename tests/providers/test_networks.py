@@ -20,8 +20,8 @@ from tests.providers.conftest import cpu_session, reasons, relative_error, whole
 
 QUICK = ["resnet18", "mobilenet_v2", "squeezenet1_1"]
 SLOW = ["resnet50", "mobilenet_v3_large", "vgg16", "inception_v3", "densenet121"]
-# Their own sizes, where a smaller one is another network: VGG's adaptive pooling would have to enlarge, and Inception with
-# random weights magnifies rounding errors (of PyTorch against itself in float64, too: 3e-2 at 96, 1e-4 at 128, 2e-5 at 299).
+# Their own sizes, where a smaller one is another network: VGG's adaptive pooling would have to enlarge, and Inception
+# with random weights magnifies rounding errors (PyTorch against itself in float64: 3e-2 at 96, 2e-5 at 299).
 SIZES = {"inception_v3": 299, "vgg16": 224}
 
 
