@@ -2,11 +2,27 @@ import gc
 
 import pytest
 import torch
+from torch import nn
 
 import softneuro
 from softneuro.torch_backend import registry
 
 OPTIONS = {"never_worse": False, "tune": "off"}
+
+
+class Small(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(3, 8, 3, padding=1)
+        self.second = nn.Conv2d(8, 4, 3, stride=2, groups=2)
+
+    def forward(self, x):
+        return self.second(self.first(x))
+
+
+@pytest.fixture
+def model():
+    return Small().eval()
 
 
 @pytest.fixture(autouse=True)

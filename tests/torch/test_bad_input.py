@@ -103,3 +103,25 @@ def test_verdict_is_remembered(model, compile_model, states, monkeypatch):
 def test_unwritable_cache(model, compile_model, agree, monkeypatch):
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", "/proc/nowhere")
     agree(compile_model(model, tune="profile"), model, torch.randn(1, 3, 12, 12))
+
+
+@pytest.mark.parametrize("option", ["min_region_sise", "max_eror", "thread"])
+def test_misspelt_option(model, option):
+    nearest = {"min_region_sise": "min_region_size", "max_eror": "max_error", "thread": "threads"}[option]
+    with pytest.raises(Exception, match=nearest):
+        torch.compile(model, backend="softneuro", options={option: 1})(torch.randn(1, 3, 12, 12))
+
+
+@pytest.mark.parametrize("options", [{"max_error": 0}, {"max_error": -1}, {"tune": "sometimes"}, {"host": "cuda"}])
+def test_option_out_of_range(model, options):
+    with pytest.raises(Exception, match=next(iter(options))), torch.no_grad():
+        torch.compile(model, backend="softneuro", options=options)(torch.randn(1, 3, 12, 12))
+
+
+def test_unknown_region():
+    from softneuro.torch_backend import ops
+
+    ops.load()
+    with pytest.raises(RuntimeError, match="not known in this process"):
+        torch.ops.softneuro.run_region("feed.0", [torch.randn(2)], [], [])
+    assert softneuro._C.region_entries("feed.0") == 0

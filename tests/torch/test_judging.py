@@ -123,3 +123,37 @@ def test_losing_costs_little(compile_model, monkeypatch):
         compiled(x)
         patch.setattr(softneuro, "Net", lambda *_, **__: pytest.fail("prepared again"))
         assert torch.equal(compiled(x), model(x))
+
+
+def test_never_worse(model, compile_model, states):
+    compiled = compile_model(model, never_worse=True, tune="profile")
+    x = torch.randn(1, 3, 12, 12)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), model(x))
+        torch.testing.assert_close(compiled(x), model(x))
+    assert len(states()) == 1
+
+
+@pytest.mark.parametrize("errors", [[3e-4, 2e-5], [3e-4, 3e-4, 3e-4, 3e-4]])
+def test_a_plan_too_inexact_on_real_inputs_is_chosen_again(model, compile_model, states, monkeypatch, errors):
+    from softneuro.torch_backend import judging, planning
+
+    allowed, judged, make_plan = [], iter(errors), planning.make_plan
+
+    def noted(graph, options, threads, limit, near):
+        allowed.append(limit)
+        return make_plan(graph, options, threads, limit, near)
+
+    monkeypatch.setattr(planning, "make_plan", noted)
+    monkeypatch.setattr(judging, "same_routines", lambda a, b: False)
+    monkeypatch.setattr(judging, "compare", lambda net, host, max_error: (1.0, 2.0, next(judged)))
+    x = torch.randn(1, 3, 12, 12)
+    with torch.no_grad():
+        for _ in range(2):  # the second time all verdicts are remembered
+            torch._dynamo.reset()
+            result = compile_model(model, never_worse=True, tune="profile")(x)
+            torch.testing.assert_close(result, model(x))
+    half = len(allowed) // 2
+    assert allowed[:half] == allowed[half:] == sorted(set(allowed), reverse=True)
+    assert allowed[:2] == [1e-4, 1.7e-5]
+    assert any(state is None for state in states()) == (errors[-1] < 1e-4)
