@@ -16,6 +16,7 @@ from softneuro._C import (
     option_table,
     registry,
 )
+from softneuro.messages import to_logging
 from softneuro.tuner import tune
 
 __all__ = [
@@ -31,3 +32,5 @@ __all__ = [
     "registry",
     "tune",
 ]
+
+to_logging()

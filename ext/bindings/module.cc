@@ -43,4 +43,5 @@ PYBIND11_MODULE(_C, m) {
   bindings::bind_tune(m);
   bindings::bind_tuner(m);
   bindings::bind_timing(m);
+  bindings::bind_log(m);
 }

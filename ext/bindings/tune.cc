@@ -3,7 +3,6 @@
 
 #include <optional>
 
-#include "base/log.h"
 #include "ext/bindings/bindings.h"
 #include "tune/cost_db.h"
 #include "tune/options.h"
@@ -153,28 +152,6 @@ void bind_plan(py::module_& m) {
       .def_property_readonly("plans", [](const PlanFile& file) { return file.plans(); });
 }
 
-void bind_log(py::module_& m) {
-  m.def(
-      "set_log_sink",
-      [](const std::optional<py::function>& sink) {
-        if (!sink) {
-          const py::gil_scoped_release release;
-          return set_log_sink({});
-        }
-        // The last owner may let go of it in any thread, without the GIL.
-        const std::shared_ptr<py::function> held(new py::function(*sink), [](py::function* function) {
-          const py::gil_scoped_acquire gil;
-          delete function;
-        });
-        const py::gil_scoped_release release;
-        set_log_sink([held](LogLevel level, const std::string& message) {
-          const py::gil_scoped_acquire gil;
-          (*held)(static_cast<int>(level), message);
-        });
-      },
-      py::arg("sink"), "Called with (level, message) for each message: 0 debug, 1 info, 2 warning. None: the default.");
-}
-
 }  // namespace
 
 void bind_tune(py::module_& m) {
@@ -182,7 +159,6 @@ void bind_tune(py::module_& m) {
   bind_options(m);
   bind_cost_db(m);
   bind_plan(m);
-  bind_log(m);
 }
 
 }  // namespace softneuro::bindings

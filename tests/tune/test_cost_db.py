@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,12 +21,16 @@ NASTY = st.text(st.characters(min_codepoint=0, max_codepoint=0x2FF), max_size=20
 
 
 @pytest.fixture
-def warnings() -> Iterator[list[str]]:
+def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Warnings of the core."""
     seen: list[str] = []
-    _C.set_log_sink(lambda level, message: seen.append(message) if level == 2 else None)
-    yield seen
-    _C.set_log_sink(None)
+
+    def keep(level: int, template: str, message: str) -> None:
+        if level == logging.WARNING:
+            seen.append(template % message)
+
+    monkeypatch.setattr(logging.getLogger("softneuro"), "log", keep)
+    return seen
 
 
 def key(signature: str = "conv2d 1x3x224x224", descriptor: str = "conv2d/cpu:float32:nchw/direct") -> _C.CostKey:
@@ -119,7 +123,6 @@ def test_bad_lines_are_skipped_with_one_warning(tmp_path: Path, warnings: list[s
 @FUZZ
 @given(data=st.binary(max_size=300), cut=st.integers(0, 400), flip=st.integers(0, 400), junk=st.integers(0, 255))
 def test_damage_never_invents_a_record(tmp_path: Path, data: bytes, cut: int, flip: int, junk: int) -> None:
-    _C.set_log_sink(lambda level, message: None)
     for old in tmp_path.iterdir():
         old.unlink()
     db = _C.CostDb(str(tmp_path))
@@ -136,7 +139,6 @@ def test_damage_never_invents_a_record(tmp_path: Path, data: bytes, cut: int, fl
         assert fresh.find(key(f"layer {i}")) in (None, (float(i), i, 0.5))
     fresh.add(key("new"), 7.0)
     assert _C.CostDb(str(tmp_path)).find(key("new")) == (7.0, 1, 0.0)
-    _C.set_log_sink(None)
 
 
 def test_the_file_stays_within_its_limit(tmp_path: Path) -> None:
