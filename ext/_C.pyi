@@ -144,6 +144,7 @@ class Options:
     min_region_size: int
     never_worse: bool
     strict_nonfinite: bool
+    strict: bool
     max_memory: float
     verbose: int
     def __init__(self) -> None: ...

@@ -36,12 +36,22 @@ Assignment default_assignment(const Graph& graph, int threads);
 // of a model, and all models of equal weights. Kept alive by the nets alone. Thread-safe.
 class PackedCache {
  public:
+  struct Item {
+    std::string key;
+    std::shared_ptr<const Packed> packed;
+  };
+
   PackedCache();
   ~PackedCache();
   // The process's own.
   static PackedCache& shared();
   std::shared_ptr<const Packed> get(const RoutineChoice& choice, const Problem& problem);
   size_t bytes() const;  // of packings alive
+  // Those alive, to be given to another cache by adopt(), in another process of the same build on the same device.
+  std::vector<Item> items() const;
+  // Packings made earlier. They are held, and taken where key and size are what a routine would pack, until the next
+  // call of adopt().
+  void adopt(std::vector<Item> items);
 
  private:
   struct State;

@@ -25,6 +25,7 @@ std::string key_of(const RoutineChoice& choice, const Problem& problem) {
 struct PackedCache::State {
   mutable std::mutex mutex;
   std::map<std::string, std::shared_ptr<Entry>> entries;
+  std::map<std::string, std::shared_ptr<const Packed>> adopted;
   size_t tidy_at = 256;
 
   std::shared_ptr<Entry> entry(const std::string& key) {
@@ -42,6 +43,12 @@ struct PackedCache::State {
     const std::lock_guard lock(mutex);
     return entry.packed.lock();
   }
+
+  std::shared_ptr<const Packed> find_adopted(const std::string& key) const {
+    const std::lock_guard lock(mutex);
+    const auto found = adopted.find(key);
+    return found == adopted.end() ? nullptr : found->second;
+  }
 };
 
 PackedCache::PackedCache() : state_(std::make_unique<State>()) {}
@@ -57,10 +64,14 @@ std::shared_ptr<const Packed> PackedCache::get(const RoutineChoice& choice, cons
   // Weights computed on demand stay for as long as they are held here: once for the key and the packing.
   std::vector<ConstantData::Values> held;
   for (const auto& [role, value] : problem.layer->weights) held.push_back(value->values());
-  const auto entry = state_->entry(key_of(choice, problem));
+  const std::string key = key_of(choice, problem);
+  const auto entry = state_->entry(key);
   const std::lock_guard lock(entry->packing);
   if (auto known = state_->find(*entry)) return known;
-  auto packed = choice.routine->pack(problem, choice.tuning);
+  auto packed = state_->find_adopted(key);
+  if (packed == nullptr || packed->bytes() != choice.routine->packed_bytes(problem, choice.tuning)) {
+    packed = choice.routine->pack(problem, choice.tuning);
+  }
   const std::lock_guard cache_lock(state_->mutex);
   entry->packed = packed;
   return packed;
@@ -73,6 +84,21 @@ size_t PackedCache::bytes() const {
     if (const auto packed = entry->packed.lock()) total += packed->bytes();
   }
   return total;
+}
+
+std::vector<PackedCache::Item> PackedCache::items() const {
+  const std::lock_guard lock(state_->mutex);
+  std::vector<Item> found;
+  for (const auto& [key, entry] : state_->entries) {
+    if (auto packed = entry->packed.lock()) found.push_back({key, std::move(packed)});
+  }
+  return found;
+}
+
+void PackedCache::adopt(std::vector<Item> items) {
+  const std::lock_guard lock(state_->mutex);
+  state_->adopted.clear();
+  for (Item& item : items) state_->adopted.emplace(std::move(item.key), std::move(item.packed));
 }
 
 }  // namespace softneuro

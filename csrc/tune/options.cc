@@ -102,6 +102,8 @@ constexpr OptionInfo table[] = {
      "Exclude routines that may spread NaN or Inf to outputs that do not depend on them."},
     {"max_memory", "float", "4", "> 0", "Packed weights take at most this multiple of the model's weights."},
     {"verbose", "int", "0", "0 to 3", "How much is logged: 0 warnings, 1 results, 2 progress, 3 every candidate."},
+    {"strict", "bool", "0", "0 or 1",
+     "Refuse a saved model of another device, version or thread count instead of tuning it anew with a warning."},
 };
 
 constexpr Access accesses[] = {
@@ -126,6 +128,7 @@ constexpr Access accesses[] = {
     {set_positive<&Options::max_memory>, get_number<&Options::max_memory>},
     {[](Options& o, const std::string& text) { return set_int<&Options::verbose>(o, text, 0, 3); },
      get_number<&Options::verbose>},
+    {set_flag<&Options::strict>, get_number<&Options::strict>},
 };
 static_assert(std::size(table) == std::size(accesses));
 

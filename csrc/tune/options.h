@@ -25,6 +25,7 @@ struct Options {
   bool strict_nonfinite = false;
   double max_memory = 4;
   int verbose = 0;
+  bool strict = false;
 };
 
 struct OptionInfo {

@@ -34,6 +34,7 @@ void bind_options(py::module_& m) {
       .def_readwrite("min_region_size", &Options::min_region_size)
       .def_readwrite("never_worse", &Options::never_worse)
       .def_readwrite("strict_nonfinite", &Options::strict_nonfinite)
+      .def_readwrite("strict", &Options::strict)
       .def_readwrite("max_memory", &Options::max_memory)
       .def_readwrite("verbose", &Options::verbose);
   m.def(

@@ -15,6 +15,9 @@ namespace {
 
 struct Ep : OrtEp {
   RegionSettings settings;
+  ContextSettings context;
+  int saved = 0;  // regions of the session so far
+  std::string identity;
 };
 
 Ep& self(OrtEp* ep) { return *static_cast<Ep*>(ep); }
@@ -34,13 +37,25 @@ void report_partition(Report& report, const OpGraph& graph, const Partition& par
   report.write(line.add("claimed", static_cast<double>(claimed)).add_raw("host", host.str()));
 }
 
-void get_capability(Ep& ep, const OrtGraph* host_graph, OrtEpGraphSupportInfo* info) {
-  const OpGraph graph = read_graph(host_graph);
-  Partition partition = find_parts(graph, ep.settings.options.min_region_size);
+void take(OrtEpGraphSupportInfo* info, const OpGraph& graph, const std::vector<int>& indexes) {
   OrtNodeFusionOptions fusion;
   fusion.version = Runtime::get().api_version();
   fusion.drop_constant_initializers = true;
+  std::vector<const OrtNode*> nodes;
+  for (const int n : indexes) nodes.push_back(static_cast<const OrtNode*>(graph.nodes[static_cast<size_t>(n)].host));
+  call(fn::EpGraphSupportInfo_AddNodesToFuse, info, nodes.data(), nodes.size(), &fusion);
+}
+
+void get_capability(Ep& ep, const OrtGraph* host_graph, OrtEpGraphSupportInfo* info) {
+  const OpGraph graph = read_graph(host_graph);
+  Partition partition = find_parts(graph, ep.settings.options.min_region_size);
   size_t claimed = 0;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (!is_context_node(graph.nodes[n])) continue;
+    take(info, graph, {static_cast<int>(n)});
+    partition.host.erase(static_cast<int>(n));
+    ++claimed;
+  }
   for (const Partition::Part& part : partition.parts) {
     // A region whose shapes are fixed is compared with the host before it is taken.
     const std::string reason = Region(subgraph(graph, part.nodes), ep.settings).declared_verdict();
@@ -48,11 +63,8 @@ void get_capability(Ep& ep, const OrtGraph* host_graph, OrtEpGraphSupportInfo* i
       for (const int n : part.nodes) partition.host[n] = reason;
       continue;
     }
-    std::vector<const OrtNode*> nodes;
-    for (const int n : part.nodes)
-      nodes.push_back(static_cast<const OrtNode*>(graph.nodes[static_cast<size_t>(n)].host));
-    call(fn::EpGraphSupportInfo_AddNodesToFuse, info, nodes.data(), nodes.size(), &fusion);
-    claimed += nodes.size();
+    take(info, graph, part.nodes);
+    claimed += part.nodes.size();
   }
   report_partition(*ep.settings.report, graph, partition, claimed);
 }
@@ -61,17 +73,59 @@ OrtStatus* get_capability(OrtEp* ep, const OrtGraph* graph, OrtEpGraphSupportInf
   return guarded("GetCapability", [&] { get_capability(self(ep), graph, info); });
 }
 
-OrtStatus* compile(OrtEp* ep, const OrtGraph** graphs, const OrtNode** fused, size_t count, OrtNodeComputeInfo** infos,
-                   OrtNode**) {
+OrtNodeComputeInfo* compile_saved(const Ep& ep, const OpGraph& graph, const OrtNode* fused) {
+  SavedRegion saved = read_context_node(graph, ep.context);
+  const OpNode& node = graph.nodes[0];
+  const auto names = [&](const std::vector<int64_t>& places, const std::vector<int>& ids) {
+    std::vector<std::string> list;
+    for (const int64_t place : places) list.push_back(graph.value(ids[static_cast<size_t>(place)]).name);
+    return list;
+  };
+  // The node's values by the names that they have in this model.
+  const auto inputs = names(saved.inputs, node.inputs), outputs = names(saved.outputs, node.outputs);
+  OpGraph ops = std::move(saved.ops);
+  auto region = std::make_shared<Region>(std::move(ops), ep.settings);
+  region->restore(std::move(saved));
+  region->prepare_declared();
+  const auto places = [](const std::vector<std::string>& own, const std::vector<std::string>& all) {
+    std::vector<size_t> list;
+    for (const std::string& name : own) list.push_back(place_of(all, name));
+    return list;
+  };
+  return make_kernel(std::move(region), places(inputs, node_values(fused, false)),
+                     places(outputs, node_values(fused, true)));
+}
+
+OrtNodeComputeInfo* compile_ops(Ep& ep, OpGraph graph, const OrtNode* fused, OrtNode** context_node) {
+  keep_constants(graph);
+  const std::string model_path = graph.model_path;
+  auto region = std::make_shared<Region>(std::move(graph), ep.settings);
+  region->prepare_declared();
+  std::vector<size_t> inputs, outputs;
+  const OpGraph& ops = region->ops();
+  const auto all_inputs = node_values(fused, false), all_outputs = node_values(fused, true);
+  for (const int id : ops.inputs) inputs.push_back(place_of(all_inputs, ops.value(id).name));
+  for (const int id : ops.outputs) outputs.push_back(place_of(all_outputs, ops.value(id).name));
+  if (ep.context.write) {
+    SavedRegion saved = region->saved();
+    saved.inputs.assign(inputs.begin(), inputs.end());
+    saved.outputs.assign(outputs.begin(), outputs.end());
+    *context_node = make_context_node(std::move(saved), fused, model_path, ep.saved++, ep.context);
+  }
+  return make_kernel(std::move(region), std::move(inputs), std::move(outputs));
+}
+
+OrtStatus* compile(OrtEp* callee, const OrtGraph** graphs, const OrtNode** fused, size_t count,
+                   OrtNodeComputeInfo** infos, OrtNode** context_nodes) {
   return guarded("Compile", [&] {
+    Ep& ep = self(callee);
     std::fill(infos, infos + count, nullptr);
     try {
       for (size_t i = 0; i < count; ++i) {
         OpGraph graph = read_graph(graphs[i]);
-        keep_constants(graph);
-        auto region = std::make_shared<Region>(std::move(graph), self(ep).settings);
-        region->prepare_declared();
-        infos[i] = make_kernel(std::move(region), node_values(fused[i], false), node_values(fused[i], true));
+        const bool is_saved = graph.nodes.size() == 1 && is_context_node(graph.nodes[0]);
+        infos[i] = is_saved ? compile_saved(ep, graph, fused[i])
+                            : compile_ops(ep, std::move(graph), fused[i], &context_nodes[i]);
       }
     } catch (...) {
       for (size_t i = 0; i < count; ++i) {
@@ -82,6 +136,9 @@ OrtStatus* compile(OrtEp* ep, const OrtGraph** graphs, const OrtNode** fused, si
     }
   });
 }
+
+// What the runtime keeps in a compiled model, to ask another machine's library about.
+const char* get_compatibility_info(OrtEp* ep, const OrtGraph*) { return self(ep).identity.c_str(); }
 
 void release_node_compute_infos(OrtEp*, OrtNodeComputeInfo** infos, size_t count) {
   guarded_quietly("ReleaseNodeComputeInfos", [&] {
@@ -110,7 +167,7 @@ RegionSettings read_settings(const std::map<std::string, std::string>& entries) 
   return settings;
 }
 
-OrtEp* make_ep(RegionSettings settings) {
+OrtEp* make_ep(RegionSettings settings, ContextSettings context) {
   auto ep = std::make_unique<Ep>();
   ep->version = Runtime::get().api_version();
   ep->get_name = get_name;
@@ -118,7 +175,10 @@ OrtEp* make_ep(RegionSettings settings) {
   ep->compile = compile;
   ep->release_node_compute_infos = release_node_compute_infos;
   ep->is_concurrent_run_supported = is_concurrent_run_supported;
+  ep->get_compatibility_info = get_compatibility_info;
   ep->settings = std::move(settings);
+  ep->context = std::move(context);
+  ep->identity = device_identity();
   return ep.release();
 }
 

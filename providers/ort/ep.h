@@ -6,6 +6,7 @@
 #include <string>
 
 #include "providers/ort/abi.h"
+#include "providers/ort/ep_context.h"
 #include "providers/ort/region.h"
 
 namespace softneuro::ort {
@@ -16,7 +17,7 @@ inline constexpr char option_prefix[] = "ep.softneuroexecutionprovider.";
 // From a session's configuration. Throws Error for an option that does not exist or is out of range.
 RegionSettings read_settings(const std::map<std::string, std::string>& entries);
 
-OrtEp* make_ep(RegionSettings settings);
+OrtEp* make_ep(RegionSettings settings, ContextSettings context);
 void release_ep(OrtEp* ep);
 
 }  // namespace softneuro::ort

@@ -48,7 +48,16 @@ OrtStatus* create_ep(OrtEpFactory*, const OrtHardwareDevice* const*, const OrtKe
     call(fn::GetKeyValuePairs, pairs.get(), &keys, &values, &count);
     std::map<std::string, std::string> entries;
     for (size_t i = 0; i < count; ++i) entries.emplace(keys[i], values[i]);
-    *ep = make_ep(read_settings(entries));
+    *ep = make_ep(read_settings(entries), read_context_settings(entries));
+  });
+}
+
+OrtStatus* validate_compatibility(OrtEpFactory*, const OrtHardwareDevice* const*, size_t, const char* info,
+                                  int* verdict) {
+  return guarded("ValidateCompatibility", [&] {
+    *verdict = info == nullptr             ? compatibility_not_applicable
+               : device_identity() == info ? compatibility_optimal
+                                           : compatibility_recompile;
   });
 }
 
@@ -82,6 +91,7 @@ OrtEpFactory* make_factory(const OrtLogger* logger) {
   factory.get_vendor_id = get_vendor_id;
   factory.get_version = get_version;
   factory.is_stream_aware = is_stream_aware;
+  factory.validate_compatibility = validate_compatibility;
   factory.create_data_transfer = create_data_transfer;
   factory.get_supported_devices = get_supported_devices;
   factory.create_ep = create_ep;

@@ -16,12 +16,6 @@ struct Kernel : OrtNodeComputeInfo {
   std::vector<size_t> inputs, outputs;  // by the region's: place at the fused node
 };
 
-size_t place_of(const std::vector<std::string>& names, const std::string& name) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) throw Error("the fused node has no value '" + name + "'");
-  return static_cast<size_t>(found - names.begin());
-}
-
 RunInput run_input(const OrtValue* value) {
   int type = 0;
   const int64_t* dims = nullptr;
@@ -94,17 +88,22 @@ void release_state(OrtNodeComputeInfo*, void*) {}  // the state is the kernel
 
 }  // namespace
 
-OrtNodeComputeInfo* make_kernel(std::shared_ptr<Region> region, const std::vector<std::string>& inputs,
-                                const std::vector<std::string>& outputs) {
+size_t place_of(const std::vector<std::string>& names, const std::string& name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) throw Error("the fused node has no value '" + name + "'");
+  return static_cast<size_t>(found - names.begin());
+}
+
+OrtNodeComputeInfo* make_kernel(std::shared_ptr<Region> region, std::vector<size_t> inputs,
+                                std::vector<size_t> outputs) {
   auto kernel = std::make_unique<Kernel>();
   kernel->version = Runtime::get().api_version();
   kernel->create_state = create_state;
   kernel->compute = compute;
   kernel->release_state = release_state;
-  const OpGraph& ops = region->ops();
-  for (const int id : ops.inputs) kernel->inputs.push_back(place_of(inputs, ops.value(id).name));
-  for (const int id : ops.outputs) kernel->outputs.push_back(place_of(outputs, ops.value(id).name));
   kernel->region = std::move(region);
+  kernel->inputs = std::move(inputs);
+  kernel->outputs = std::move(outputs);
   return kernel.release();
 }
 

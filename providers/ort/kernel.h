@@ -10,9 +10,12 @@
 
 namespace softneuro::ort {
 
-// Released by release_kernel(). `inputs` and `outputs`: names in the fused node's order.
-OrtNodeComputeInfo* make_kernel(std::shared_ptr<Region> region, const std::vector<std::string>& inputs,
-                                const std::vector<std::string>& outputs);
+// Where a fused node has a value. Throws Error if it has none of that name.
+size_t place_of(const std::vector<std::string>& names, const std::string& name);
+
+// Released by release_kernel(). `inputs` and `outputs`: places at the fused node, by the region's.
+OrtNodeComputeInfo* make_kernel(std::shared_ptr<Region> region, std::vector<size_t> inputs,
+                                std::vector<size_t> outputs);
 void release_kernel(OrtNodeComputeInfo* kernel);
 
 // The session's own pool as the core's, for the length of one kernel call.

@@ -28,6 +28,8 @@ class Classifier {
     }
   }
 
+  void set_sized(int id) { kinds_[static_cast<size_t>(id)] = Kind::sized; }
+
   // Nodes must be asked in topological order.
   Refusal check(const OpNode& node) {
     if (folds(node)) {
@@ -155,6 +157,19 @@ Partition find_parts(const OpGraph& graph, int min_region_size) {
     }
   }
   return partition;
+}
+
+std::map<int, std::string> refused_nodes(const OpGraph& region) {
+  std::map<int, std::string> refused;
+  Classifier classifier(region);
+  for (const int id : region.inputs) {
+    if (region.value(id).type != ElementType::float32) classifier.set_sized(id);
+  }
+  for (size_t n = 0; n < region.nodes.size(); ++n) {
+    const Refusal refusal = classifier.check(region.nodes[n]);
+    if (!refusal.accepted()) refused[static_cast<int>(n)] = refusal.reason();
+  }
+  return refused;
 }
 
 OpGraph subgraph(const OpGraph& graph, const std::vector<int>& nodes) {

@@ -22,6 +22,10 @@ struct Partition {
 // elements.
 Partition find_parts(const OpGraph& graph, int min_region_size);
 
+// The nodes of a region that was taken once and could not be now, with the reason. Its inputs that are not float32 hold
+// sizes.
+std::map<int, std::string> refused_nodes(const OpGraph& region);
+
 // The nodes as a graph of their own: inputs and outputs in order of first use.
 OpGraph subgraph(const OpGraph& graph, const std::vector<int>& nodes);
 

@@ -97,7 +97,9 @@ class Reader {
     std::vector<const OrtOpAttr*> attributes(get<size_t>(fn::Node_GetNumAttributes, node));
     call(fn::Node_GetAttributes, node, attributes.data(), attributes.size());
     for (const OrtOpAttr* attribute : attributes) {
-      made.attributes.emplace(get<const char*>(fn::OpAttr_GetName, attribute), read_attribute(attribute));
+      const std::string name = get<const char*>(fn::OpAttr_GetName, attribute);
+      if (name == payload_attribute) continue;  // as large as a model, and read by read_bytes()
+      made.attributes.emplace(name, read_attribute(attribute));
     }
     return made;
   }
@@ -154,6 +156,19 @@ class Reader {
 };
 
 }  // namespace
+
+AlignedBuffer read_bytes(const OrtNode* node, const char* name) {
+  const auto* attribute = get<const OrtOpAttr*>(fn::Node_GetAttributeByName, node, name);
+  if (attribute == nullptr || get<int>(fn::OpAttr_GetType, attribute) != attr_string) {
+    throw Error(std::string("the node has no text ") + name);
+  }
+  size_t bytes = 0;
+  OrtStatus* status = Runtime::get().function(fn::ReadOpAttr)(attribute, attr_string, nullptr, 0, &bytes);
+  if (status != nullptr) call(fn::ReleaseStatus, status);
+  AlignedBuffer buffer(bytes);
+  if (bytes > 0) call(fn::ReadOpAttr, attribute, static_cast<int>(attr_string), buffer.data(), bytes, &bytes);
+  return buffer;
+}
 
 OpGraph read_graph(const OrtGraph* graph) { return Reader(graph).read(); }
 

@@ -1,6 +1,7 @@
 // From the runtime's graph to plain data.
 #pragma once
 
+#include "base/arena.h"
 #include "providers/ort/abi.h"
 #include "providers/ort/op_graph.h"
 
@@ -10,6 +11,11 @@ namespace softneuro::ort {
 OpGraph read_graph(const OrtGraph* graph);
 // Copies the memory of every constant, so that the graph outlives the runtime's.
 void keep_constants(OpGraph& graph);
+
+// The attribute of EPContext nodes that read_graph() leaves out.
+inline constexpr char payload_attribute[] = "ep_cache_context";
+// A text attribute that may hold any bytes; the runtime may add a zero. Throws Error if there is none.
+AlignedBuffer read_bytes(const OrtNode* node, const char* name);
 
 // Names of a node's inputs or outputs, in order; empty where one is left out.
 std::vector<std::string> node_values(const OrtNode* node, bool outputs);

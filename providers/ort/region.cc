@@ -9,6 +9,7 @@
 #include "graph/passes/passes.h"
 #include "providers/ort/judge.h"
 #include "tune/cost_keys.h"
+#include "tune/plan_graph.h"
 
 namespace softneuro::ort {
 namespace {
@@ -103,6 +104,39 @@ void Region::prepare_declared() {
   if (inputs.empty()) return;
   const std::lock_guard lock(mutex_);
   prepare(signature(inputs), inputs);
+  // What the net has not taken is for other shapes, if for anything.
+  restored_.clear();
+  for (auto& [_, cache] : caches_) cache->adopt({});
+}
+
+SavedRegion Region::saved() const {
+  const std::lock_guard lock(mutex_);
+  SavedRegion saved;
+  saved.ops = ops_;
+  saved.device = device_identity();
+  saved.threads = settings_.threads;
+  for (const auto& [signature, shaped] : shaped_) saved.shapes.push_back({signature, shaped.plan, shaped.host});
+  for (const auto& [_, cache] : caches_) {
+    for (PackedCache::Item& item : cache->items()) saved.packings.push_back(std::move(item));
+  }
+  return saved;
+}
+
+void Region::restore(SavedRegion saved) {
+  std::string other;
+  if (saved.device != device_identity()) other = "for another device or by another version";
+  if (saved.threads != settings_.threads) {
+    other =
+        "for " + std::to_string(saved.threads) + " thread(s), this session has " + std::to_string(settings_.threads);
+  }
+  if (!other.empty()) {
+    const std::string text = "region '" + name() + "' was made " + other;
+    if (settings_.options.strict) throw Error(text, {}, "make the model anew, or give strict=0 to tune it here");
+    return log_warning(text + ": it is tuned anew");
+  }
+  const std::lock_guard lock(mutex_);
+  for (SavedShape& shape : saved.shapes) shaped_[shape.signature] = {std::move(shape.plan), std::move(shape.host)};
+  restored_ = std::move(saved.packings);
 }
 
 std::string Region::declared_verdict() {
@@ -180,16 +214,15 @@ void Region::make_net(RegionEntry& entry, Ready& ready, Shaped& shaped, std::spa
   const Lowered lowered = lower(inputs);
   ready.inputs = lowered.inputs;
   ready.outputs = lowered.outputs;
-  const bool again = !shaped.descriptors.empty();  // its net was dropped to make room
+  // Its net was dropped to make room, or the region comes from a compiled model.
+  const bool again = shaped.plan.key == plan_key(lowered.graph, settings_.threads);
   Verdict verdict = judges() && !again ? recall(lowered.graph) : Verdict();
   if (verdict.known && !verdict.wins) {
     shaped.host = verdict.reason;
     return report(inputs, shaped.host, &lowered.graph, nullptr, verdict);
   }
-  const TuneResult chosen =
-      again ? carry_over(lowered.graph, shaped.descriptors, tune_settings(settings_.options, settings_.threads))
-            : plan(entry.signature, lowered.graph);
-  shaped.descriptors = descriptors(chosen);
+  const TuneResult chosen = again ? from_plan(lowered.graph, shaped.plan) : plan(entry.signature, lowered.graph);
+  if (!again) shaped.plan = to_plan(lowered.graph, chosen, settings_.threads);
   entry.net = Net::prepare(lowered.graph, chosen.assignment, settings_.threads, *cache(lowered));
   const bool has_data = std::all_of(inputs.begin(), inputs.end(), [](const RunInput& i) { return i.data != nullptr; });
   if (judges() && !again && !verdict.known && has_data && settings_.options.tune == TuneMode::profile) {
@@ -207,7 +240,7 @@ void Region::make_net(RegionEntry& entry, Ready& ready, Shaped& shaped, std::spa
 TuneResult Region::plan(const Signature& signature, const Graph& graph) {
   const Options& options = settings_.options;
   if (const Shaped* near = nearest(signature, graph.layers().size())) {
-    return carry_over(graph, near->descriptors, tune_settings(options, settings_.threads));
+    return carry_over(graph, descriptors(near->plan), tune_settings(options, settings_.threads));
   }
   return make_plan(graph, options, settings_.threads, shared_cost_db(), tuning_pool(settings_.threads));
 }
@@ -216,7 +249,7 @@ const Region::Shaped* Region::nearest(const Signature& signature, size_t layers)
   const Shaped* best = nullptr;
   double least = 0;
   for (const auto& [other, shaped] : shaped_) {
-    if (shaped.descriptors.size() != layers || other.size() != signature.size() || layers == 0) continue;
+    if (shaped.plan.steps.size() != layers || other.size() != signature.size() || layers == 0) continue;
     double distance = 0;
     for (size_t i = 0; i < signature.size(); ++i) {
       const auto a = static_cast<double>(signature[i]), b = static_cast<double>(other[i]);
@@ -254,7 +287,10 @@ Verdict Region::measure(const Graph& graph, const Net& net, const Ready& ready,
 std::shared_ptr<PackedCache> Region::cache(const Lowered& lowered) {
   if (lowered.weights_from_shapes) return std::make_shared<PackedCache>();
   auto& cache = caches_[structure(lowered.graph)];
-  if (!cache) cache = std::make_shared<PackedCache>();
+  if (!cache) {
+    cache = std::make_shared<PackedCache>();
+    cache->adopt(restored_);
+  }
   return cache;
 }
 

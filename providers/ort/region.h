@@ -12,6 +12,7 @@
 #include "net/region.h"
 #include "providers/ort/host_region.h"
 #include "providers/ort/lowering.h"
+#include "providers/ort/payload.h"
 #include "providers/ort/report.h"
 #include "tune/options.h"
 #include "tune/planner.h"
@@ -61,6 +62,11 @@ class Region {
   // Why the host should keep the region for its declared shapes: by the verdict that is known, or that is found now on
   // made-up inputs. Empty if it should not, or if shapes are open.
   std::string declared_verdict();
+  // What is worth keeping; without inputs and outputs, which are the kernel's.
+  SavedRegion saved() const;
+  // Before anything is prepared: plans and packings of an equal region. Those of another device, version or thread
+  // count are left out with a warning, or with options.strict refused by an Error.
+  void restore(SavedRegion saved);
   // The region on the host's CPU provider.
   const HostRegion& host();
   const OpGraph& ops() const { return ops_; }
@@ -69,7 +75,7 @@ class Region {
 
  private:
   struct Shaped {
-    std::vector<std::string> descriptors;  // of the plan, by layer
+    Plan plan;
     std::string host;
   };
   using Signature = std::vector<int64_t>;
@@ -92,9 +98,10 @@ class Region {
   OpGraph ops_;
   RegionSettings settings_;
   std::string key_;  // in the region table
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<Signature, Shaped> shaped_;
   std::map<std::string, std::shared_ptr<PackedCache>> caches_;  // by structure
+  std::vector<PackedCache::Item> restored_;                     // for the caches to be made
   std::mutex host_mutex_;
   std::unique_ptr<HostRegion> host_;
 };

@@ -116,7 +116,10 @@ class WinogradConv2d final : public Routine {
     return "tile " + std::to_string(tuning[0]);
   }
   size_t packed_bytes(const Problem& problem, const Tuning& tuning) const override {
-    return winograd_packed_size(checked_shape(problem, tuning), isa_block(info().isa)) * sizeof(float);
+    const WinogradShape shape = checked_shape(problem, tuning);
+    const int block = isa_block(info().isa);
+    const size_t biases = problem.layer->find_weight("bias") != nullptr ? winograd_bias_size(shape, block) : 0;
+    return (winograd_packed_size(shape, block) + biases) * sizeof(float);
   }
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
     const WinogradShape shape = checked_shape(problem, tuning);

@@ -1,0 +1,223 @@
+"""Compiled models: saved with their plans and packed weights, loaded without tuning, refused if they are damaged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import helper
+
+from softneuro import providers
+from softneuro.providers.report import events
+from tests.providers.conftest import check_same, cpu_session, make_model, random_feeds, reasons
+from tests.providers.test_sessions import f32, network
+
+HEAD, SIZE_AT, HASH_AT, HASH_SIZE = 64, 16, 24, 32  # of a payload: payload.cc
+
+
+def compiling(
+    model: bytes, folder: Path, embed: bool = True, entries: dict[str, str] | None = None, **options: Any
+) -> tuple[Path, Any]:
+    source, result = folder / "model.onnx", folder / "saved.onnx"
+    result.unlink(missing_ok=True)
+    source.write_bytes(model)
+    settings = onnxruntime.SessionOptions()
+    settings.add_session_config_entry("ep.context_enable", "1")
+    settings.add_session_config_entry("ep.context_file_path", str(result))
+    settings.add_session_config_entry("ep.context_embed_mode", "01"[embed])
+    for key, value in (entries or {}).items():
+        settings.add_session_config_entry(key, value)
+    return result, providers.session(source, settings, **{"tune": "off", "min_region_size": 1, **options})
+
+
+def compiled(*arguments: Any, **options: Any) -> Path:
+    return compiling(*arguments, **options)[0]
+
+
+def load(path: Path | bytes, **options: Any) -> Any:
+    return providers.session(path, **{"tune": "off", **options})
+
+
+def layers(session: Any) -> list[str]:
+    return [layer["descriptor"] for e in events(session) for layer in e.get("layers", [])]
+
+
+@pytest.mark.parametrize("embed", [True, False])
+def test_saved_and_loaded(tmp_path: Path, embed: bool) -> None:
+    model = network(1, 16)
+    path = compiled(model, tmp_path, embed)
+    (node,) = onnx.load(path).graph.node
+    assert (node.op_type, node.domain) == ("EPContext", "com.microsoft")
+    assert len(list(tmp_path.glob("*.bin"))) == (0 if embed else 1)
+    ours, cpu = load(path), cpu_session(model)
+    check_same(ours, cpu, random_feeds(cpu))
+    assert not reasons(ours)
+    assert layers(ours)
+
+
+def test_plan_comes_with_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tuned once; another cache folder knows nothing of it, and tune=off alone would choose by rules."""
+    model = network(1, 16)
+    path, first = compiling(model, tmp_path, tune="profile", time_budget_s=2, never_worse=False)
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "other"))
+    ours = load(path, tune="profile")
+    assert layers(ours) == layers(first)
+    assert not any(event.get("measured") for event in events(ours))
+    check_same(ours, cpu_session(model), random_feeds(ours))
+
+
+def test_packed_weights_may_be_left_out(tmp_path: Path) -> None:
+    model = network(1, 16)
+    sizes = []
+    for packed in "01":
+        path = compiled(model, tmp_path, entries={"softneuro.context_packed": packed})
+        sizes.append(path.stat().st_size)
+        check_same(load(path), cpu_session(model), random_feeds(cpu_session(model)))
+    assert sizes[1] > sizes[0]
+
+
+def test_open_shapes(tmp_path: Path) -> None:
+    model = network()
+    ours, cpu = load(compiled(model, tmp_path)), cpu_session(model)
+    for n, s in [(1, 8), (2, 11), (1, 8)]:
+        check_same(ours, cpu, random_feeds(cpu, {"n": n, "s": s}))
+    assert not reasons(ours)
+
+
+def test_several_regions_and_a_prefix(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"]),
+        helper.make_node("Sin", ["a"], ["b"]),
+        helper.make_node("Relu", ["b"], ["c"]),
+        helper.make_node("Shape", ["c"], ["y2"]),
+        helper.make_node("Sub", ["c", "a"], ["y1"]),
+    ]
+    model = make_model(nodes, {"x": [1, 3, 6, 6]}, {"y1": None}, {"w": f32(4, 3, 3, 3)})
+    path = compiled(model, tmp_path, False, {"ep.context_node_name_prefix": "mine_"})
+    saved = [node for node in onnx.load(path).graph.node if node.op_type == "EPContext"]
+    names = [attribute.s for node in saved for attribute in node.attribute if attribute.name == "partition_name"]
+    assert names == [b"mine_softneuro_0", b"mine_softneuro_1"]
+    ours, cpu = load(path), cpu_session(model)
+    check_same(ours, cpu, random_feeds(cpu))
+
+
+def test_model_compiler(tmp_path: Path) -> None:
+    model = network(1, 16)
+    settings = onnxruntime.SessionOptions()
+    providers.register()
+    settings.add_provider_for_devices(providers.library.devices(), {"tune": "off"})
+    compiler = onnxruntime.ModelCompiler(settings, model, embed_compiled_data_into_model=True)
+    result = compiler.compile_to_bytes()
+    check_same(load(result), cpu_session(model), random_feeds(cpu_session(model)))
+
+
+def payload_of(path: Path) -> tuple[onnx.ModelProto, Any]:
+    model = onnx.load(path)
+    (node,) = model.graph.node
+    return model, next(attribute for attribute in node.attribute if attribute.name == "ep_cache_context")
+
+
+def bytes_hash(data: bytes) -> bytes:
+    """csrc/base/hash.cc"""
+    mask, odd = (1 << 64) - 1, 0x9E3779B97F4A7C15
+
+    def rotl(x: int, bits: int) -> int:
+        return (x << bits | x >> (64 - bits)) & mask
+
+    def finish(x: int) -> int:
+        for _ in range(2):
+            x = (x ^ x >> 32) * 0xD6E8FEB86659FD93 & mask
+        return x ^ x >> 32
+
+    chains = [(i + 1) * odd & mask for i in range(8)]
+    for index, at in enumerate(range(0, len(data), 8)):
+        word = int.from_bytes(data[at : at + 8], "little")
+        chains[index % 8] = rotl((chains[index % 8] ^ word) * odd & mask, 31)
+    low, high = len(data), ~len(data) & mask
+    for chain in chains:
+        low, high = finish(low ^ chain), finish(high + rotl(chain, 23) & mask)
+    return f"{low:016x}{high:016x}".encode()
+
+
+def small(folder: Path) -> tuple[onnx.ModelProto, Any, bytes]:
+    nodes = [helper.make_node("Conv", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["y"])]
+    path = compiled(make_model(nodes, {"x": [1, 2, 5, 5]}, {"y": None}, {"w": f32(3, 2, 3, 3)}), folder)
+    model, attribute = payload_of(path)
+    return model, attribute, attribute.s
+
+
+def test_damage_is_noticed(tmp_path: Path) -> None:
+    model, attribute, whole = small(tmp_path)
+    random = np.random.default_rng(0)
+    broken = [b"", whole[:7], whole[:HEAD], whole[:-1], whole[: len(whole) // 2]]
+    for at in [*range(0, HEAD - 8, 3), *random.integers(HEAD, len(whole), 25)]:
+        broken.append(whole[:at] + bytes([whole[at] ^ 1 << int(random.integers(8))]) + whole[at + 1 :])
+    for payload in broken:
+        attribute.s = payload
+        with pytest.raises(Exception, match=r"saved region|ep_cache_context"):
+            load(model.SerializeToString())
+    attribute.s = whole
+    load(model.SerializeToString())
+
+
+def test_forged_payloads_lead_nowhere(tmp_path: Path) -> None:
+    """With a right checksum: refused or run, never a crash."""
+    model, attribute, whole = small(tmp_path)
+    assert whole[HASH_AT : HASH_AT + HASH_SIZE] == bytes_hash(whole[HEAD:])
+    random = np.random.default_rng(1)
+    refused = 0
+    feeds = {"x": f32(1, 2, 5, 5)}
+    for trial in range(150):
+        body = bytearray(whole[HEAD:])
+        at = 8 * int(random.integers(len(body) // 8))
+        values = [0, 1, 2, 7, 1 << 44, (1 << 62) + 1, (1 << 64) - 1, int(random.integers(1 << 62))]
+        if trial % 3:
+            body[at : at + 8] = values[int(random.integers(len(values)))].to_bytes(8, "little")
+        else:
+            del body[at : at + 8 * int(random.integers(1, 4))]
+        size = (HEAD + len(body)).to_bytes(8, "little")
+        attribute.s = whole[:SIZE_AT] + size + bytes_hash(bytes(body)) + whole[HASH_AT + HASH_SIZE : HEAD] + bytes(body)
+        try:
+            load(model.SerializeToString()).run(None, feeds)
+        except Exception:
+            refused += 1
+    assert refused > 50
+
+
+def test_payload_beside_the_model_only(tmp_path: Path) -> None:
+    path = compiled(network(1, 16), tmp_path, embed=False)
+    model, attribute = payload_of(path)
+    for name in ("../secret", "/etc/passwd", "", ".."):
+        attribute.s = name.encode()
+        onnx.save(model, path)
+        with pytest.raises(Exception, match="beside the model"):
+            load(path)
+    attribute.s = b"gone.bin"
+    onnx.save(model, path)
+    with pytest.raises(Exception, match=r"gone\.bin.*cannot be read"):
+        load(path)
+
+
+def test_another_device_or_thread_count(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    model = network(1, 16)
+    path = compiled(model, tmp_path, threads=1)
+    ours = load(path, threads=2)
+    check_same(ours, cpu_session(model), random_feeds(ours))
+    assert "tuned anew" in capfd.readouterr().err
+    with pytest.raises(Exception, match=r"made for 1 thread.*strict=0"):
+        load(path, threads=2, strict=True)
+    saved, attribute = payload_of(path)
+    start = attribute.s.index(b"0.1.0 ")
+    body = bytearray(attribute.s[HEAD:])
+    body[start - HEAD : start - HEAD + 5] = b"0.0.9"
+    attribute.s = (
+        attribute.s[:HASH_AT] + bytes_hash(bytes(body)) + attribute.s[HASH_AT + HASH_SIZE : HEAD] + bytes(body)
+    )
+    with pytest.raises(Exception, match="another device or by another version"):
+        load(saved.SerializeToString(), threads=1, strict=True)
+    ours = load(saved.SerializeToString(), threads=1)
+    check_same(ours, cpu_session(model), random_feeds(ours))
