@@ -125,3 +125,48 @@ def test_tuning_considers_fusions() -> None:
     assert plan.lower_bound_s <= plan.predicted_s
     for layer in plan.layers:
         assert layer.descriptor or layer.seconds == 0
+
+
+def squeeze_excite(pool: str = "avg", tap: str = "", swap: bool = False, other: bool = False) -> softneuro.Graph:
+    """Squeeze and excite with a residual; `tap` makes a layer's result an output, `other` scales another image."""
+    rng = np.random.default_rng(0)
+
+    def weights(*shape: int) -> dict[str, Any]:
+        values = {"weight": rng.standard_normal(shape, dtype=np.float32) * 0.2}
+        return {**values, "bias": rng.standard_normal(shape[0], dtype=np.float32)}
+
+    graph = softneuro.Graph()
+    x = graph.input("x", (1, 72, 28, 28))
+    image = graph.add("activation", [x], function="relu", name="image")
+    mean = graph.add("adaptive_pool2d", [image], function=pool, output_size=[1, 1], name="pool")
+    hidden = graph.add("conv2d", [mean], weights=weights(24, 72, 1, 1), post={"activation": "relu"}, name="squeeze")
+    gate = graph.add("conv2d", [hidden], weights=weights(72, 24, 1, 1), post={"activation": "sigmoid"}, name="excite")
+    pair = [gate, x if other else image]
+    post = {"residual": True, "activation": "relu"}
+    graph.output(graph.add("binary", [*(pair[::-1] if swap else pair), x], function="mul", post=post, name="scale"))
+    if tap:
+        graph.output({"pool": mean, "squeeze": hidden, "excite": gate}[tap])
+    return graph
+
+
+GATED = f"squeeze_excite/cpu:float32:nchw{BLOCK}c/fused_{ISA}"
+
+
+@pytest.mark.parametrize("swap", [False, True])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_net_of_squeeze_and_excite(swap: bool, threads: int) -> None:
+    graph = squeeze_excite(swap=swap)
+    image, *_ = own_routines(graph)
+    net = softneuro.Net(graph, [image, "", "", "", GATED], threads=threads)
+    agrees(graph, net)
+    assert sum(step[0] >= 0 for step in net.profile([np.zeros(graph.input_shapes[0], np.float32)], 1)) == 2
+
+
+@pytest.mark.parametrize(
+    "miss", [{"pool": "max"}, {"other": True}, {"tap": "pool"}, {"tap": "squeeze"}, {"tap": "excite"}]
+)
+def test_what_is_no_squeeze_and_excite(miss: dict[str, Any]) -> None:
+    graph = squeeze_excite(**miss)
+    image, *_ = own_routines(graph)
+    with pytest.raises(softneuro.Error, match=r"no routine was assigned|no squeeze_excite ends here"):
+        softneuro.Net(graph, [image, "", "", "", GATED])

@@ -1,0 +1,1 @@
+#include "kernels/squeeze_excite/generic.h"
