@@ -1,9 +1,19 @@
 #include "net/layer_call.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace softneuro {
 namespace {
+
+// By a descriptor, with or without params.
+RoutineChoice named(std::string_view descriptor) {
+  for (const auto& routine : routines(descriptor.substr(0, descriptor.find('/')))) {
+    if (routine->descriptor() == descriptor) return {routine.get(), {}};
+  }
+  return find_routine(descriptor);
+}
 
 RoutineChoice choose(const Problem& problem, std::string_view wanted) {
   std::vector<std::pair<std::string, std::string>> refusals;
@@ -11,9 +21,15 @@ RoutineChoice choose(const Problem& problem, std::string_view wanted) {
   if (accepting.empty()) throw Error("no routine accepts the layer", problem.signature());
   if (wanted.empty()) return {accepting.front(), accepting.front()->tunings(problem).front()};
   if (wanted.find('/') != std::string_view::npos) {
-    RoutineChoice choice = find_routine(wanted);
+    RoutineChoice choice = named(wanted);
     const Refusal refusal = choice.routine->check(problem);
     if (!refusal.accepted()) throw Error("the routine declines: " + refusal.reason(), std::string(wanted));
+    const std::vector<Tuning> offered = choice.routine->tunings(problem);
+    if (wanted.find('{') == std::string_view::npos) choice.tuning = offered.front();
+    if (std::find(offered.begin(), offered.end(), choice.tuning) == offered.end()) {
+      throw Error("the routine does not offer these params for this layer", std::string(wanted),
+                  "for instance " + choice.routine->descriptor(offered.front()));
+    }
     return choice;
   }
   for (const Routine* routine : accepting) {

@@ -1,9 +1,330 @@
 #include "providers/ort/custom_ops.h"
 
-#include "base/error.h"
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "base/arch.h"
+#include "base/arena.h"
+#include "net/layer_call.h"
+#include "net/region.h"
+#include "providers/ort/api.h"
+#include "providers/ort/custom_layers.h"
+#include "providers/ort/kernel.h"
+#include "providers/ort/read_graph.h"
+#include "providers/ort/status.h"
 
 namespace softneuro::ort {
+namespace {
 
-void register_custom_ops(OrtSessionOptions*) { throw Error("this version has no custom ops"); }
+constexpr int version = 1, optional_input = 1;
+constexpr size_t nets_per_node = 32;
+
+struct CustomOp : OrtCustomOp {
+  const CustomOpKind* kind = nullptr;
+};
+
+const CustomOpKind& kind_of(const OrtCustomOp* op) { return *static_cast<const CustomOp*>(op)->kind; }
+
+// Runs a call of the runtime that fails where there is no such attribute. One of another type is an error of the model.
+template <typename Call>
+bool found(Call&& request) {
+  try {
+    request();
+    return true;
+  } catch (const Error& error) {
+    if (std::strstr(error.what(), "type") != nullptr) throw;
+    return false;
+  }
+}
+
+NodeAttributes attributes_of(const OrtKernelInfo* info) {
+  NodeAttributes attributes;
+  attributes.integers = [info](const char* name) -> std::optional<std::vector<int64_t>> {
+    size_t count = 0;
+    if (!found([&] { call(fn::KernelInfoGetAttributeArray_int64, info, name, nullptr, &count); })) return {};
+    std::vector<int64_t> values(count);
+    if (count > 0) call(fn::KernelInfoGetAttributeArray_int64, info, name, values.data(), &count);
+    return values;
+  };
+  attributes.integer = [info](const char* name) -> std::optional<int64_t> {
+    int64_t value = 0;
+    if (!found([&] { call(fn::KernelInfoGetAttribute_int64, info, name, &value); })) return {};
+    return value;
+  };
+  attributes.text = [info](const char* name) -> std::optional<std::string> {
+    size_t size = 0;
+    if (!found([&] { call(fn::KernelInfoGetAttribute_string, info, name, nullptr, &size); })) return {};
+    std::string value(size, '\0');
+    call(fn::KernelInfoGetAttribute_string, info, name, value.data(), &size);
+    value.resize(std::strlen(value.c_str()));
+    return value;
+  };
+  return attributes;
+}
+
+NodeAttributes attributes_of(const OrtShapeInferContext* context) {
+  const auto attribute = [context](const char* name) -> const OrtOpAttr* {
+    const OrtOpAttr* value = nullptr;
+    found([&] { call(fn::ShapeInferContext_GetAttribute, context, name, &value); });
+    return value;
+  };
+  NodeAttributes attributes;
+  attributes.integers = [attribute](const char* name) -> std::optional<std::vector<int64_t>> {
+    const OrtOpAttr* value = attribute(name);
+    if (value == nullptr) return {};
+    return read_integers(value);
+  };
+  attributes.integer = [attribute](const char* name) -> std::optional<int64_t> {
+    const OrtOpAttr* value = attribute(name);
+    if (value == nullptr) return {};
+    int64_t number = 0;
+    size_t bytes = 0;
+    call(fn::ReadOpAttr, value, static_cast<int>(attr_int), &number, sizeof(number), &bytes);
+    return number;
+  };
+  attributes.text = [attribute](const char* name) -> std::optional<std::string> {
+    const OrtOpAttr* value = attribute(name);
+    if (value == nullptr) return {};
+    return read_text(value);
+  };
+  return attributes;
+}
+
+std::vector<std::vector<int64_t>> input_shapes(const OrtShapeInferContext* context) {
+  std::vector<std::vector<int64_t>> shapes(3);
+  const auto count = std::min(get<size_t>(fn::ShapeInferContext_GetInputCount, context), shapes.size());
+  for (size_t i = 0; i < count; ++i) {
+    // The context owns it.
+    const auto* info = get<OrtTensorTypeAndShapeInfo*>(fn::ShapeInferContext_GetInputTypeShape, context, i);
+    if (info != nullptr) shapes[i] = dimensions(info);
+  }
+  return shapes;
+}
+
+// Name of x's first dimension, or empty.
+std::string batch_symbol(const OrtShapeInferContext* context) {
+  const auto* info = get<OrtTensorTypeAndShapeInfo*>(fn::ShapeInferContext_GetInputTypeShape, context, size_t{0});
+  std::vector<const char*> symbols(dimensions(info).size());
+  call(fn::GetSymbolicDimensions, info, symbols.data(), symbols.size());
+  return symbols.empty() || symbols[0] == nullptr ? "" : symbols[0];
+}
+
+OrtStatus* infer_output_shape(const OrtCustomOp* op, OrtShapeInferContext* context) {
+  return guarded("InferOutputShape", [&] {
+    const CustomOpKind& kind = kind_of(op);
+    const auto dims = kind.infer(attributes_of(context), input_shapes(context));
+    if (dims.empty()) return;
+    const auto info =
+        create<fn::ReleaseTensorTypeAndShapeInfo, OrtTensorTypeAndShapeInfo>(fn::CreateTensorTypeAndShapeInfo);
+    call(fn::SetTensorElementType, info.get(), static_cast<int>(ElementType::float32));
+    call(fn::SetDimensions, info.get(), dims.data(), dims.size());
+    // An unknown dimension gets a name of its own, so that it is taken for equal to no other; the batch keeps x's.
+    static std::atomic<uint64_t> unknown{0};
+    const std::string batch = batch_symbol(context);
+    std::vector<std::string> names;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      const bool is_batch = i == 0 && !batch.empty();
+      names.push_back(dims[i] >= 0 ? "" : is_batch ? batch : "com_softneuro_" + std::to_string(++unknown));
+    }
+    std::vector<const char*> symbols;
+    for (const std::string& name : names) symbols.push_back(name.c_str());
+    call(fn::SetSymbolicDimensions, info.get(), symbols.data(), symbols.size());
+    call(fn::ShapeInferContext_SetOutputTypeShape, context, size_t{0}, info.get());
+  });
+}
+
+// One node of a session.
+class Kernel {
+ public:
+  Kernel(const CustomOpKind& kind, const OrtKernelInfo* info) : kind_(kind) {
+    static std::atomic<uint64_t> count{0};
+    key_ = "com.softneuro " + std::to_string(++count);
+    const NodeAttributes attributes = attributes_of(info);
+    name_ = node_name(info);
+    if (kind.layer == nullptr) {
+      adapt_ = adapt_attributes(attributes);
+      return;
+    }
+    const auto inputs = get<size_t>(fn::KernelInfo_GetInputCount, info);
+    for (size_t i = kind.constants_from; i < inputs; ++i) {
+      int constant = 0;
+      const OrtValue* value = nullptr;
+      call(fn::KernelInfoGetConstantInput_tensor, info, i, &constant, &value);
+      if (constant == 0 || value == nullptr) throw Error("its input " + std::to_string(i) + " must be an initializer");
+      const TensorInfo described = tensor_info(value);
+      constants_.push_back(
+          copied(described.type, described.dims, get<void*>(fn::GetTensorMutableData, const_cast<OrtValue*>(value))));
+      dims_.push_back(described.dims);
+    }
+    if (constants_.empty()) throw Error("its weight is missing");
+    layer_ = kind.layer(attributes, constants_, static_cast<int>(constants_[0].dims.size()));
+    layer_.name = name_;
+    routine_ = attributes.text("routine").value_or("");
+    const std::string plain = routine_.substr(0, routine_.find('{'));
+    const auto known = [&](const auto& routine) { return routine->descriptor() == plain; };
+    const auto all = routines(layer_.type);
+    if (plain.find('/') != std::string::npos && std::none_of(all.begin(), all.end(), known)) {
+      throw Error("no routine '" + routine_ + "'", {}, "softneuro.registry() lists them");
+    }
+    // Shapes need the attributes once more, when the node's are gone.
+    const auto strides = attributes.integers("strides"), pads = attributes.integers("pads"),
+               dilations = attributes.integers("dilations");
+    const auto group = attributes.integer("group");
+    kept_.integers = [=](const char* wanted) {
+      return std::strcmp(wanted, "strides") == 0 ? strides : std::strcmp(wanted, "pads") == 0 ? pads : dilations;
+    };
+    kept_.integer = [=](const char*) { return group; };
+  }
+  ~Kernel() { RegionTable::global().drop(key_); }
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+
+  const std::string& name() const { return name_; }
+
+  void run(OrtKernelContext* context) const {
+    const auto* value = get<const OrtValue*>(fn::KernelContext_GetInput, context, size_t{0});
+    const TensorInfo given = tensor_info(value);
+    const auto* data = get<void*>(fn::GetTensorMutableData, const_cast<OrtValue*>(value));
+    if (kind_.layer == nullptr) return run_adapt(context, given.dims, static_cast<const float*>(data));
+    std::vector<std::vector<int64_t>> shapes{given.dims};
+    shapes.insert(shapes.end(), dims_.begin(), dims_.end());
+    const auto dims = kind_.infer(kept_, shapes);
+    if (dims.empty()) throw Error("x must not be a scalar");
+    float* to = output(context, dims);
+    if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return;
+    const auto net = find_net(given.dims);
+    const float* in[] = {static_cast<const float*>(data)};
+    float* out[] = {to};
+    SessionPool pool(context, net->threads());
+    net->run(in, out, pool.parallel_for());
+  }
+
+ private:
+  static std::string node_name(const OrtKernelInfo* info) {
+    size_t size = 0;
+    if (!found([&] { call(fn::KernelInfo_GetNodeName, info, nullptr, &size); }) || size == 0) return {};
+    std::string name(size, '\0');
+    call(fn::KernelInfo_GetNodeName, info, name.data(), &size);
+    name.resize(std::strlen(name.c_str()));
+    return name;
+  }
+
+  static float* output(OrtKernelContext* context, const std::vector<int64_t>& dims) {
+    auto* made = get<OrtValue*>(fn::KernelContext_GetOutput, context, size_t{0}, dims.data(), dims.size());
+    return static_cast<float*>(get<void*>(fn::GetTensorMutableData, made));
+  }
+
+  std::shared_ptr<const Net> find_net(const std::vector<int64_t>& dims) const {
+    if (const auto entry = RegionTable::global().find(key_, dims, {})) return entry->net;
+    RegionEntry made;
+    made.signature = dims;
+    made.net = prepare_layer(layer_, {{Shape(dims), DType::float32}}, routine_, physical_cores());
+    auto net = made.net;
+    RegionTable::global().put(key_, std::move(made), nets_per_node);
+    return net;
+  }
+
+  void run_adapt(OrtKernelContext* context, const std::vector<int64_t>& dims, const float* data) const {
+    const auto logical = logical_dims(dims, adapt_.from, adapt_.channels);
+    float* to = output(context, memory_dims(logical, adapt_.to));
+    const TensorDesc desc{Shape(logical), DType::float32};
+    if (desc.shape.elements() == 0) return;
+    const Schema from{Platform::cpu, DType::float32, adapt_.from}, wanted{Platform::cpu, DType::float32, adapt_.to};
+    auto* memory = const_cast<float*>(data);
+    if (from == wanted || adapt_routine(desc, from, wanted) != nullptr)
+      return convert(context, desc, memory, from, to, wanted);
+    AlignedBuffer between(static_cast<size_t>(desc.shape.elements()) * sizeof(float));
+    convert(context, desc, memory, from, between.f32(), f32_nchw);
+    convert(context, desc, between.f32(), f32_nchw, to, wanted);
+  }
+
+  static void convert(OrtKernelContext* context, const TensorDesc& desc, float* from, const Schema& from_schema,
+                      float* to, const Schema& to_schema) {
+    const Routine* routine = adapt_routine(desc, from_schema, to_schema);
+    if (from_schema == to_schema || (routine != nullptr && routine->info().view)) {
+      std::copy_n(from, physical_elements(desc.shape, to_schema.layout), to);
+      return;
+    }
+    if (routine == nullptr) throw Error("there is no conversion from " + from_schema.str() + " to " + to_schema.str());
+    Layer layer;
+    layer.type = "adapt";
+    const Problem problem{&layer, {desc}, desc, physical_cores()};
+    const auto prepared = routine->prepare(problem, routine->tunings(problem).front(), nullptr);
+    const AlignedBuffer workspace(prepared->workspace());
+    SessionPool pool(context, problem.threads);
+    const TensorView in = dense_view(from, desc.shape, from_schema);
+    prepared->run(
+        {&in, dense_view(to, desc.shape, to_schema), static_cast<std::byte*>(workspace.data()), pool.parallel_for()});
+  }
+
+  const CustomOpKind& kind_;
+  std::string name_, key_, routine_;
+  NodeAttributes kept_;
+  AdaptAttributes adapt_;
+  std::vector<HostTensor> constants_;
+  std::vector<std::vector<int64_t>> dims_;  // of the constants
+  Layer layer_;
+};
+
+std::string where_of(const CustomOpKind& kind, const std::string& name) {
+  return "com.softneuro " + std::string(kind.name) + (name.empty() ? "" : " '" + name + "'");
+}
+
+OrtStatus* create_kernel(const OrtCustomOp* op, const OrtApi*, const OrtKernelInfo* info, void** kernel) {
+  return guarded("CreateKernel", [&] {
+    try {
+      *kernel = new Kernel(kind_of(op), info);
+    } catch (const Error& error) {
+      throw Error(error.what(), where_of(kind_of(op), {}));
+    }
+  });
+}
+
+OrtStatus* compute(void* kernel, OrtKernelContext* context) {
+  return guarded("KernelCompute", [&] { static_cast<const Kernel*>(kernel)->run(context); });
+}
+
+void destroy(void* kernel) {
+  guarded_quietly("KernelDestroy", [&] { delete static_cast<Kernel*>(kernel); });
+}
+
+CustomOp make_op(const CustomOpKind& kind) {
+  CustomOp op;
+  op.version = Runtime::get().api_version();
+  op.kind = &kind;
+  op.get_name = [](const OrtCustomOp* self) { return kind_of(self).name; };
+  op.get_execution_provider = [](const OrtCustomOp*) -> const char* { return nullptr; };
+  op.get_input_type = [](const OrtCustomOp*, size_t) { return static_cast<int>(ElementType::float32); };
+  op.get_input_count = [](const OrtCustomOp* self) { return kind_of(self).inputs; };
+  op.get_output_type = op.get_input_type;
+  op.get_output_count = [](const OrtCustomOp*) { return size_t{1}; };
+  op.get_input_characteristic = [](const OrtCustomOp*, size_t index) { return index == 2 ? optional_input : 0; };
+  op.get_output_characteristic = [](const OrtCustomOp*, size_t) { return 0; };
+  op.get_input_memory_type = [](const OrtCustomOp*, size_t) { return static_cast<int>(memory_default); };
+  op.create_kernel_v2 = create_kernel;
+  op.kernel_compute_v2 = compute;
+  op.kernel_destroy = destroy;
+  op.infer_output_shape = infer_output_shape;
+  op.get_start_version = [](const OrtCustomOp*) { return version; };
+  op.get_end_version = [](const OrtCustomOp*) { return version; };
+  return op;
+}
+
+// The domain lives as long as the process: sessions may outlive the options that it was added to.
+OrtCustomOpDomain* domain() {
+  static OrtCustomOpDomain* made = [] {
+    static std::vector<CustomOp> ops;
+    for (const CustomOpKind& kind : custom_op_kinds()) ops.push_back(make_op(kind));
+    auto owner = create<fn::ReleaseCustomOpDomain, OrtCustomOpDomain>(fn::CreateCustomOpDomain, "com.softneuro");
+    for (const CustomOp& op : ops) call(fn::CustomOpDomain_Add, owner.get(), &op);
+    return owner.release();
+  }();
+  return made;
+}
+
+}  // namespace
+
+void register_custom_ops(OrtSessionOptions* options) { call(fn::AddCustomOpDomain, options, domain()); }
 
 }  // namespace softneuro::ort

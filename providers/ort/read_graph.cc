@@ -9,10 +9,15 @@ namespace {
 
 using InfoOwner = Owned<OrtTensorTypeAndShapeInfo, fn::ReleaseTensorTypeAndShapeInfo>;
 
-std::vector<int64_t> dimensions(const OrtTensorTypeAndShapeInfo* info) {
-  std::vector<int64_t> dims(get<size_t>(fn::GetDimensionsCount, info));
-  call(fn::GetDimensions, info, dims.data(), dims.size());
-  return dims;
+template <typename T>
+std::vector<T> read_values(const OrtOpAttr* attribute, int type) {
+  size_t bytes = 0;
+  // The first call tells the size, with a status because the buffer is too small.
+  OrtStatus* status = Runtime::get().function(fn::ReadOpAttr)(attribute, type, nullptr, 0, &bytes);
+  if (status != nullptr) call(fn::ReleaseStatus, status);
+  std::vector<T> result(bytes / sizeof(T));
+  if (bytes > 0) call(fn::ReadOpAttr, attribute, type, result.data(), bytes, &bytes);
+  return result;
 }
 
 class Reader {
@@ -104,17 +109,6 @@ class Reader {
     return made;
   }
 
-  template <typename T>
-  static std::vector<T> read_values(const OrtOpAttr* attribute, int type) {
-    size_t bytes = 0;
-    // The first call tells the size, with a status because the buffer is too small.
-    OrtStatus* status = Runtime::get().function(fn::ReadOpAttr)(attribute, type, nullptr, 0, &bytes);
-    if (status != nullptr) call(fn::ReleaseStatus, status);
-    std::vector<T> result(bytes / sizeof(T));
-    if (bytes > 0) call(fn::ReadOpAttr, attribute, type, result.data(), bytes, &bytes);
-    return result;
-  }
-
   static OpAttribute read_attribute(const OrtOpAttr* attribute) {
     const int type = get<int>(fn::OpAttr_GetType, attribute);
     size_t bytes = 0;
@@ -130,15 +124,11 @@ class Reader {
         return value;
       }
       case attr_ints:
-        return read_values<int64_t>(attribute, type);
+        return read_integers(attribute);
       case attr_floats:
         return read_values<float>(attribute, type);
-      case attr_string: {
-        const auto text = read_values<char>(attribute, type);
-        std::string value(text.begin(), text.end());
-        while (!value.empty() && value.back() == '\0') value.pop_back();
-        return value;
-      }
+      case attr_string:
+        return read_text(attribute);
       case attr_tensor: {
         const auto value = create<fn::ReleaseValue, OrtValue>(fn::OpAttr_GetTensorAttributeAsOrtValue, attribute);
         const TensorInfo described = tensor_info(value.get());
@@ -156,6 +146,21 @@ class Reader {
 };
 
 }  // namespace
+
+std::vector<int64_t> dimensions(const OrtTensorTypeAndShapeInfo* info) {
+  std::vector<int64_t> dims(get<size_t>(fn::GetDimensionsCount, info));
+  call(fn::GetDimensions, info, dims.data(), dims.size());
+  return dims;
+}
+
+std::vector<int64_t> read_integers(const OrtOpAttr* attribute) { return read_values<int64_t>(attribute, attr_ints); }
+
+std::string read_text(const OrtOpAttr* attribute) {
+  const auto text = read_values<char>(attribute, attr_string);
+  std::string value(text.begin(), text.end());
+  while (!value.empty() && value.back() == '\0') value.pop_back();
+  return value;
+}
 
 AlignedBuffer read_bytes(const OrtNode* node, const char* name) {
   const auto* attribute = get<const OrtOpAttr*>(fn::Node_GetAttributeByName, node, name);

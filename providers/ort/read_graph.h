@@ -17,6 +17,10 @@ inline constexpr char payload_attribute[] = "ep_cache_context";
 // A text attribute that may hold any bytes; the runtime may add a zero. Throws Error if there is none.
 AlignedBuffer read_bytes(const OrtNode* node, const char* name);
 
+std::vector<int64_t> dimensions(const OrtTensorTypeAndShapeInfo* info);
+std::vector<int64_t> read_integers(const OrtOpAttr* attribute);
+std::string read_text(const OrtOpAttr* attribute);
+
 // Names of a node's inputs or outputs, in order; empty where one is left out.
 std::vector<std::string> node_values(const OrtNode* node, bool outputs);
 

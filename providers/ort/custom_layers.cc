@@ -1,0 +1,153 @@
+#include "providers/ort/custom_layers.h"
+
+#include <algorithm>
+
+#include "providers/ort/lowering.h"
+
+namespace softneuro::ort {
+namespace {
+
+std::vector<int64_t> list_of(const NodeAttributes& attributes, const char* name, size_t count, int64_t fallback,
+                             int64_t least) {
+  auto values = attributes.integers(name).value_or(std::vector<int64_t>(count, fallback));
+  if (values.size() != count) {
+    throw Error(std::string(name) + " has " + std::to_string(values.size()) + " values, not " + std::to_string(count));
+  }
+  for (const int64_t value : values) {
+    if (value < least) throw Error(std::string(name) + " must be " + std::to_string(least) + " or more");
+  }
+  return values;
+}
+
+int64_t groups_of(const NodeAttributes& attributes) {
+  const int64_t groups = attributes.integer("group").value_or(1);
+  if (groups < 1) throw Error("group must be 1 or more");
+  return groups;
+}
+
+void set_activation(Layer& layer, const NodeAttributes& attributes) {
+  const std::string name = attributes.text("activation").value_or("");
+  if (name.empty()) return;
+  if (name == "clamp" || name == "leaky_relu" || name == "elu") {
+    throw Error("activation '" + name + "' has parameters, which the op does not take");
+  }
+  layer.post.activation.kind = parse_activation(name);
+}
+
+void set_weights(Layer& layer, std::span<const HostTensor> constants) {
+  layer.set_weight("weight", constant_of(constants[0]));
+  if (constants.size() > 1) layer.set_weight("bias", constant_of(constants[1]));
+}
+
+std::vector<int64_t> infer_conv(const NodeAttributes& attributes, std::span<const std::vector<int64_t>> shapes) {
+  const auto &x = shapes[0], &w = shapes[1];
+  if (x.empty() || w.empty()) return {};
+  if (x.size() != w.size() || x.size() < 3 || x.size() > 4) {
+    throw Error("Conv takes x[N,C,L] with w[K,C/group,l], or x[N,C,H,W] with w[K,C/group,h,w]");
+  }
+  const size_t axes = x.size() - 2;
+  const auto strides = list_of(attributes, "strides", axes, 1, 1), pads = list_of(attributes, "pads", 2 * axes, 0, 0),
+             dilations = list_of(attributes, "dilations", axes, 1, 1);
+  const int64_t groups = groups_of(attributes);
+  if (x[1] >= 0 && w[1] >= 0 && x[1] != w[1] * groups) {
+    throw Error("x has " + std::to_string(x[1]) + " channels, w is for " + std::to_string(w[1] * groups));
+  }
+  std::vector<int64_t> out{x[0], w[0]};
+  for (size_t i = 0; i < axes; ++i) {
+    const int64_t size = x[i + 2], kernel = w[i + 2];
+    const int64_t last = size + pads[i] + pads[axes + i] - dilations[i] * (kernel - 1) - 1;
+    if (size >= 0 && kernel >= 0 && last < 0) throw Error("the kernel is larger than the padded input");
+    out.push_back(size < 0 || kernel < 0 ? -1 : last / strides[i] + 1);
+  }
+  return out;
+}
+
+Layer conv_layer(const NodeAttributes& attributes, std::span<const HostTensor> constants, int rank) {
+  const auto axes = static_cast<size_t>(std::max(rank - 2, 0));
+  Layer layer;
+  layer.type = rank == 3 ? "conv1d" : "conv2d";
+  layer.attrs.set("stride", list_of(attributes, "strides", axes, 1, 1));
+  layer.attrs.set("padding", list_of(attributes, "pads", 2 * axes, 0, 0));
+  layer.attrs.set("dilation", list_of(attributes, "dilations", axes, 1, 1));
+  layer.attrs.set("groups", groups_of(attributes));
+  set_weights(layer, constants);
+  set_activation(layer, attributes);
+  return layer;
+}
+
+std::vector<int64_t> infer_linear(const NodeAttributes&, std::span<const std::vector<int64_t>> shapes) {
+  if (shapes[0].empty() || shapes[1].empty()) return {};
+  std::vector<int64_t> out = shapes[0];
+  if (shapes[1].size() != 2) throw Error("Linear takes w[K,C]");
+  if (out.back() >= 0 && shapes[1][1] >= 0 && out.back() != shapes[1][1]) {
+    throw Error("x ends in " + std::to_string(out.back()) + ", w is for " + std::to_string(shapes[1][1]));
+  }
+  out.back() = shapes[1][0];
+  return out;
+}
+
+Layer linear_layer(const NodeAttributes& attributes, std::span<const HostTensor> constants, int) {
+  Layer layer;
+  layer.type = "linear";
+  set_weights(layer, constants);
+  set_activation(layer, attributes);
+  return layer;
+}
+
+std::vector<int64_t> infer_adapt(const NodeAttributes& attributes, std::span<const std::vector<int64_t>> shapes) {
+  const AdaptAttributes adapt = adapt_attributes(attributes);
+  if (shapes[0].empty()) return {};
+  return memory_dims(logical_dims(shapes[0], adapt.from, adapt.channels), adapt.to);
+}
+
+constexpr CustomOpKind kinds[] = {
+    {"Conv", 3, 1, infer_conv, conv_layer},
+    {"Linear", 3, 1, infer_linear, linear_layer},
+    {"Adapt", 1, 1, infer_adapt, nullptr},
+};
+
+}  // namespace
+
+std::span<const CustomOpKind> custom_op_kinds() { return kinds; }
+
+AdaptAttributes adapt_attributes(const NodeAttributes& attributes) {
+  AdaptAttributes adapt;
+  adapt.from = parse_layout(attributes.text("from").value_or("nchw"));
+  adapt.to = parse_layout(attributes.text("to").value_or("nchw"));
+  adapt.channels = attributes.integer("channels").value_or(0);
+  if (adapt.channels < 0) throw Error("channels must be 0 or more");
+  return adapt;
+}
+
+std::vector<int64_t> logical_dims(std::vector<int64_t> given, const Layout& layout, int64_t channels) {
+  if (layout.is_blocked()) {
+    if (given.size() < 3 || (given.back() >= 0 && given.back() != layout.block)) {
+      throw Error("a tensor in " + layout.str() + " is [N,C/" + std::to_string(layout.block) + ",...," +
+                  std::to_string(layout.block) + "]");
+    }
+    given.pop_back();
+    const int64_t lanes = given[1] < 0 ? -1 : given[1] * layout.block;
+    if (channels > 0 && lanes >= 0 && (channels > lanes || channels <= lanes - layout.block)) {
+      throw Error("channels=" + std::to_string(channels) + " do not take " + std::to_string(lanes) + " lanes");
+    }
+    given[1] = channels > 0 ? channels : lanes;
+  } else if (layout.kind == Layout::Kind::nhwc) {
+    if (given.size() < 3) throw Error("a tensor in nhwc is [N,...,C], of rank 3 or more");
+    std::rotate(given.begin() + 1, given.end() - 1, given.end());
+  }
+  return given;
+}
+
+std::vector<int64_t> memory_dims(std::vector<int64_t> logical, const Layout& layout) {
+  if (layout.is_blocked()) {
+    if (logical.size() < 2) throw Error(layout.str() + " needs a tensor of rank 2 or more");
+    if (logical[1] >= 0) logical[1] = (logical[1] + layout.block - 1) / layout.block;
+    logical.push_back(layout.block);
+  } else if (layout.kind == Layout::Kind::nhwc) {
+    if (logical.size() < 3) throw Error("nhwc needs a tensor of rank 3 or more");
+    std::rotate(logical.begin() + 1, logical.begin() + 2, logical.end());
+  }
+  return logical;
+}
+
+}  // namespace softneuro::ort
