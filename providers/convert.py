@@ -18,6 +18,7 @@ def convert(
     model: str | os.PathLike[str] | bytes,
     out: str | os.PathLike[str],
     plan: str | os.PathLike[str] | None = None,
+    sess_options: Any = None,
     **options: Any,
 ) -> dict[str, str]:
     """Writes an ONNX model in which convolutions and linear layers with constant weights are ops of `com.softneuro`.
@@ -31,6 +32,7 @@ def convert(
         model: path, or the model's bytes.
         out: file to write.
         plan: plan file to take the routines from; what it lacks is tuned and added to it.
+        sess_options: onnxruntime.SessionOptions that fix open dimensions.
         options: as of `session`. Shapes that are open get no routine's name.
 
     Returns:
@@ -48,7 +50,7 @@ def convert(
         simple = Path(folder) / "model.onnx"
         _simplify(model, simple)
         proto = onnx.load(str(simple))
-        routines = _routines(str(simple), settings)
+        routines = _routines(str(simple), sess_options, settings)
     replaced = {}
     constants = {tensor.name: tensor for tensor in proto.graph.initializer}
     for node in proto.graph.node:
@@ -75,8 +77,8 @@ def _simplify(model: str | os.PathLike[str] | bytes, path: Path) -> None:
     onnxruntime.InferenceSession(source, settings, providers=["CPUExecutionProvider"])
 
 
-def _routines(path: str, options: dict[str, Any]) -> dict[str, str]:
-    session = sessions.session(path, **options)
+def _routines(path: str, sess_options: Any, options: dict[str, Any]) -> dict[str, str]:
+    session = sessions.session(path, sess_options, **options)
     found = {}
     for event in report.events(session):
         for layer in event.get("layers", []):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tempfile
 import weakref
@@ -12,6 +13,7 @@ import softneuro
 
 _ENTRY = "softneuro.report"  # of a session's configuration: the file that the provider reports to
 _EXAMPLES = 3  # names shown per op
+_newest: list[Path] = []  # of the session that is being made
 _files: weakref.WeakKeyDictionary[Any, Path] = weakref.WeakKeyDictionary()
 
 
@@ -20,7 +22,19 @@ def attach(sess_options: Any) -> Path:
     with tempfile.NamedTemporaryFile(prefix="softneuro-", suffix=".jsonl", delete=False) as file:
         path = Path(file.name)
     sess_options.add_session_config_entry(_ENTRY, str(path))
+    _newest[:] = [path]
     return path
+
+
+def latest_progress() -> tuple[int, int] | None:
+    """Routines measured and in all, of the session made last; None while it has not begun to tune."""
+    for path in _newest:
+        with contextlib.suppress(OSError, ValueError):
+            for line in reversed(path.read_text().splitlines()):
+                event = json.loads(line)
+                if event["event"] == "progress":
+                    return int(event["done"]), int(event["total"])
+    return None
 
 
 def remember(session: Any, path: Path) -> None:
@@ -30,7 +44,7 @@ def remember(session: Any, path: Path) -> None:
 
 
 def events(session: Any) -> list[dict[str, Any]]:
-    """What the provider has reported so far: `partition` and `prepared` events, oldest first.
+    """What the provider has reported so far: `partition`, `progress` and `prepared` events, oldest first.
 
     Raises:
         Error: the session was not made by `softneuro.providers.session`.
@@ -45,12 +59,13 @@ def explain(session: Any) -> str:
 
     Shapes that are known only at run time appear after the first run with them.
     """
-    text = "\n".join(_lines(events(session)))
+    text = "\n".join(text_lines(events(session)))
     print(text)
     return text
 
 
-def _lines(reported: list[dict[str, Any]]) -> list[str]:
+def text_lines(reported: list[dict[str, Any]]) -> list[str]:
+    """Events as `explain` tells them."""
     lines = []
     for event in reported:
         if event["event"] == "partition":

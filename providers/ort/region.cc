@@ -242,7 +242,10 @@ TuneResult Region::plan(const Signature& signature, const Graph& graph) {
   if (const Shaped* near = nearest(signature, graph.layers().size())) {
     return carry_over(graph, descriptors(near->plan), tune_settings(options, settings_.threads));
   }
-  return make_plan(graph, options, settings_.threads, shared_cost_db(), tuning_pool(settings_.threads));
+  return make_plan(graph, options, settings_.threads, shared_cost_db(), tuning_pool(settings_.threads),
+                   [this](int done, int total) {
+                     if (settings_.report) settings_.report->progress(done, total);
+                   });
 }
 
 const Region::Shaped* Region::nearest(const Signature& signature, size_t layers) const {

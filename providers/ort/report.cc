@@ -51,4 +51,16 @@ void Report::write(const Json& object) {
   path_.clear();
 }
 
+void Report::progress(int done, int total) {
+  if (!wanted()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    if (done < total && now - last_progress_ < std::chrono::milliseconds(200)) return;
+    last_progress_ = now;
+  }
+  Json line;
+  write(line.add("event", "progress").add("done", done).add("total", total));
+}
+
 }  // namespace softneuro::ort

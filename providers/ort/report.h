@@ -1,6 +1,7 @@
 // What the provider did, as JSON lines in a file that the session's configuration names: softneuro.report.
 #pragma once
 
+#include <chrono>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -36,10 +37,13 @@ class Report {
   explicit Report(std::string path) : path_(std::move(path)) {}
   bool wanted() const { return !path_.empty(); }
   void write(const Json& object);
+  // Of tuning, a few times a second.
+  void progress(int done, int total);
 
  private:
   std::mutex mutex_;
   std::string path_;
+  std::chrono::steady_clock::time_point last_progress_;
 };
 
 }  // namespace softneuro::ort

@@ -1,0 +1,53 @@
+"""Times of a session, alternating with those of another."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import Any
+
+import numpy as np
+
+import softneuro
+
+LEAST_RUNS = 5
+
+
+def example_inputs(session: Any) -> dict[str, np.ndarray]:
+    """Random inputs; integers are zero. Raises softneuro.Error if a shape is open."""
+    random = np.random.default_rng(0)
+    feeds = {}
+    for entry in session.get_inputs():
+        if any(not isinstance(dim, int) for dim in entry.shape):
+            raise softneuro.Error(f"input {entry.name} has the open shape {entry.shape}: give sizes with --shape")
+        kind = entry.type.removeprefix("tensor(").removesuffix(")")
+        dtype = {"float": "float32", "double": "float64"}.get(kind, kind)
+        values = random.standard_normal(entry.shape) if dtype.startswith("float") else np.zeros(entry.shape)
+        feeds[entry.name] = values.astype(dtype)
+    return feeds
+
+
+def alternate(session: Any, other: Any, seconds: float) -> dict[str, Any]:
+    """Medians of runs in turn, and the largest relative error of an output; `other` may be None."""
+    feeds = example_inputs(session)
+    result = session.run(None, feeds)
+    times: tuple[list[float], list[float]] = ([], [])
+    sessions = [session] if other is None else [session, other]
+    reference = result if other is None else other.run(None, feeds)
+    end = time.perf_counter() + seconds
+    while len(times[0]) < LEAST_RUNS or time.perf_counter() < end:
+        for which, samples in zip(sessions, times, strict=False):
+            start = time.perf_counter()
+            which.run(None, feeds)
+            samples.append(time.perf_counter() - start)
+    data: dict[str, Any] = {"seconds": statistics.median(times[0]), "runs": len(times[0])}
+    if other is not None:
+        data["cpu_seconds"] = statistics.median(times[1])
+        data["speedup"] = data["cpu_seconds"] / data["seconds"]
+        data["error"] = max((_error(a, b) for a, b in zip(result, reference, strict=True)), default=0.0)
+    return data
+
+
+def _error(result: Any, reference: Any) -> float:
+    a, b = np.asarray(result, np.float64), np.asarray(reference, np.float64)
+    return float(np.linalg.norm(a - b) / (np.linalg.norm(b) or 1.0))
