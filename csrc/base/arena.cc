@@ -1,5 +1,6 @@
 #include "base/arena.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -7,27 +8,134 @@
 #include "base/error.h"
 
 #ifdef __linux__
+#include <pthread.h>
 #include <sys/mman.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
 #endif
 
 namespace softneuro {
 namespace {
+
 constexpr size_t huge_page = size_t{2} << 20;
+
+size_t round_up(size_t bytes) { return (bytes + AlignedBuffer::alignment - 1) & ~(AlignedBuffer::alignment - 1); }
+
+void* allocate(size_t bytes, size_t align) {
+  void* data = nullptr;
+  if (bytes > PTRDIFF_MAX - align || posix_memalign(&data, align, bytes) != 0) return nullptr;
+#ifdef __linux__
+  if (bytes >= huge_page) madvise(data, bytes, MADV_HUGEPAGE);  // advice only: refusal changes nothing but speed
+#endif
+  return data;
 }
+
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
+
+// Huge pages for buffers that are smaller than one. A network's packed weights are dozens of these, and each run reads
+// them from end to end: on small pages much of that is waiting for page tables, and prefetching ends with every page.
+// On an EPYC (Zen 4, guest) MobileNetV3-large took 6 % longer without, on one thread.
+class Chunks {
+ public:
+  static Chunks& global() {
+    static auto* chunks = new Chunks;  // never destroyed: buffers of static objects may outlive it
+    return *chunks;
+  }
+  static bool serves(size_t bytes) { return bytes >= least && bytes < huge_page; }
+
+  // Null when memory is short.
+  void* take(size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    for (auto& [start, gaps] : chunks_) {
+      if (void* data = cut(start, gaps, bytes)) return data;
+    }
+    void* memory = allocate(chunk_bytes, chunk_bytes);
+    if (memory == nullptr) return nullptr;
+    Gaps& gaps = chunks_[static_cast<std::byte*>(memory)];
+    gaps[0] = chunk_bytes;
+    return cut(static_cast<std::byte*>(memory), gaps, bytes);
+  }
+
+  // False if the buffer is of no chunk.
+  bool give_back(void* data, size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    auto chunk = chunks_.upper_bound(static_cast<std::byte*>(data));
+    if (chunk == chunks_.begin()) return false;
+    --chunk;
+    if (static_cast<std::byte*>(data) >= chunk->first + chunk_bytes) return false;
+    Gaps& gaps = chunk->second;
+    auto gap = gaps.emplace(static_cast<std::byte*>(data) - chunk->first, round_up(bytes)).first;
+    if (const auto next = std::next(gap); next != gaps.end() && gap->first + gap->second == next->first) {
+      gap->second += next->second;
+      gaps.erase(next);
+    }
+    if (gap != gaps.begin()) {
+      if (const auto before = std::prev(gap); before->first + before->second == gap->first) {
+        before->second += gap->second;
+        gaps.erase(gap);
+      }
+    }
+    const auto idle = [](const auto& entry) {
+      return !entry.second.empty() && entry.second.begin()->second == chunk_bytes;
+    };
+    // One is kept: candidates are packed and dropped by the hundred while a net is tuned.
+    if (idle(*chunk) && std::count_if(chunks_.begin(), chunks_.end(), idle) > 1) {
+      std::free(chunk->first);
+      chunks_.erase(chunk);
+    }
+    return true;
+  }
+
+ private:
+  // Four huge pages, of which only those touched take memory.
+  static constexpr size_t chunk_bytes = 4 * huge_page, least = size_t{16} << 10;
+  using Gaps = std::map<size_t, size_t>;  // what is free: offset -> bytes
+
+  Chunks() {
+    pthread_atfork([] { global().mutex_.lock(); }, [] { global().mutex_.unlock(); }, [] { global().mutex_.unlock(); });
+  }
+
+  static void* cut(std::byte* start, Gaps& gaps, size_t bytes) {
+    bytes = round_up(bytes);
+    const auto gap = std::find_if(gaps.begin(), gaps.end(), [&](const auto& entry) { return entry.second >= bytes; });
+    if (gap == gaps.end()) return nullptr;
+    const auto [offset, size] = *gap;
+    gaps.erase(gap);
+    if (size > bytes) gaps[offset + bytes] = size - bytes;
+    return start + offset;
+  }
+
+  std::mutex mutex_;
+  std::map<std::byte*, Gaps> chunks_;
+};
+
+void* allocate_shared(size_t bytes) { return Chunks::serves(bytes) ? Chunks::global().take(bytes) : nullptr; }
+bool release_shared(void* data, size_t bytes) {
+  return Chunks::serves(bytes) && Chunks::global().give_back(data, bytes);
+}
+
+#else
+
+void* allocate_shared(size_t) { return nullptr; }
+bool release_shared(void*, size_t) { return false; }
+
+#endif
+
+}  // namespace
 
 AlignedBuffer::AlignedBuffer(size_t bytes) : size_(bytes) {
   if (bytes == 0) return;
-  const size_t align = bytes >= huge_page ? huge_page : alignment;
-  if (bytes > PTRDIFF_MAX - align || posix_memalign(&data_, align, bytes) != 0) {
-    data_ = nullptr;
-    throw Error("out of memory: " + std::to_string(bytes) + " bytes could not be allocated", {},
-                "use a smaller batch or image, fewer prepared shapes, or free memory elsewhere");
-  }
-#ifdef __linux__
-  if (bytes >= huge_page) madvise(data_, bytes, MADV_HUGEPAGE);  // advice only: refusal changes nothing but speed
-#endif
+  data_ = allocate_shared(bytes);
+  if (data_ == nullptr) data_ = allocate(bytes, bytes >= huge_page ? huge_page : alignment);
+  if (data_ != nullptr) return;
+  throw Error("out of memory: " + std::to_string(bytes) + " bytes could not be allocated", {},
+              "use a smaller batch or image, fewer prepared shapes, or free memory elsewhere");
 }
 
-AlignedBuffer::~AlignedBuffer() { std::free(data_); }
+AlignedBuffer::~AlignedBuffer() {
+  if (data_ != nullptr && !release_shared(data_, size_)) std::free(data_);
+}
 
 }  // namespace softneuro

@@ -7,7 +7,8 @@
 namespace softneuro {
 
 // An owned, uninitialised block of memory, aligned to 64 bytes; from 2 MiB on it is aligned to 2 MiB and huge pages are
-// asked for. Zero bytes give an empty buffer. Throws Error, naming the size, when memory is short.
+// asked for, smaller ones share huge pages. Zero bytes give an empty buffer. Throws Error, naming the size, when memory
+// is short.
 class AlignedBuffer {
  public:
   static constexpr size_t alignment = 64;
