@@ -47,7 +47,6 @@ SN_INLINE void accumulate_row(const Tile& t, Vf* sum, const float* src, const fl
 
 template <int kernel, int stride, int tile, int rows, bool border>
 [[gnu::flatten]] void compute_tile(const Tile& t) {
-  static_assert(rows == 1 || stride == 1);
   const Vf start = t.bias != nullptr ? load(t.bias) : zero();
   Vf sum[rows * tile];
   unroll<rows * tile>([&](auto i) { sum[i] = start; });
@@ -58,29 +57,35 @@ template <int kernel, int stride, int tile, int rows, bool border>
       accumulate_row<kernel, stride, tile, border, true, false>(t, sum, row(r), weights(r));
     }
   } else {
-    const bool top = t.first_row == 0, bottom = t.last_row == kernel + 1;
-    if (top) accumulate_row<kernel, stride, tile, border, true, false>(t, sum, row(0), weights(0));
-    for (int r = top ? 1 : t.first_row; r < (bottom ? kernel : t.last_row); ++r) {
-      accumulate_row<kernel, stride, tile, border, true, true>(t, sum, row(r), weights(r));
+    // Source rows that only the first output row has, that both have, that only the second one has; `whole` where all
+    // are in the image.
+    const auto sweep = [&](auto whole) {
+      const int first = whole ? 0 : t.first_row, last = whole ? kernel + stride : t.last_row;
+      for (int r = first; r < (whole || stride < last ? stride : last); ++r) {
+        accumulate_row<kernel, stride, tile, border, true, false>(t, sum, row(r), weights(r));
+      }
+      for (int r = whole || first < stride ? stride : first; r < (whole || kernel < last ? kernel : last); ++r) {
+        accumulate_row<kernel, stride, tile, border, true, true>(t, sum, row(r), weights(r));
+      }
+      for (int r = whole || first < kernel ? kernel : first; r < last; ++r) {
+        accumulate_row<kernel, stride, tile, border, false, true>(t, sum, row(r), weights(r));
+      }
+    };
+    if (t.first_row == 0 && t.last_row == kernel + stride) {
+      sweep(Index<1>{});
+    } else {
+      sweep(Index<0>{});
     }
-    if (bottom) accumulate_row<kernel, stride, tile, border, false, true>(t, sum, row(kernel), weights(kernel));
   }
-  if (t.residual != nullptr) {
-    unroll<rows>([&](auto y) {
-      unroll<tile>(
-          [&](auto p) { sum[y * tile + p] = sum[y * tile + p] + load(t.residual + y * t.dst_row + p * lanes); });
-    });
-  }
-  finish_sums(sum, *t.activation);
-  unroll<rows>(
-      [&](auto y) { unroll<tile>([&](auto p) { store(t.dst + y * t.dst_row + p * lanes, sum[y * tile + p]); }); });
+  finish_tile<rows, tile>(sum, true, t.activation, t.dst, t.residual, t.dst_row, lanes);
 }
 
 // Rows are cut greedily: 14 pixels while they last (maps of 7, 14, 28, ... are common), then the smaller ones.
 constexpr int tile_sizes[] = {14, 7, 4, 2, 1};
 constexpr int size_count = 5;
-// With 16 registers 7 pixels, of two rows even, are enough.
-constexpr int largest = registers >= 32 ? 0 : 1;
+// With 16 registers 7 pixels are enough, and of two rows always: 14 leave no room for the weights of both (AMD Zen 4,
+// 3x3: a fifth slower).
+constexpr int largest(int rows) { return registers >= 32 && rows == 1 ? 0 : 1; }
 
 using ComputeTile = void (*)(const Tile&);
 
@@ -90,7 +95,7 @@ void compute_rows(Tile t, int out_w) {
   int x = 0;
   unroll<size_count>([&](auto index) {
     constexpr int tile = tile_sizes[index];
-    if constexpr (index >= largest) {
+    if constexpr (index >= largest(rows)) {
       for (; x + tile <= out_w; x += tile) {
         const bool inside = t.first_column <= 0 && t.last_column >= (tile - 1) * stride + kernel;
         if (tile >= 7 && inside) {
@@ -134,10 +139,10 @@ inline ComputeRows find_rows(int kernel, int stride, int rows) {
     if (kernel == 3) return rows == 1 ? compute_rows<3, 1, 1> : compute_rows<3, 1, 2>;
     if (kernel == 5) return rows == 1 ? compute_rows<5, 1, 1> : compute_rows<5, 1, 2>;
     if (kernel == 7) return rows == 1 ? compute_rows<7, 1, 1> : compute_rows<7, 1, 2>;
-  } else if (stride == 2 && rows == 1) {
-    if (kernel == 3) return compute_rows<3, 2, 1>;
-    if (kernel == 5) return compute_rows<5, 2, 1>;
-    if (kernel == 7) return compute_rows<7, 2, 1>;
+  } else if (stride == 2) {
+    if (kernel == 3) return rows == 1 ? compute_rows<3, 2, 1> : compute_rows<3, 2, 2>;
+    if (kernel == 5) return rows == 1 ? compute_rows<5, 2, 1> : compute_rows<5, 2, 2>;
+    if (kernel == 7) return rows == 1 ? compute_rows<7, 2, 1> : compute_rows<7, 2, 2>;
   }
   return nullptr;
 }
@@ -168,7 +173,7 @@ inline void run(const ConvDepthwiseArgs& a, int block_begin, int block_end, int 
       t.src = plane + (static_cast<ptrdiff_t>(y - a.src_row) * a.w - a.pad_left) * lanes;
       t.first_row = y >= 0 ? 0 : ceil_div(-y, a.dilation_h);
       t.last_row = y >= a.h ? 0 : ceil_div(a.h - y, a.dilation_h);
-      const int reach = a.kernel_h + rows - 1;
+      const int reach = a.kernel_h + (rows - 1) * a.stride_h;
       if (t.last_row > reach) t.last_row = reach;
       const size_t at = block * dst_plane + (row - a.dst_row) * t.dst_row;
       t.dst = a.dst + at;

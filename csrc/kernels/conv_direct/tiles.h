@@ -48,7 +48,7 @@ SN_INLINE void accumulate(Vf (&sum)[tile * panel], const float* src, const float
   unroll<tile>([&](auto p) {
     const Vf x = set(src[p * lanes]);
     unroll<panel>([&](auto b) {
-      Vf& y = sum[p * panel + b];
+      Vf& y = sum[b * tile + p];
       y = narrow && b + 1 == panel ? fma_half(x, w[b], y) : fma(x, w[b], y);
     });
   });
@@ -59,11 +59,11 @@ template <int tile, int panel, bool narrow>
   Vf sum[tile * panel];
   unroll<panel>([&](auto b) {
     const Vf start = t.bias != nullptr ? load(t.bias + b * lanes) : zero();
-    unroll<tile>([&](auto p) { sum[p * panel + b] = start; });
+    unroll<tile>([&](auto p) { sum[b * tile + p] = start; });
   });
   if (!t.first) {
     unroll<panel>(
-        [&](auto b) { unroll<tile>([&](auto p) { sum[p * panel + b] = load(t.dst + b * t.dst_block + p * lanes); }); });
+        [&](auto b) { unroll<tile>([&](auto p) { sum[b * tile + p] = load(t.dst + b * t.dst_block + p * lanes); }); });
   }
   for (int cb = 0; cb < t.blocks; ++cb) {
     const int channels = cb + 1 < t.blocks ? lanes : t.last_block;
@@ -79,17 +79,7 @@ template <int tile, int panel, bool narrow>
       }
     }
   }
-  if (t.last) {
-    if (t.residual != nullptr) {
-      unroll<panel>([&](auto b) {
-        unroll<tile>(
-            [&](auto p) { sum[p * panel + b] = sum[p * panel + b] + load(t.residual + b * t.dst_block + p * lanes); });
-      });
-    }
-    finish_sums(sum, *t.activation);
-  }
-  unroll<panel>(
-      [&](auto b) { unroll<tile>([&](auto p) { store(t.dst + b * t.dst_block + p * lanes, sum[p * panel + b]); }); });
+  finish_tile<panel, tile>(sum, t.last, t.activation, t.dst, t.residual, t.dst_block, lanes);
 }
 
 using ComputeTile = void (*)(const Tile&);
