@@ -7,6 +7,7 @@
 #include "providers/ort/api.h"
 #include "providers/ort/kernel.h"
 #include "providers/ort/partition.h"
+#include "providers/ort/patterns.h"
 #include "providers/ort/read_graph.h"
 #include "providers/ort/status.h"
 
@@ -42,12 +43,17 @@ void take(OrtEpGraphSupportInfo* info, const OpGraph& graph, const std::vector<i
   fusion.version = Runtime::get().api_version();
   fusion.drop_constant_initializers = true;
   std::vector<const OrtNode*> nodes;
-  for (const int n : indexes) nodes.push_back(static_cast<const OrtNode*>(graph.nodes[static_cast<size_t>(n)].host));
+  for (const int n : indexes) {
+    const OpNode& node = graph.nodes[static_cast<size_t>(n)];
+    for (const void* host : node.merged) nodes.push_back(static_cast<const OrtNode*>(host));
+    nodes.push_back(static_cast<const OrtNode*>(node.host));
+  }
   call(fn::EpGraphSupportInfo_AddNodesToFuse, info, nodes.data(), nodes.size(), &fusion);
 }
 
 void get_capability(Ep& ep, const OrtGraph* host_graph, OrtEpGraphSupportInfo* info) {
-  const OpGraph graph = read_graph(host_graph);
+  OpGraph graph = read_graph(host_graph);
+  merge_gelu(graph);
   Partition partition = find_parts(graph, ep.settings.options.min_region_size);
   size_t claimed = 0;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -123,6 +129,7 @@ OrtStatus* compile(OrtEp* callee, const OrtGraph** graphs, const OrtNode** fused
     try {
       for (size_t i = 0; i < count; ++i) {
         OpGraph graph = read_graph(graphs[i]);
+        merge_gelu(graph);
         const bool is_saved = graph.nodes.size() == 1 && is_context_node(graph.nodes[0]);
         infos[i] = is_saved ? compile_saved(ep, graph, fused[i])
                             : compile_ops(ep, std::move(graph), fused[i], &context_nodes[i]);

@@ -56,8 +56,9 @@ struct OpNode {
   std::vector<int> outputs;
   std::vector<int> implicit_inputs;  // that subgraphs read
   std::map<std::string, OpAttribute, std::less<>> attributes;
-  std::string host_provider;   // that has taken the node already
-  const void* host = nullptr;  // the runtime's node, valid while it compiles
+  std::string host_provider;        // that has taken the node already
+  const void* host = nullptr;       // the runtime's node, valid while it compiles
+  std::vector<const void*> merged;  // further ones that this stands for
 
   const OpAttribute* find(std::string_view name) const;
   // Throw Error for an attribute of another type; return the fallback where there is none.

@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from tests.providers.conftest import check_model, make_model
+from softneuro import providers
+from softneuro.providers.report import events
+from tests.providers.conftest import (
+    check_model,
+    check_same,
+    cpu_session,
+    make_model,
+    random_feeds,
+    reasons,
+    whole_session,
+)
 
 RANDOM = np.random.default_rng(1)
 
@@ -173,3 +183,47 @@ def test_op(
 ) -> None:
     shapes = dict.fromkeys(outputs)
     check_model(make_model([node], inputs, shapes, constants, opset))
+
+
+GELUS = {  # steps by their numbers; r, i, one, h: SCALARS
+    "0.5 * (x * (1 + erf))": "Div x r, Erf 0, Add 1 one, Mul x 2, Mul h 3",
+    "(0.5 * x) * (1 + erf)": "Mul i x, Erf 0, Mul x h, Add one 1, Mul 2 3",
+    "x * (0.5 * (1 + erf))": "Div x r, Erf 0, Add 1 one, Mul 2 h, Mul 3 x",
+}
+SCALARS = {"r": np.sqrt(2), "i": np.sqrt(0.5), "one": 1, "h": 0.5}
+
+
+def spelt_out(steps: str) -> bytes:
+    parts = [step.split() for step in steps.split(", ")]
+    nodes = [helper.make_node(op, inputs, [str(i)]) for i, (op, *inputs) in enumerate(parts)]
+    nodes = [helper.make_node("Relu", ["in"], ["x"]), *nodes, helper.make_node("Tanh", ["4"], ["y"])]
+    constants = {name: np.float32(value) for name, value in SCALARS.items()}
+    return make_model(nodes, {"in": ["n", 7]}, {"y": None}, constants, 14)
+
+
+@pytest.mark.parametrize("form", GELUS)
+def test_gelu_that_is_spelt_out(form: str) -> None:
+    check_model(spelt_out(GELUS[form]), {"n": 5})
+
+
+def test_gelu_on_the_host() -> None:
+    """The host's version of a region with a merged op, which verdicts and empty tensors need."""
+    model = spelt_out(GELUS["x * (0.5 * (1 + erf))"])
+    ours, cpu = whole_session(model, tune="profile", time_budget_s=0.2), cpu_session(model)
+    for n in (3, 0):
+        check_same(ours, cpu, {"in": f32(n, 7)})
+    assert all("com.microsoft" not in reason for reason in reasons(ours))
+
+
+def test_what_is_not_quite_gelu() -> None:
+    """Another factor, and a sum that is read twice: the erf stays with the host, and all is right."""
+    for changed in (
+        "Div x r, Erf 0, Add 1 one, Mul x 2, Mul one 3",
+        "Div x r, Erf 0, Add 1 one, Mul x 2, Mul 2 3",
+        "Mul x r, Erf 0, Add 1 one, Mul x 2, Mul h 3",
+        "Div x r, Erf 0, Add 1 one, Mul in 2, Mul h 3",
+    ):
+        model = spelt_out(changed)
+        ours, cpu = providers.session(model, tune="off", min_region_size=1), cpu_session(model)
+        check_same(ours, cpu, random_feeds(cpu, {"n": 5}))
+        assert "Erf" in [node["op"] for node in events(ours)[0]["host"]]
