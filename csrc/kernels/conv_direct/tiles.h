@@ -49,7 +49,13 @@ SN_INLINE void accumulate(Vf (&sum)[tile * panel], const float* src, const float
     const Vf x = set(src[p * lanes]);
     unroll<panel>([&](auto b) {
       Vf& y = sum[b * tile + p];
-      y = narrow && b + 1 == panel ? fma_half(x, w[b], y) : fma(x, w[b], y);
+      if constexpr (narrow && b + 1 == panel) {
+        // Zen 4 broadcasts to a register every second cycle, and within an FMA at no cost: a tenth of the time where
+        // no more than one and a half vectors use a pixel.
+        y = panel == 2 ? fma_half(src + p * lanes, w[b], y) : fma_half(x, w[b], y);
+      } else {
+        y = fma(x, w[b], y);
+      }
     });
   });
 }
