@@ -43,7 +43,7 @@ def make_model(
         [numpy_helper.from_array(np.asarray(value), name) for name, value in (constants or {}).items()],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-    model.ir_version = min(model.ir_version, 11)
+    model.ir_version = min(model.ir_version, 10)  # that the oldest runtime reads
     model = shape_inference.infer_shapes(model)
     return bytes(model.SerializeToString())
 

@@ -63,6 +63,7 @@ def test_unknown_attribute_values_stay_with_the_host() -> None:
         providers.session(conv(auto_pad="SOMEHOW"), tune="off")
 
 
+@pytest.mark.skipif(onnxruntime.__version__.startswith("1.25."), reason="its own CPU provider crashes on them")
 def test_negative_pads() -> None:
     model = conv(pads=[-1, -1, -1, -1])
     try:
