@@ -2,6 +2,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
+#include <vector>
 
 #include "base/arch.h"
 #include "base/arena.h"
@@ -58,6 +60,31 @@ void memory() {
     expect(refuses([&] { AlignedBuffer buffer(bytes); }), "memory that is not there is an Error");
 }
 
+// Buffers that share huge pages: none is another's, whatever the order in which they come and go.
+void shared_memory() {
+  std::vector<std::pair<AlignedBuffer, int>> held;
+  uint32_t state = 1;
+  const auto random = [&](uint32_t below) { return (state = state * 1664525U + 1013904223U) / 65536 % below; };
+  const auto first_and_last = [](const AlignedBuffer& buffer) {
+    auto* bytes = static_cast<unsigned char*>(buffer.data());
+    return std::pair<unsigned char&, unsigned char&>(bytes[0], bytes[buffer.size() - 1]);
+  };
+  for (int i = 0; i < 20000; ++i) {
+    if (held.size() < 20 || (held.size() < 100 && random(2) == 0)) {
+      const size_t most = random(4) == 0 ? 2500 << 10 : 100 << 10;
+      held.emplace_back(AlignedBuffer(1 + most * random(1000) / 1000), i % 256);
+      const auto [first, last] = first_and_last(held.back().first);
+      first = last = static_cast<unsigned char>(i);
+      continue;
+    }
+    const size_t at = random(static_cast<uint32_t>(held.size()));
+    const auto [first, last] = first_and_last(held[at].first);
+    expect(first == held[at].second && last == held[at].second, "a buffer's content stays");
+    std::swap(held[at], held.back());
+    held.pop_back();
+  }
+}
+
 void levels() {
   expect(available_isas().back() == Isa::scalar, "scalar is always there, last");
   for (Isa isa : available_isas()) {
@@ -74,6 +101,7 @@ int main() {
   schemas();
   sizes();
   memory();
+  shared_memory();
   levels();
   std::printf(failures ? "%d failures\n" : "ok\n", failures);
   return failures != 0;

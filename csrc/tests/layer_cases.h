@@ -109,6 +109,14 @@ inline std::vector<Case> cases() {
     list.push_back({layer("binary", {{"function", "sub"}}), {image, other}});
     list.push_back({layer("binary", {{"function", "sub"}}), {other, image}});
   }
+  for (const bool residual : {false, true}) {
+    Layer gated = layer("squeeze_excite", {{"squeeze_function", "relu"}, {"excite_function", "sigmoid"}});
+    gated.set_weight("squeeze_weight", ramp({7, 19, 1, 1}));
+    gated.set_weight("excite_weight", ramp({19, 7, 1, 1}));
+    gated.set_weight("excite_bias", ramp({19}));
+    gated.post = {residual, {ActivationKind::gelu}};
+    list.push_back({gated, residual ? std::vector<Shape>{image, image} : std::vector<Shape>{image}});
+  }
   for (const Axes& axes : {Axes{2, 3}, Axes{0, 2}, Axes{1, 3}, Axes{0, 1, 2, 3}}) {
     list.push_back({layer("reduce", {{"function", "sum"}, {"axes", axes}}), {image}});
     list.push_back({layer("reduce", {{"function", "mean"}, {"axes", axes}, {"keepdim", int64_t{1}}}), {image}});
