@@ -21,8 +21,6 @@ namespace {
 
 constexpr size_t huge_page = size_t{2} << 20;
 
-size_t round_up(size_t bytes) { return (bytes + AlignedBuffer::alignment - 1) & ~(AlignedBuffer::alignment - 1); }
-
 void* allocate(size_t bytes, size_t align) {
   void* data = nullptr;
   if (bytes > PTRDIFF_MAX - align || posix_memalign(&data, align, bytes) != 0) return nullptr;
@@ -95,6 +93,10 @@ class Chunks {
 
   Chunks() {
     pthread_atfork([] { global().mutex_.lock(); }, [] { global().mutex_.unlock(); }, [] { global().mutex_.unlock(); });
+  }
+
+  static size_t round_up(size_t bytes) {
+    return (bytes + AlignedBuffer::alignment - 1) & ~(AlignedBuffer::alignment - 1);
   }
 
   static void* cut(std::byte* start, Gaps& gaps, size_t bytes) {
