@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -42,7 +43,11 @@ class Prepared {
 };
 
 // How the result's error relates to the same sum in another order.
-enum class ErrorClass : unsigned char { exact, winograd };
+enum class ErrorClass : unsigned char { exact, winograd, strassen };
+constexpr std::string_view error_class_name(ErrorClass error) {
+  constexpr std::string_view names[] = {"exact", "winograd", "strassen"};
+  return names[static_cast<int>(error)];
+}
 
 struct RoutineInfo {
   std::string layer_type;

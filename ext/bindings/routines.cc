@@ -160,7 +160,7 @@ py::list registry_list() {
       entry["out"] = info.out.str();
       entry["params"] = routine->param_names();
       entry["spreads_nonfinite"] = info.spreads_nonfinite;
-      entry["error"] = info.error == ErrorClass::exact ? "exact" : "winograd";
+      entry["error"] = std::string(error_class_name(info.error));
       entry["fallback"] = info.fallback;
       entry["available"] = isa_available(info.isa);
       list.append(entry);

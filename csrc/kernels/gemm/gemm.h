@@ -16,8 +16,8 @@ namespace softneuro {
 // How the work is cut; every value is right for every shape, speed differs.
 struct GemmTiling {
   int panel = 2;        // vectors of columns that share a pass over a: 1 ... max_panel
-  int row_block = 112;  // rows of a packed at a time, shared by all panels
-  int k_block = 256;    // products summed in one go; partial sums wait in dst
+  int row_block = 224;  // rows of a packed at a time, shared by all panels
+  int k_block = 2048;   // products summed in one go, at most; partial sums wait in dst, which costs most
 };
 
 struct GemmArgs {
@@ -29,6 +29,7 @@ struct GemmArgs {
   float* dst = nullptr;      // [m][n]; nothing past column n is touched
   ptrdiff_t dst_stride = 0;
   bool bias_per_row = false;
+  bool accumulate = false;  // sums are added to what dst holds
   Epilogue epilogue;  // bias: n floats, or m where bias_per_row; residual: with dst_stride
 };
 

@@ -200,7 +200,7 @@ inline void compute_panel(const GemmArgs& args, const Block& block, int index) {
   t.stride = args.dst_stride;
   t.bias_per_row = args.bias_per_row;
   t.columns = args.n - column >= panel * lanes ? lanes : args.n - column - (panel - 1) * lanes;
-  t.first = block.l == 0;
+  t.first = block.l == 0 && !args.accumulate;
   t.last = block.l + block.k == args.k;
   t.bounds = clamp_bounds(args.epilogue.activation);
   for (int i = 0; i < block.tiles; ++i) {
@@ -242,7 +242,8 @@ inline void run(const GemmArgs& args, int panel_begin, int panel_end, int row_be
     block.tiles = few ? 1 : ceil_div(block.row_end - row, max_tile(args.tiling.panel));
     block.packed = few ? nullptr : packed;
     // In place there is nothing to keep small, and the weights stream in one go.
-    const int k_step = few && args.k > 0 ? args.k : args.tiling.k_block;
+    const int k_blocks = few || args.k == 0 ? 1 : ceil_div(args.k, args.tiling.k_block);
+    const int k_step = args.k > 0 ? ceil_div(args.k, k_blocks) : 1;
     // Without products (k = 0) one empty block still writes dst.
     for (block.l = 0; block.l == 0 || block.l < args.k; block.l += k_step) {
       block.k = args.k - block.l < k_step ? args.k - block.l : k_step;

@@ -11,7 +11,7 @@ def problems(draw: st.DrawFn) -> Problem:
     several = st.lists(st.integers(0, 6), max_size=3)
     one = st.integers(1, 70).map(lambda rows: [rows])
     lead = draw(several | one | st.just([1]))
-    c = draw(st.integers(1, 70) | st.sampled_from([0, 256, 300]))
+    c = draw(st.integers(1, 70) | st.sampled_from([0, 300, 2100]))
     k = draw(st.integers(1, 70) | st.sampled_from([128, 1000]))
 
     rng = generator(draw)
