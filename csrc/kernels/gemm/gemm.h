@@ -30,7 +30,7 @@ struct GemmArgs {
   ptrdiff_t dst_stride = 0;
   bool bias_per_row = false;
   bool accumulate = false;  // sums are added to what dst holds
-  Epilogue epilogue;  // bias: n floats, or m where bias_per_row; residual: with dst_stride
+  Epilogue epilogue;        // bias: n floats, or m where bias_per_row; residual: with dst_stride
 };
 
 struct GemmKernels {
