@@ -10,15 +10,13 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from tests.house.build_folder import build_folder
 
 ISAS = ("scalar", "avx2", "avx512", "avx512vnni", "avx512bf16", "neon", "neondot")
 
 
 def isa_objects() -> list[tuple[str, Path]]:
-    objects = (build_folder() / "CMakeFiles" / "core.dir").rglob("*.cc.o")
+    objects = (build_folder() / "CMakeFiles" / "core_hot.dir").rglob("*.cc.o")
     found = ((re.search(rf"_({'|'.join(ISAS)})\.cc\.o$", path.name), path) for path in objects)
     return sorted((match[1], path) for match, path in found if match)
 
@@ -46,8 +44,7 @@ def entry_point(isa: str, kind: str, name: str) -> bool:
 
 def test_isa_objects_keep_to_their_namespace() -> None:
     objects = isa_objects()
-    if not objects:
-        pytest.skip("no ISA files in this build")
+    assert objects
     harmless = re.compile(r"DW\.ref\.")  # a pointer that the exception tables need; data, not code
     strangers = [
         f"{path.name}: {kind} {name}"
