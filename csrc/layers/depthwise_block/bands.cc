@@ -2,20 +2,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/conv_depthwise/conv_depthwise.h"
-#include "layers/conv2d/blocked.h"
-#include "layers/depthwise_block/depthwise_block.h"
+#include "layers/depthwise_block/packing.h"
 #include "layers/packed_floats.h"
 
 namespace softneuro {
 namespace {
-
-constexpr int pixel_bytes = 24 << 10;  // of a 1x1 stage's input that all its panels pass over: most of an L1
-
-int64_t in_blocks(int64_t channels, int block) { return (channels + block - 1) / block; }
-int64_t to_line(int64_t floats) { return (floats + 15) / 16 * 16; }
-// An odd number of lines, so that blocks do not compete for the same cache sets.
-int64_t plane_floats(int64_t pixels, int block) { return ((pixels * block + 15) / 16 | 1) * 16; }
 
 // Rows of the depthwise stage's input that output rows [begin, end) need.
 Range rows_below(const Conv2dParams& p, int64_t begin, int64_t end) {
@@ -28,31 +19,6 @@ int64_t most_rows_below(const Conv2dParams& p, int64_t rows) {
   return std::min(p.h, (rows - 1) * p.sh + (p.kh - 1) * p.dh + 1);
 }
 
-// Where each stage's weights and bias are in the packed floats.
-struct Packing {
-  int64_t expand = 0, expand_bias = 0, depthwise = 0, depthwise_bias = 0, project = 0, project_bias = 0, size = 0;
-
-  Packing(const DepthwiseBlockParams& p, int block) {
-    const auto take = [&](size_t floats) {
-      const int64_t at = size;
-      size += to_line(static_cast<int64_t>(floats));
-      return at;
-    };
-    if (p.expand) {
-      expand = take(conv_direct_packed_size(direct_shape(*p.expand), block));
-      expand_bias = take(conv_direct_bias_size(direct_shape(*p.expand), block));
-    }
-    const auto filters = static_cast<int>(p.depthwise.c);
-    depthwise = take(
-        conv_depthwise_packed_size(filters, static_cast<int>(p.depthwise.kh), static_cast<int>(p.depthwise.kw), block));
-    depthwise_bias = take(static_cast<size_t>(in_blocks(filters, block) * block));
-    if (p.project) {
-      project = take(conv_direct_packed_size(direct_shape(*p.project), block));
-      project_bias = take(conv_direct_bias_size(direct_shape(*p.project), block));
-    }
-  }
-};
-
 class PreparedBands final : public Prepared {
  public:
   PreparedBands(const Problem& problem, Isa isa, const Tuning& tuning, std::shared_ptr<const Packed> packed)
@@ -64,34 +30,20 @@ class PreparedBands final : public Prepared {
     const DepthwiseBlockStages stages = depthwise_block_stages(*problem.layer);
     p_ = depthwise_block_params(stages, problem.in[0]);
     const float* weights = packed_floats(packed_.get());
-    const Packing at(p_, direct_.block);
+    const DepthwiseBlockPacking at(p_, direct_.block);
     if (p_.expand) {
-      expand_ = pointwise(*p_.expand, *stages.expand, tuning[1], weights + at.expand, weights + at.expand_bias);
+      expand_ = pointwise_args(*p_.expand, *stages.expand, tuning[1], weights + at.expand, weights + at.expand_bias);
     }
     if (p_.project) {
-      project_ = pointwise(*p_.project, *stages.project, tuning[2], weights + at.project, weights + at.project_bias);
+      project_ =
+          pointwise_args(*p_.project, *stages.project, tuning[2], weights + at.project, weights + at.project_bias);
     }
     const Conv2dParams& d = p_.depthwise;
-    const ConvDirectShape shape = direct_shape(d);
-    depthwise_ = {.channels = static_cast<int>(d.c),
-                  .h = shape.h,
-                  .w = shape.w,
-                  .out_h = shape.out_h,
-                  .out_w = shape.out_w,
-                  .kernel_h = shape.kernel_h,
-                  .kernel_w = shape.kernel_w,
-                  .stride_h = shape.stride_h,
-                  .stride_w = shape.stride_w,
-                  .dilation_h = shape.dilation_h,
-                  .dilation_w = shape.dilation_w,
-                  .pad_top = shape.pad_top,
-                  .pad_left = shape.pad_left,
-                  .weights = weights + at.depthwise,
-                  .epilogue = {.bias = weights + at.depthwise_bias, .activation = stages.depthwise.post.activation}};
+    depthwise_ = depthwise_args(d, stages.depthwise, weights + at.depthwise, weights + at.depthwise_bias);
     if (p_.last().empty()) return;
     split_ = WorkSplit(d.n, 1, d.oh, threads(problem.threads), SplitBy::rows);
     const int block = direct_.block;
-    blocks_ = static_cast<int>(in_blocks(d.c, block));
+    blocks_ = static_cast<int>(channel_blocks(d.c, block));
     rows_ = static_cast<int>(std::min<int64_t>(rows_, d.oh));
     if (p_.expand) {
       expanded_plane_ = plane_floats(most_rows_below(d, rows_) * d.w, block);
@@ -120,17 +72,6 @@ class PreparedBands final : public Prepared {
   }
 
  private:
-  static ConvDirectArgs pointwise(const Conv2dParams& p, const Layer& stage, int panel, const float* weights,
-                                  const float* bias) {
-    ConvDirectArgs args{};
-    args.shape = direct_shape(p);
-    const int64_t pixels = pixel_bytes / (p.c * static_cast<int64_t>(sizeof(float)));
-    args.tiling = {panel, static_cast<int>(std::max<int64_t>(pixels, 28)), static_cast<int>(p.c)};
-    args.weights = weights;
-    args.epilogue = {.bias = bias, .activation = stage.post.activation};
-    return args;
-  }
-
   int threads(int most) const {
     int sum = worth_threads(p_.depthwise, most);
     if (p_.expand) sum = std::max(sum, worth_threads(*p_.expand, most));
@@ -234,7 +175,7 @@ class DepthwiseBlockBands final : public Routine {
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const DepthwiseBlockParams p = params(problem);
     const Conv2dParams& d = p.depthwise;
-    const int64_t row = in_blocks(d.c, block()) * block() * static_cast<int64_t>(sizeof(float));
+    const int64_t row = channel_blocks(d.c, block()) * block() * static_cast<int64_t>(sizeof(float));
     const auto bytes = [&](int64_t rows) {
       return (p.expand ? most_rows_below(d, rows) * d.w * row : 0) + (p.project ? rows * d.ow * row : 0);
     };
@@ -250,33 +191,7 @@ class DepthwiseBlockBands final : public Routine {
 
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
     check_tuning(tuning);
-    const DepthwiseBlockStages stages = depthwise_block_stages(*problem.layer);
-    const DepthwiseBlockParams p = depthwise_block_params(stages, problem.in[0]);
-    const Packing at(p, block());
-    auto packed = std::make_shared<PackedFloats>(at.size);
-    float* to = packed->data();
-    std::fill_n(to, at.size, 0.0f);
-    const auto bias = [&](const Layer& stage, int64_t place) {
-      if (const Constant* values = stage.find_weight("bias")) {
-        std::copy_n((*values)->values().get(), (*values)->elements(), to + place);
-      }
-    };
-    const auto pointwise = [&](const Conv2dParams& stage, const Layer& layer, int panel, int64_t place) {
-      conv_direct_pack(direct_shape(stage), block(), panel, layer.weight("weight")->values().get(), to + place);
-    };
-    if (p.expand) {
-      pointwise(*p.expand, *stages.expand, tuning[1], at.expand);
-      bias(*stages.expand, at.expand_bias);
-    }
-    conv_depthwise_pack(static_cast<int>(p.depthwise.c), static_cast<int>(p.depthwise.kh),
-                        static_cast<int>(p.depthwise.kw), block(), stages.depthwise.weight("weight")->values().get(),
-                        to + at.depthwise);
-    bias(stages.depthwise, at.depthwise_bias);
-    if (p.project) {
-      pointwise(*p.project, *stages.project, tuning[2], at.project);
-      bias(*stages.project, at.project_bias);
-    }
-    return packed;
+    return pack_depthwise_block(problem, block(), tuning[1], tuning[2]);
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
@@ -291,15 +206,7 @@ class DepthwiseBlockBands final : public Routine {
     return depthwise_block_params(depthwise_block_stages(*problem.layer), problem.in[0]);
   }
 
-  // As wide as pays, and so that a last block that is at most half full is not alone.
-  int panel(int64_t channels) const {
-    const int most = conv_direct_kernels(info().isa)->max_panel;
-    const int64_t blocks = in_blocks(channels, block());
-    for (int panel = most; panel > 1; --panel) {
-      if (blocks % panel != 1) return panel;
-    }
-    return 1;
-  }
+  int panel(int64_t channels) const { return widest_panel(info().isa, channels); }
   void check_tuning(const Tuning& tuning) const {
     const int most = conv_direct_kernels(info().isa)->max_panel;
     if (tuning[0] < 1 || tuning[1] < 1 || tuning[1] > most || tuning[2] < 1 || tuning[2] > most) {

@@ -1,0 +1,37 @@
+// What the routines of depthwise_block share: the kernels' arguments of each stage, and the packing of the weights.
+#pragma once
+
+#include <memory>
+
+#include "kernels/conv_depthwise/conv_depthwise.h"
+#include "layers/conv2d/blocked.h"
+#include "layers/depthwise_block/depthwise_block.h"
+#include "layers/packed_floats.h"
+
+namespace softneuro {
+
+inline int64_t channel_blocks(int64_t channels, int block) { return (channels + block - 1) / block; }
+
+// Floats of a block's pixels between the stages: an odd number of lines, so that blocks do not compete for the same
+// cache sets.
+inline int64_t plane_floats(int64_t pixels, int block) { return ((pixels * block + 15) / 16 | 1) * 16; }
+
+// Where each stage's weights and bias are in the packed floats.
+struct DepthwiseBlockPacking {
+  int64_t expand = 0, expand_bias = 0, depthwise = 0, depthwise_bias = 0, project = 0, project_bias = 0, size = 0;
+
+  DepthwiseBlockPacking(const DepthwiseBlockParams& p, int block);
+};
+std::shared_ptr<const Packed> pack_depthwise_block(const Problem& problem, int block, int expand_panel,
+                                                   int project_panel);
+
+// Without blobs. Bias: of conv_direct_bias_size.
+ConvDirectArgs pointwise_args(const Conv2dParams& p, const Layer& stage, int panel, const float* weights,
+                              const float* bias);
+ConvDepthwiseArgs depthwise_args(const Conv2dParams& p, const Layer& stage, const float* weights, const float* bias);
+
+// Output channel blocks of a 1x1 stage that share a pass over its input: as many as pay, and so that a last block that
+// is at most half full is not alone.
+int widest_panel(Isa isa, int64_t channels);
+
+}  // namespace softneuro

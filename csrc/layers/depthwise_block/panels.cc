@@ -1,0 +1,129 @@
+// The first two stages of depthwise_block by panels of the channels between them: what is expanded of a few channels is
+// filtered while it is near, over the whole image. Threads share channels, which small maps have more of than rows.
+#include <algorithm>
+
+#include "layers/depthwise_block/packing.h"
+
+namespace softneuro {
+namespace {
+
+class PreparedPanels final : public Prepared {
+ public:
+  PreparedPanels(const Problem& problem, Isa isa, int panel, std::shared_ptr<const Packed> packed)
+      : packed_(std::move(packed)),
+        direct_(*conv_direct_kernels(isa)),
+        depthwise_kernels_(*conv_depthwise_kernels(isa)),
+        residual_(problem.layer->post.residual) {
+    const DepthwiseBlockStages stages = depthwise_block_stages(*problem.layer);
+    const DepthwiseBlockParams p = depthwise_block_params(stages, problem.in[0]);
+    const Conv2dParams& d = p.depthwise;
+    const float* weights = packed_floats(packed_.get());
+    const DepthwiseBlockPacking at(p, direct_.block);
+    expand_ = pointwise_args(*p.expand, *stages.expand, panel, weights + at.expand, weights + at.expand_bias);
+    depthwise_ = depthwise_args(d, stages.depthwise, weights + at.depthwise, weights + at.depthwise_bias);
+    if (d.empty()) return;
+    blocks_ = static_cast<int>(channel_blocks(d.c, direct_.block));
+    plane_ = plane_floats(d.h * d.w, direct_.block);
+    expand_.dst_plane = depthwise_.src_plane = static_cast<size_t>(plane_);
+    // By panels alone: rows of the second stage reach beyond those of the first.
+    const int threads = std::max(worth_threads(d, problem.threads), worth_threads(*p.expand, problem.threads));
+    split_ = WorkSplit(d.n, (blocks_ + panel - 1) / panel, 1, threads, SplitBy::panels);
+    scratch_ = static_cast<size_t>(plane_ * std::min(panel, blocks_)) * sizeof(float);
+  }
+
+  size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
+
+  void run(const RunArgs& args) const override {
+    args.parallel_for(split_.tasks, [&](int64_t task) {
+      auto* scratch = reinterpret_cast<float*>(args.workspace + static_cast<size_t>(task) * scratch_);
+      split_.for_task(task, [&](int64_t image, Range panels, Range) {
+        ConvDirectArgs expand = expand_;
+        expand.src = args.in[0].f32() + image * args.in[0].batch_stride;
+        ConvDepthwiseArgs filter = depthwise_;
+        filter.dst = args.out.f32() + image * args.out.batch_stride;
+        if (residual_) filter.epilogue.residual = args.in[1].f32() + image * args.in[1].batch_stride;
+        for (int64_t index = panels.begin; index < panels.end; ++index) {
+          const int first = static_cast<int>(index) * expand.tiling.panel;
+          const int count = std::min(expand.tiling.panel, blocks_ - first);
+          // Both kernels count blocks from the image's first one, which lies before the scratch.
+          const std::ptrdiff_t before = first * plane_;
+          expand.dst = scratch - before;
+          filter.src = scratch - before;
+          direct_.run_pointwise(expand, static_cast<int>(index), static_cast<int>(index) + 1, 0, filter.h * filter.w);
+          depthwise_kernels_.run(filter, first, first + count, 0, filter.out_h);
+        }
+      });
+    });
+  }
+
+ private:
+  std::shared_ptr<const Packed> packed_;
+  const ConvDirectKernels& direct_;
+  const ConvDepthwiseKernels& depthwise_kernels_;
+  bool residual_;
+  ConvDirectArgs expand_{};
+  ConvDepthwiseArgs depthwise_;
+  WorkSplit split_;
+  int blocks_ = 0;      // between the stages
+  int64_t plane_ = 0;   // floats of a block in scratch
+  size_t scratch_ = 0;  // bytes of a task
+};
+
+class DepthwiseBlockPanels final : public Routine {
+ public:
+  explicit DepthwiseBlockPanels(Isa isa)
+      : Routine({.layer_type = "depthwise_block",
+                 .algorithm = "panels",
+                 .isa = isa,
+                 .in = f32_blocked(isa_block(isa)),
+                 .out = f32_blocked(isa_block(isa))}) {}
+
+  Refusal check(const Problem& problem) const override {
+    const DepthwiseBlockParams p = params(problem);
+    if (!p.expand || p.project) return "is not a 1x1 and a depthwise stage";
+    if (p.expand->groups != 1 || p.expand->sh != 1 || p.expand->sw != 1) return "the 1x1 stage has strides or groups";
+    if (const Refusal sizes = check_int_sizes(*p.expand); !sizes.accepted()) return sizes;
+    return check_int_sizes(p.depthwise);
+  }
+
+  // Output channel blocks of the 1x1 stage that share a pass over its input.
+  std::vector<std::string> param_names() const override { return {"panel"}; }
+  std::vector<Tuning> tunings(const Problem& problem) const override {
+    const int64_t channels = params(problem).expand->k, blocks = channel_blocks(channels, info().in.layout.block);
+    const int wide = widest_panel(info().isa, channels);
+    std::vector<Tuning> list{{wide}};
+    // The widest that deals evenly.
+    for (int panel = wide; panel > 1; --panel) {
+      if ((blocks + panel - 1) / panel % problem.threads != 0) continue;
+      if (panel != wide) list.push_back({panel});
+      break;
+    }
+    return list;
+  }
+
+  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
+    return pack_depthwise_block(problem, info().in.layout.block, checked(tuning), 1);
+  }
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed> packed) const override {
+    return std::make_unique<PreparedPanels>(problem, info().isa, checked(tuning), std::move(packed));
+  }
+
+ private:
+  static DepthwiseBlockParams params(const Problem& problem) {
+    return depthwise_block_params(depthwise_block_stages(*problem.layer), problem.in[0]);
+  }
+  int checked(const Tuning& tuning) const {
+    const int most = conv_direct_kernels(info().isa)->max_panel;
+    if (tuning[0] < 1 || tuning[0] > most) throw Error("panel must be in [1, " + std::to_string(most) + "]");
+    return tuning[0];
+  }
+};
+
+}  // namespace
+
+void depthwise_block_panels(RoutineList& list) {
+  for (Isa isa : all_isas()) list.add<DepthwiseBlockPanels>(isa);
+}
+
+}  // namespace softneuro
