@@ -156,7 +156,7 @@ SavedRegion read_context_node(const OpGraph& graph, const ContextSettings& setti
   try {
     if (node.integer("embed_mode", 1) != 1) {
       const auto* text = reinterpret_cast<const char*>(held.data.get());
-      const std::string name(text, strnlen(text, held.bytes));
+      const std::string name(text, held.bytes == 0 ? 0 : strnlen(text, held.bytes));
       const fs::path path = payload_path(name, graph.model_path, settings);
       where = path.string();
       held = map_file(path);
