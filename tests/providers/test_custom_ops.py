@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 import softneuro
 from softneuro import providers
 from tests.providers.conftest import cpu_session, make_model, random_feeds, relative_error
+from tests.providers.test_bad_input import run_script
 from tests.providers.test_sessions import f32, network
 
 DOMAIN = "com.softneuro"
@@ -211,3 +212,19 @@ def test_convert_open_shapes(tmp_path: Path) -> None:
     for n, s in [(1, 8), (3, 5)]:
         feeds = random_feeds(cpu, {"n": n, "s": s})
         assert relative_error(session.run(None, feeds)[0], cpu.run(None, feeds)[0]) <= 1e-5
+
+
+@pytest.mark.parametrize("place", ["RegisterCustomOps", "CreateKernel", "KernelCompute"])
+def test_exceptions_never_leave_a_callback(place: str) -> None:
+    script = "ops_session(one_node('Conv', [1, 3, 8, 8], [W])).run(None, {'x': f32(1, 3, 8, 8)})"
+    done = run_script(f"from tests.providers.test_custom_ops import *\n{script}", SOFTNEURO_ORT_FAIL=place)
+    assert done.returncode == 1
+    assert f"failure injected into {place}" in done.stderr
+
+
+@pytest.mark.parametrize("place", ["InferOutputShape", "KernelDestroy"])
+def test_where_the_runtime_goes_on(place: str) -> None:
+    """Without a shape the runtime finds it when it runs."""
+    script = "ops_session(one_node('Conv', [1, 3, 8, 8], [W])).run(None, {'x': f32(1, 3, 8, 8)})"
+    done = run_script(f"from tests.providers.test_custom_ops import *\n{script}", SOFTNEURO_ORT_FAIL=place)
+    assert done.returncode == 0, done.stderr[-2000:]
