@@ -103,13 +103,15 @@ ELEMENTWISE = [
     case("Pow", (2, 3), np.int64(3)),
     case("Sum", (2, 3), more=((2, 3), (3,))),
     case("Mean", (2, 3), f32(2, 1), more=((2, 3),)),
-    *(case(op, (2, 3)) for op in ("Neg", "Reciprocal", "Abs", "Identity", "Dropout")),
+    *(case(op, (2, 3)) for op in ("Neg", "Reciprocal", "Abs", "Sqrt", "Identity", "Dropout")),
     case("Expand", (3, 1), i64(2, 1, 4)),
     case("Cast", (2, 3), to=1),
 ]
 NORM = [
     case("BatchNormalization", (2, 3, 4, 5), f32(3), f32(3), f32(3), abs(f32(3)) + 0.5, epsilon=1e-3),
     case("LayerNormalization", (2, 3, 4), f32(4), f32(4)),
+    case("RMSNormalization", (2, 3, 4), f32(4), opset=23),
+    case("RMSNormalization", (2, 3, 4), f32(3, 4), opset=23, axis=1, epsilon=0.1),
     case("LayerNormalization", (2, 3, 4), f32(3, 4), axis=1),
     case("InstanceNormalization", (2, 3, 4, 5), f32(3), f32(3)),
     case("GroupNormalization", (2, 6, 4, 5), f32(6), f32(6), opset=21, num_groups=2),
@@ -133,6 +135,8 @@ REDUCE = [
         for k in (0, 1)
     ),
     case("ReduceMean", (2, 3, 4, 5), i64(2, 3), keepdims=0),
+    *(case(op, (2, 3, 4), i64(1, -1)) for op in ("ReduceL1", "ReduceL2", "ReduceSumSquare")),
+    case("ReduceL2", (2, 3, 4), i64(2), keepdims=0),
     case("ReduceMean", (2, 3, 4, 5), i64(-1, -2)),
     case("ReduceSum", (2, 3, 4)),
     case("ReduceMean", (2, 3, 4), opset=13, axes=[2]),

@@ -72,6 +72,9 @@ void convert_abs(Lowering& low) {
   low.set(low.add("binary", {x, with_scalar(low, x, "mul", -1)}, {{"function", "max"}}));
 }
 
+// A scalar exponent of 1/2 is the root itself, at -0 and -infinity too.
+void convert_sqrt(Lowering& low) { low.set(with_scalar(low, low.blob(0), "pow", 0.5F)); }
+
 void convert_same(Lowering& low) { low.set(low.blob(0)); }
 
 Refusal check_dropout(const OpView& view) {
@@ -108,14 +111,23 @@ void convert_expand(Lowering& low) {
 }
 
 constexpr OpEntry entries[] = {
-    {"Add", modern, convert_binary<add>},       {"Sub", modern, convert_binary<sub>},
-    {"Mul", modern, convert_binary<mul>},       {"Div", modern, convert_binary<div>},
-    {"Pow", check_pow, convert_binary<pow>},    {"Min", modern, convert_many<min>},
-    {"Max", modern, convert_many<max>},         {"Sum", modern, convert_many<add>},
-    {"Mean", modern, convert_many<add>},        {"Neg", accept, convert_neg},
-    {"Reciprocal", accept, convert_reciprocal}, {"Abs", accept, convert_abs},
-    {"Identity", accept, convert_same, true},   {"Dropout", check_dropout, convert_same, true},
-    {"Cast", check_cast, convert_same, true},   {"Expand", check_expand, convert_expand, true},
+    {"Add", modern, convert_binary<add>},
+    {"Sub", modern, convert_binary<sub>},
+    {"Mul", modern, convert_binary<mul>},
+    {"Div", modern, convert_binary<div>},
+    {"Pow", check_pow, convert_binary<pow>},
+    {"Min", modern, convert_many<min>},
+    {"Max", modern, convert_many<max>},
+    {"Sum", modern, convert_many<add>},
+    {"Mean", modern, convert_many<add>},
+    {"Neg", accept, convert_neg},
+    {"Reciprocal", accept, convert_reciprocal},
+    {"Abs", accept, convert_abs},
+    {"Sqrt", accept, convert_sqrt},
+    {"Identity", accept, convert_same, true},
+    {"Dropout", check_dropout, convert_same, true},
+    {"Cast", check_cast, convert_same, true},
+    {"Expand", check_expand, convert_expand, true},
 };
 
 }  // namespace

@@ -67,6 +67,22 @@ void convert_layer_norm(Lowering& low) {
                   weights));
 }
 
+// x / sqrt(mean(x^2) + epsilon) * scale
+void convert_rms_norm(Lowering& low) {
+  const Shape shape = low.shape(0);
+  const int64_t first = low.axis(low.node().integer("axis", -1), shape.rank());
+  std::vector<int64_t> axes;
+  for (int64_t axis = first; axis < shape.rank(); ++axis) axes.push_back(axis);
+  const auto scalar = [&](int blob, std::string_view function, double value) {
+    return low.add("binary", {blob}, {{"function", std::string(function)}, {"scalar", value}});
+  };
+  const int x = low.blob(0), squares = low.add("binary", {x, x}, {{"function", "mul"}});
+  const int mean = low.add("reduce", {squares}, {{"function", "mean"}, {"axes", axes}, {"keepdim", int64_t{1}}});
+  const int inverse = scalar(scalar(mean, "add", decimal(low.node().real("epsilon", 1e-5F))), "pow", -0.5);
+  const int normalised = low.add("binary", {x, inverse}, {{"function", "mul"}});
+  low.set(low.add("binary", {normalised}, {{"function", "mul"}}, {{"other", low.weight(1)}}));
+}
+
 Refusal check_instance_norm(const OpView& view) {
   return view.rank(0) >= 3 ? known_from(view, 1) : Refusal("its input has no spatial axes");
 }
@@ -93,6 +109,7 @@ void convert_group_norm(Lowering& low) {
 constexpr OpEntry entries[] = {
     {"BatchNormalization", check_batch_norm, convert_batch_norm},
     {"LayerNormalization", check_layer_norm, convert_layer_norm},
+    {"RMSNormalization", check_layer_norm, convert_rms_norm},
     {"InstanceNormalization", check_instance_norm, convert_instance_norm},
     {"GroupNormalization", check_group_norm, convert_group_norm},
 };
