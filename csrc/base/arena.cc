@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <new>
 #endif
 
 namespace softneuro {
@@ -115,7 +116,12 @@ class Chunks {
 
 void* allocate_shared(size_t bytes) { return Chunks::serves(bytes) ? Chunks::global().take(bytes) : nullptr; }
 bool release_shared(void* data, size_t bytes) {
-  return Chunks::serves(bytes) && Chunks::global().give_back(data, bytes);
+  if (!Chunks::serves(bytes)) return false;
+  try {
+    return Chunks::global().give_back(data, bytes);
+  } catch (const std::bad_alloc&) {  // for the note that it is free: rather lost than an end of the program
+    return true;
+  }
 }
 
 #else
