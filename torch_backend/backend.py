@@ -15,6 +15,7 @@ from torch._guards import TracingContext
 from torch.fx import GraphModule, Node
 
 from softneuro.torch_backend import host, ops, registry
+from softneuro.torch_backend.direct import DirectCall, pick
 from softneuro.torch_backend.options import Options, parse
 from softneuro.torch_backend.partitioner import Partition, find_regions, replace_region, sort_stable
 from softneuro.torch_backend.runtime import RegionRuntime
@@ -31,10 +32,18 @@ class CompiledGraph:
 
     _boxed_call = True  # takes a list of arguments, as AOT Autograd's wrappers give them
 
-    def __init__(self, partition: Partition, regions: list[RegionRuntime], static: Sequence[int], run: Any) -> None:
+    def __init__(
+        self,
+        partition: Partition,
+        regions: list[RegionRuntime],
+        static: Sequence[int],
+        direct: DirectCall | None,
+        run: Any,
+    ) -> None:
         self.partition = partition
         self.regions = regions
-        self._static = static
+        self._static = pick(static) if static else None
+        self._direct = direct
         self._run = run
         self._versions: dict[int, list[int]] = {}  # by first weight: weights' versions at the last call
         for region in regions:
@@ -42,14 +51,17 @@ class CompiledGraph:
 
     def __call__(self, arguments: list[Any]) -> Any:
         """Runs the graph. Arguments: the AOT graph's placeholders, in order; consumed."""
-        if self._static:
-            self._notice_changes([arguments[i] for i in self._static])
+        if self._static is not None:
+            self._notice_changes(self._static(arguments))
         if listeners:
             for listener in listeners:
                 listener(self)
+        if self._direct is not None and (results := self._direct(arguments)) is not None:
+            arguments.clear()
+            return results
         return self._run(arguments)
 
-    def _notice_changes(self, weights: list[torch.Tensor]) -> None:
+    def _notice_changes(self, weights: Sequence[torch.Tensor]) -> None:
         try:
             versions = list(map(_version, weights))
         except RuntimeError:  # inference tensors have no version
@@ -89,8 +101,9 @@ def compile_inference(module: GraphModule, example_inputs: Sequence[Any], option
         log.info("region %s: %d ops, %d inputs, %d outputs", runtime.handle, region.ops, len(region.inputs),
                  len(region.outputs))  # fmt: skip
     sort_stable(module)
+    direct = DirectCall.of(module)
     run = host.compile_graph(module, example_inputs, options)
-    return CompiledGraph(partition, runtimes, static, run)
+    return CompiledGraph(partition, runtimes, static, direct, run)
 
 
 def _needs_gradients(example_inputs: Sequence[Any]) -> bool:

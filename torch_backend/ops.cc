@@ -162,16 +162,35 @@ std::vector<Tensor> run_region_slow(const std::string& handle, const std::vector
 }
 
 // Signature: torch's threads, then rank and sizes of every input, then the symbolic sizes.
-std::vector<Tensor> run_region(const std::string& handle, const std::vector<Tensor>& inputs,
-                               StableListHandle weight_list, const std::vector<int64_t>& sizes) {
-  WeightList weights(weight_list);
+std::shared_ptr<const RegionEntry> find_entry(const std::string& handle, const std::vector<Tensor>& inputs,
+                                              const std::vector<const void*>& weights,
+                                              const std::vector<int64_t>& sizes) {
   std::vector<int64_t> signature;
   signature.reserve(1 + inputs.size() * 5 + sizes.size());
   signature.push_back(torch::stable::get_num_threads());
   for (const Tensor& input : inputs) append_shape(signature, input);
   signature.insert(signature.end(), sizes.begin(), sizes.end());
-  const auto entry = RegionTable::global().find(handle, signature, weights.addresses());
+  return RegionTable::global().find(handle, signature, weights);
+}
+
+std::vector<Tensor> run_region(const std::string& handle, const std::vector<Tensor>& inputs,
+                               StableListHandle weight_list, const std::vector<int64_t>& sizes) {
+  WeightList weights(weight_list);
+  const auto entry = find_entry(handle, inputs, weights.addresses(), sizes);
   if (!entry) return run_region_slow(handle, inputs, weights, sizes);
+  const ProfilerRange range("softneuro::" + handle);
+  return run_net(*entry, inputs);
+}
+
+// The same for weights that the caller keeps alive, by their addresses: a call with hundreds of tensors spends more
+// time on handing these around than on all else. No outputs where no net is ready.
+std::vector<Tensor> run_ready(const std::string& handle, const std::vector<Tensor>& inputs,
+                              const std::vector<int64_t>& addresses, const std::vector<int64_t>& sizes) {
+  std::vector<const void*> weights(addresses.size());
+  std::transform(addresses.begin(), addresses.end(), weights.begin(),
+                 [](int64_t address) { return reinterpret_cast<const void*>(address); });
+  const auto entry = find_entry(handle, inputs, weights, sizes);
+  if (!entry) return {};
   const ProfilerRange range("softneuro::" + handle);
   return run_net(*entry, inputs);
 }
@@ -262,6 +281,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const std::optional<Tensor>
 
 STABLE_TORCH_LIBRARY(softneuro, m) {
   m.def("run_region(str handle, Tensor[] inputs, Tensor[] weights, SymInt[] sizes) -> Tensor[]");
+  m.def("run_ready(str handle, Tensor[] inputs, int[] addresses, SymInt[] sizes) -> Tensor[]");
   m.def("run_region_slow(str handle, Tensor[] inputs, Tensor[] weights, SymInt[] sizes) -> Tensor[]");
   m.def(
       "conv2d(Tensor x, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, "
@@ -271,6 +291,7 @@ STABLE_TORCH_LIBRARY(softneuro, m) {
 
 STABLE_TORCH_LIBRARY_IMPL(softneuro, CPU, m) {
   m.impl("run_region", TORCH_BOX(&run_region));
+  m.impl("run_ready", TORCH_BOX(&run_ready));
   m.impl("conv2d", TORCH_BOX(&conv2d));
   m.impl("linear", TORCH_BOX(&linear));
 }
