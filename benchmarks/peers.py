@@ -43,8 +43,7 @@ def _onnx_file(model: torch.nn.Module, example: torch.Tensor, folder: str) -> st
     return path
 
 
-def onnxruntime(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
-    """ONNX Runtime's CPU provider."""
+def _session_options(threads: int) -> Any:
     import onnxruntime as ort
 
     options = ort.SessionOptions()
@@ -52,10 +51,31 @@ def onnxruntime(model: torch.nn.Module, example: torch.Tensor, threads: int) -> 
     options.inter_op_num_threads = 1
     # A pool that spins between runs would slow whoever is measured next.
     options.add_session_config_entry("session.force_spinning_stop", "1")
-    with tempfile.TemporaryDirectory() as folder:
-        session = ort.InferenceSession(_onnx_file(model, example, folder), options, providers=["CPUExecutionProvider"])
+    return options
+
+
+def _session_runner(session: Any) -> Runner:
     name = session.get_inputs()[0].name
     return lambda x: torch.from_numpy(session.run(None, {name: x.numpy()})[0])
+
+
+def onnxruntime(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
+    """ONNX Runtime's CPU provider."""
+    import onnxruntime as ort
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = _onnx_file(model, example, folder)
+        return _session_runner(
+            ort.InferenceSession(path, _session_options(threads), providers=["CPUExecutionProvider"])
+        )
+
+
+def softneuro_onnx(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
+    """This project through ONNX Runtime."""
+    from softneuro import providers
+
+    with tempfile.TemporaryDirectory() as folder:
+        return _session_runner(providers.session(_onnx_file(model, example, folder), _session_options(threads)))
 
 
 def openvino(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
@@ -107,6 +127,7 @@ PEERS: dict[str, Callable[[torch.nn.Module, torch.Tensor, int], Runner]] = {
     "eager": eager,
     "inductor": inductor,
     "softneuro": softneuro,
+    "softneuro_onnx": softneuro_onnx,
     "onnxruntime": onnxruntime,
     "openvino": openvino,
     "ncnn": ncnn,
