@@ -117,6 +117,8 @@ HostRegion::HostRegion(const OpGraph& ops, int threads, bool spin) : state_(std:
   call(fn::SetIntraOpNumThreads, options.get(), threads);
   call(fn::SetSessionLogSeverityLevel, options.get(), log_error_level);
   call(fn::AddSessionConfigEntry, options.get(), "session.intra_op.allow_spinning", spin ? "1" : "0");
+  // Between runs the cores belong to whoever is compared with it.
+  call(fn::AddSessionConfigEntry, options.get(), "session.force_spinning_stop", "1");
   std::vector<const char*> domains;
   std::vector<int> versions;
   for (const auto& [domain, version] : ops.opsets) {
