@@ -101,4 +101,5 @@ def _outcome(event: dict[str, Any]) -> str:
 def _layer(layer: dict[str, Any]) -> str:
     regret = layer["regret"]
     kept = "no other routine" if regret is None else f"regret {1e3 * regret:.3f} ms"
-    return f"    {layer['name']:32} {layer['descriptor']:60} {1e3 * layer['seconds']:8.3f} ms  {kept}"
+    routine = layer["descriptor"] or "with a layer below"
+    return f"    {layer['name']:32} {routine:60} {1e3 * layer['seconds']:8.3f} ms  {kept}"

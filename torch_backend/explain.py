@@ -116,7 +116,8 @@ def _describe(region: RegionRuntime) -> list[str]:
         lines += _plan_lines(shaped.plan) if shaped.plan else []
         for layer in shaped.plan.layers if shaped.plan else []:
             regret = "no other routine" if layer.regret == float("inf") else f"regret {1e3 * layer.regret:.3f} ms"
-            lines.append(f"      {layer.name:32} {layer.descriptor:60} {1e3 * layer.seconds:8.3f} ms  {regret}")
+            routine = layer.descriptor or "with a layer below"
+            lines.append(f"      {layer.name:32} {routine:60} {1e3 * layer.seconds:8.3f} ms  {regret}")
     return lines
 
 
