@@ -125,3 +125,15 @@ def test_unknown_region():
     with pytest.raises(RuntimeError, match="not known in this process"):
         torch.ops.softneuro.run_region("feed.0", [torch.randn(2)], [], [])
     assert softneuro._C.region_entries("feed.0") == 0
+
+
+def test_no_net_is_ready_for_what_nobody_knows():
+    from torch._subclasses import FakeTensorMode
+
+    from softneuro.torch_backend import ops
+
+    ops.load()
+    run_ready = torch.ops.softneuro.run_ready
+    assert run_ready("feed.0", [torch.randn(2)], [1], []) == []
+    with FakeTensorMode():
+        assert run_ready("feed.0", [torch.randn(2)], [1], []) == []
