@@ -1,11 +1,32 @@
 // Depthwise convolution (one filter per channel) on nchw{c}c blobs.
+#include "layers/conv2d/depthwise.h"
+
 #include <algorithm>
 
-#include "kernels/conv_depthwise/conv_depthwise.h"
 #include "layers/conv2d/blocked.h"
 #include "layers/packed_floats.h"
 
 namespace softneuro {
+
+ConvDepthwiseArgs depthwise_args(const Conv2dParams& p, const Layer& layer, const float* weights, const float* bias) {
+  const ConvDirectShape shape = direct_shape(p);
+  return {.channels = static_cast<int>(p.c),
+          .h = shape.h,
+          .w = shape.w,
+          .out_h = shape.out_h,
+          .out_w = shape.out_w,
+          .kernel_h = shape.kernel_h,
+          .kernel_w = shape.kernel_w,
+          .stride_h = shape.stride_h,
+          .stride_w = shape.stride_w,
+          .dilation_h = shape.dilation_h,
+          .dilation_w = shape.dilation_w,
+          .pad_top = shape.pad_top,
+          .pad_left = shape.pad_left,
+          .weights = weights,
+          .epilogue = {.bias = bias, .activation = layer.post.activation}};
+}
+
 namespace {
 
 class PreparedDepthwise final : public Prepared {
@@ -14,22 +35,7 @@ class PreparedDepthwise final : public Prepared {
                     std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)), run_(kernels.run), residual_(problem.layer->post.residual) {
     const Conv2dParams p = conv2d_params(problem);
-    const ConvDirectShape shape = direct_shape(p);
-    args_ = {.channels = static_cast<int>(p.c),
-             .h = shape.h,
-             .w = shape.w,
-             .out_h = shape.out_h,
-             .out_w = shape.out_w,
-             .kernel_h = shape.kernel_h,
-             .kernel_w = shape.kernel_w,
-             .stride_h = shape.stride_h,
-             .stride_w = shape.stride_w,
-             .dilation_h = shape.dilation_h,
-             .dilation_w = shape.dilation_w,
-             .pad_top = shape.pad_top,
-             .pad_left = shape.pad_left,
-             .weights = packed_floats(packed_.get()),
-             .epilogue = {.activation = problem.layer->post.activation}};
+    args_ = depthwise_args(p, *problem.layer, packed_floats(packed_.get()), nullptr);
     if (problem.layer->find_weight("bias") != nullptr) {
       args_.epilogue.bias =
           args_.weights + conv_depthwise_packed_size(args_.channels, args_.kernel_h, args_.kernel_w, kernels.block);

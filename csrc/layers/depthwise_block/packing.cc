@@ -71,25 +71,6 @@ ConvDirectArgs pointwise_args(const Conv2dParams& p, const Layer& stage, int pan
   return args;
 }
 
-ConvDepthwiseArgs depthwise_args(const Conv2dParams& p, const Layer& stage, const float* weights, const float* bias) {
-  const ConvDirectShape shape = direct_shape(p);
-  return {.channels = static_cast<int>(p.c),
-          .h = shape.h,
-          .w = shape.w,
-          .out_h = shape.out_h,
-          .out_w = shape.out_w,
-          .kernel_h = shape.kernel_h,
-          .kernel_w = shape.kernel_w,
-          .stride_h = shape.stride_h,
-          .stride_w = shape.stride_w,
-          .dilation_h = shape.dilation_h,
-          .dilation_w = shape.dilation_w,
-          .pad_top = shape.pad_top,
-          .pad_left = shape.pad_left,
-          .weights = weights,
-          .epilogue = {.bias = bias, .activation = stage.post.activation}};
-}
-
 int widest_panel(Isa isa, int64_t channels) {
   const ConvDirectKernels& kernels = *conv_direct_kernels(isa);
   const int64_t blocks = channel_blocks(channels, kernels.block);

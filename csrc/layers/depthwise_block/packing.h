@@ -5,6 +5,7 @@
 
 #include "kernels/conv_depthwise/conv_depthwise.h"
 #include "layers/conv2d/blocked.h"
+#include "layers/conv2d/depthwise.h"
 #include "layers/depthwise_block/depthwise_block.h"
 #include "layers/packed_floats.h"
 
@@ -28,7 +29,6 @@ std::shared_ptr<const Packed> pack_depthwise_block(const Problem& problem, int b
 // Without blobs. Bias: of conv_direct_bias_size.
 ConvDirectArgs pointwise_args(const Conv2dParams& p, const Layer& stage, int panel, const float* weights,
                               const float* bias);
-ConvDepthwiseArgs depthwise_args(const Conv2dParams& p, const Layer& stage, const float* weights, const float* bias);
 
 // Output channel blocks of a 1x1 stage that share a pass over its input: as many as pay, and so that a last block that
 // is at most half full is not alone.
