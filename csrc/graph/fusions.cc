@@ -38,4 +38,24 @@ const Fusion* fusion_at(const std::vector<Fusion>& fusions, int last, std::strin
   return longest;
 }
 
+void set_stage(Layer& fused, const std::string& role, const Layer& stage, bool last) {
+  fused.set_weight(role + "_weight", stage.weight("weight"));
+  if (const Constant* bias = stage.find_weight("bias")) fused.set_weight(role + "_bias", *bias);
+  const Activation& activation = stage.post.activation;
+  if (last || activation.kind == ActivationKind::none) return;
+  fused.attrs.set(role + "_function", std::string(activation_name(activation.kind)));
+  if (activation.a != 0) fused.attrs.set(role + "_a", static_cast<double>(activation.a));
+  if (activation.b != 0) fused.attrs.set(role + "_b", static_cast<double>(activation.b));
+}
+
+void set_ends(const Graph& graph, Fusion& fusion) {
+  const Layer& first = graph.layers()[static_cast<size_t>(fusion.layers.front())];
+  const Layer& last = graph.layers()[static_cast<size_t>(fusion.layers.back())];
+  fusion.layer.name = last.name;
+  fusion.layer.inputs = {first.inputs[0]};
+  fusion.layer.post = last.post;
+  if (last.post.residual) fusion.layer.inputs.push_back(last.inputs.back());
+  fusion.layer.output = last.output;
+}
+
 }  // namespace softneuro

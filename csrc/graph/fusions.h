@@ -4,6 +4,7 @@
 // A fusion is one file in fusions/ and one line in fusions.inc; what computes it is a routine of its layer's type.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "graph/graph.h"
@@ -24,5 +25,12 @@ Problem fusion_problem(const Graph& graph, const Fusion& fusion, int threads);
 // there is none.
 const Fusion* fusion_at(const std::vector<Fusion>& fusions, int last, std::string_view type,
                         const std::vector<bool>& covered);
+
+// What patterns share. Gives a fusion's layer the weights of one of its stages as `<role>_weight` and `<role>_bias`,
+// and, but for the last stage, whose activation is the fusion's own, the activation as `<role>_function`, `<role>_a`,
+// `<role>_b`.
+void set_stage(Layer& fused, const std::string& role, const Layer& stage, bool last);
+// Name, post-ops and blobs of a fusion's layer, from the first and the last of the layers that it covers.
+void set_ends(const Graph& graph, Fusion& fusion);
 
 }  // namespace softneuro

@@ -43,16 +43,6 @@ class Finder {
     return inputs.size() > 1 && inputs[0] == inputs[1] ? -1 : readers[0];
   }
 
-  static void set_stage(Layer& block, const std::string& role, const Layer& stage, bool last) {
-    block.set_weight(role + "_weight", stage.weight("weight"));
-    if (const Constant* bias = stage.find_weight("bias")) block.set_weight(role + "_bias", *bias);
-    const Activation& activation = stage.post.activation;
-    if (last || activation.kind == ActivationKind::none) return;
-    block.attrs.set(role + "_function", std::string(activation_name(activation.kind)));
-    if (activation.a != 0) block.attrs.set(role + "_a", static_cast<double>(activation.a));
-    if (activation.b != 0) block.attrs.set(role + "_b", static_cast<double>(activation.b));
-  }
-
   void add(int before, int index, int after) {
     Fusion& fusion = found_.emplace_back();
     Layer& block = fusion.layer;
@@ -70,12 +60,7 @@ class Finder {
     for (const char* name : {"stride", "padding", "dilation"}) {
       if (const AttrValue* value = layer_at(index).attrs.find(name)) block.attrs.set(name, *value);
     }
-    const Layer& last = layer_at(fusion.layers.back());
-    block.name = last.name;
-    block.inputs = {layer_at(fusion.layers.front()).inputs[0]};
-    block.post = last.post;
-    if (last.post.residual) block.inputs.push_back(last.inputs.back());
-    block.output = last.output;
+    set_ends(graph_, fusion);
   }
 
   const Graph& graph_;

@@ -21,7 +21,7 @@ class Finder {
       const int pool = inner_producer(layer_at(squeeze).inputs[0], squeeze);
       if (pool < 0 || layer_at(pool).inputs[0] != image || !averages(layer_at(pool))) continue;
       if (graph_.blob(image).desc.shape != graph_.blob(product.output).desc.shape) continue;
-      add(pool, squeeze, excite, index, image);
+      add(pool, squeeze, excite, index);
       return;
     }
   }
@@ -50,29 +50,14 @@ class Finder {
     return pool.type == "reduce" && pool.attrs.text("function") == "mean" && pool.attrs.integers("axes") == pixel;
   }
 
-  static void set_stage(Layer& fused, const std::string& role, const Layer& stage) {
-    fused.set_weight(role + "_weight", stage.weight("weight"));
-    if (const Constant* bias = stage.find_weight("bias")) fused.set_weight(role + "_bias", *bias);
-    const Activation& activation = stage.post.activation;
-    if (activation.kind == ActivationKind::none) return;
-    fused.attrs.set(role + "_function", std::string(activation_name(activation.kind)));
-    if (activation.a != 0) fused.attrs.set(role + "_a", static_cast<double>(activation.a));
-    if (activation.b != 0) fused.attrs.set(role + "_b", static_cast<double>(activation.b));
-  }
-
-  void add(int pool, int squeeze, int excite, int product, int image) {
+  void add(int pool, int squeeze, int excite, int product) {
     Fusion& fusion = found_.emplace_back();
     fusion.layers = {pool, squeeze, excite, product};
     Layer& fused = fusion.layer;
-    const Layer& last = layer_at(product);
     fused.type = "squeeze_excite";
-    fused.name = last.name;
-    set_stage(fused, "squeeze", layer_at(squeeze));
-    set_stage(fused, "excite", layer_at(excite));
-    fused.inputs = {image};
-    fused.post = last.post;
-    if (last.post.residual) fused.inputs.push_back(last.inputs.back());
-    fused.output = last.output;
+    set_stage(fused, "squeeze", layer_at(squeeze), false);
+    set_stage(fused, "excite", layer_at(excite), false);
+    set_ends(graph_, fusion);
   }
 
   const Graph& graph_;
