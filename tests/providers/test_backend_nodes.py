@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,25 @@ from onnx.backend.test.loader import load_model_tests
 from softneuro import providers
 from softneuro.providers.report import events
 from tests.providers.conftest import cpu_session
+
+
+class Tally:
+    """How many nodes of how many the provider has claimed in sessions, and which ops the host has kept."""
+
+    def __init__(self) -> None:
+        self.claimed = self.nodes = 0
+        self.host: Counter[str] = Counter()
+
+    def add(self, session: Any) -> None:
+        for event in events(session):
+            if event["event"] == "partition":
+                self.claimed, self.nodes = self.claimed + event["claimed"], self.nodes + event["nodes"]
+                self.host.update(node["op"] for node in event["host"])
+
+    def __str__(self) -> str:
+        left = ", ".join(f"{op} {count}" for op, count in self.host.most_common(12))
+        share = f"{self.claimed} of {self.nodes} nodes claimed ({100 * self.claimed / max(self.nodes, 1):.0f} %)"
+        return share + (f"; the host's: {left}" if left else "")
 
 
 def frozen(model: onnx.ModelProto, inputs: list[Any]) -> onnx.ModelProto:
@@ -47,7 +67,7 @@ def agree(results: list[Any] | None, expected: list[Any]) -> bool:
 
 @pytest.mark.slow
 def test_node_cases(capsys: pytest.CaptureFixture[str]) -> None:
-    run = claimed = nodes = 0
+    run, tally = 0, Tally()
     wrong = []
     for test in load_model_tests(kind="node"):
         model = test.model
@@ -70,10 +90,8 @@ def test_node_cases(capsys: pytest.CaptureFixture[str]) -> None:
             run += 1
             if not agree(outcome(ours, feeds), expected):
                 wrong.append(test.name)
-            for event in events(ours):
-                if event["event"] == "partition":
-                    claimed, nodes = claimed + event["claimed"], nodes + event["nodes"]
+            tally.add(ours)
     with capsys.disabled():
-        print(f"\n{run} node cases, {claimed} of {nodes} nodes claimed ({100 * claimed / max(nodes, 1):.0f} %)")
+        print(f"\n{run} node cases: {tally}")
     assert run > 1000
     assert not wrong
