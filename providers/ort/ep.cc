@@ -18,6 +18,8 @@ struct Ep : OrtEp {
   RegionSettings settings;
   ContextSettings context;
   int saved = 0;  // regions of the session so far
+  std::vector<std::string>
+      for_bodies;  // initializers that bodies of control flow read in a model that is to be written
   std::string identity;
 };
 
@@ -51,10 +53,34 @@ void take(OrtEpGraphSupportInfo* info, const OpGraph& graph, const std::vector<i
   call(fn::EpGraphSupportInfo_AddNodesToFuse, info, nodes.data(), nodes.size(), &fusion);
 }
 
+// The runtime writes bodies of control flow as they were, but without the initializers of regions that were taken in
+// them; and of the main graph's, only those that a node of it has among its inputs.
+bool leave_body(const OpGraph& graph, Partition& partition) {
+  if (!graph.is_body) return false;
+  for (const Partition::Part& part : partition.parts) {
+    for (const int n : part.nodes) {
+      partition.host[n] = "it is in a body of control flow, which a compiled model keeps as it is";
+    }
+  }
+  partition.parts.clear();
+  return true;
+}
+
+std::vector<std::string> body_constants(const OpGraph& graph) {
+  std::vector<std::string> names;
+  for (const OpNode& node : graph.nodes) {
+    for (const int id : node.implicit_inputs) {
+      if (graph.value(id).constant) names.push_back(graph.value(id).name);
+    }
+  }
+  return names;
+}
+
 void get_capability(Ep& ep, const OrtGraph* host_graph, OrtEpGraphSupportInfo* info) {
   OpGraph graph = read_graph(host_graph);
   merge_gelu(graph);
   Partition partition = find_parts(graph, ep.settings.options.min_region_size);
+  if (ep.context.write && !leave_body(graph, partition)) ep.for_bodies = body_constants(graph);
   size_t claimed = 0;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     if (!is_context_node(graph.nodes[n])) continue;
@@ -116,7 +142,8 @@ OrtNodeComputeInfo* compile_ops(Ep& ep, OpGraph graph, const OrtNode* fused, Ort
     SavedRegion saved = region->saved();
     saved.inputs.assign(inputs.begin(), inputs.end());
     saved.outputs.assign(outputs.begin(), outputs.end());
-    *context_node = make_context_node(std::move(saved), fused, model_path, ep.saved++, ep.context);
+    *context_node = make_context_node(std::move(saved), fused, model_path, ep.saved++, ep.context, ep.for_bodies);
+    ep.for_bodies.clear();
   }
   return make_kernel(std::move(region), std::move(inputs), std::move(outputs));
 }

@@ -119,7 +119,7 @@ bool is_context_node(const OpNode& node) {
 }
 
 OrtNode* make_context_node(SavedRegion region, const OrtNode* fused, const std::string& model_path, int number,
-                           const ContextSettings& settings) {
+                           const ContextSettings& settings, const std::vector<std::string>& more) {
   if (!settings.packed) region.packings.clear();
   const std::string payload = write_payload(region), device = region.device;
   std::string held = payload;
@@ -139,7 +139,9 @@ OrtNode* make_context_node(SavedRegion region, const OrtNode* fused, const std::
   owners.push_back(attribute("partition_name", partition));
   std::vector<OrtOpAttr*> attributes;
   for (const AttributeOwner& owner : owners) attributes.push_back(owner.get());
-  const auto inputs = node_values(fused, false), outputs = node_values(fused, true);
+  auto inputs = node_values(fused, false);
+  const auto outputs = node_values(fused, true);
+  inputs.insert(inputs.end(), more.begin(), more.end());
   std::vector<const char*> in, out;
   for (const std::string& input : inputs) in.push_back(input.c_str());
   for (const std::string& output : outputs) out.push_back(output.c_str());

@@ -23,9 +23,10 @@ ContextSettings read_context_settings(const std::map<std::string, std::string>& 
 bool is_context_node(const OpNode& node);
 
 // A node that stands for a fused one, to be given to the runtime. `number` tells the regions of a session apart; with
-// embed unset the payload goes to a file beside the model. Throws Error if that cannot be written.
+// embed unset the payload goes to a file beside the model. `more` are inputs that the fused node lacks. Throws Error if
+// the file cannot be written.
 OrtNode* make_context_node(SavedRegion region, const OrtNode* fused, const std::string& model_path, int number,
-                           const ContextSettings& settings);
+                           const ContextSettings& settings, const std::vector<std::string>& more);
 
 // The region of a graph's one node. Throws Error, naming the file if there is one.
 SavedRegion read_context_node(const OpGraph& graph, const ContextSettings& settings);

@@ -75,6 +75,7 @@ struct OpGraph {
   std::vector<OpNode> nodes;  // in topological order
   std::vector<int> inputs, outputs;
   std::map<std::string, int> opsets;  // by domain
+  bool is_body = false;               // of a control-flow node
 
   const OpValue& value(int id) const { return values[static_cast<size_t>(id)]; }
 };

@@ -27,6 +27,7 @@ class Reader {
   OpGraph read() {
     result_.name = get<const char*>(fn::Graph_GetName, graph_);
     if (const char* path = get<const char*>(fn::Graph_GetModelPath, graph_)) result_.model_path = path;
+    result_.is_body = get<const OrtNode*>(fn::Graph_GetParentNode, graph_) != nullptr;
     std::vector<const char*> domains(get<size_t>(fn::Graph_GetNumOperatorSets, graph_));
     std::vector<int64_t> versions(domains.size());
     call(fn::Graph_GetOperatorSets, graph_, domains.data(), versions.data(), domains.size());

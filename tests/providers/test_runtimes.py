@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DOOR = ["test_sessions.py", "test_ep_context.py", "test_custom_ops.py", "test_bad_input.py", "test_abi.py"]
+DOOR = [
+    "test_sessions.py",
+    "test_control_flow.py",
+    "test_ep_context.py",
+    "test_custom_ops.py",
+    "test_bad_input.py",
+    "test_abi.py",
+]
 
 
 @pytest.mark.slow

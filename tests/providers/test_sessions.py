@@ -1,4 +1,4 @@
-"""Sessions: shapes that change, threads, several sessions, control flow, options, reports."""
+"""Sessions: shapes that change, threads, several sessions, options, reports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 import softneuro
 from softneuro import providers
@@ -146,66 +146,6 @@ def test_opsets(opset: int) -> None:
         helper.make_node("Softmax", ["f"], ["y"], axis=1),
     ]
     check_model(make_model(nodes, {"x": [2, 3, 5, 5]}, {"y": None}, {"w": f32(4, 3, 3, 3)}, opset))
-
-
-def branch(name: str, factor: float) -> Any:
-    node = helper.make_node
-    nodes = [
-        node("Mul", ["x", "f"], [f"{name}_m"]),
-        node("Relu", [f"{name}_m"], [f"{name}_r"]),
-        node("Add", [f"{name}_r", "x"], [f"{name}_y"]),
-    ]
-    output = helper.make_tensor_value_info(f"{name}_y", TensorProto.FLOAT, [2, 3])
-    constant = numpy_helper.from_array(np.float32(factor), "f")
-    return helper.make_graph(nodes, name, [], [output], [constant])
-
-
-def test_both_branches_of_an_if() -> None:
-    node = helper.make_node("If", ["c"], ["y"], then_branch=branch("then", 2), else_branch=branch("else", -3))
-    info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [node],
-        "g",
-        [info("c", TensorProto.BOOL, []), info("x", TensorProto.FLOAT, [2, 3])],
-        [info("y", TensorProto.FLOAT, [2, 3])],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10).SerializeToString()
-    ours, cpu = providers.session(model, tune="off"), cpu_session(model)
-    for c in (True, False):
-        check_same(ours, cpu, {"c": np.array(c), "x": f32(2, 3)})
-    assert sum(e["claimed"] for e in events(ours) if e["event"] == "partition") == 6
-
-
-def test_loop_body() -> None:
-    body = helper.make_graph(
-        [
-            helper.make_node("Relu", ["v"], ["r"]),
-            helper.make_node("Sub", ["r", "x"], ["v_out"]),
-            helper.make_node("Identity", ["go"], ["go_out"]),
-        ],
-        "body",
-        [
-            helper.make_tensor_value_info("i", TensorProto.INT64, []),
-            helper.make_tensor_value_info("go", TensorProto.BOOL, []),
-            helper.make_tensor_value_info("v", TensorProto.FLOAT, [2, 3]),
-        ],
-        [
-            helper.make_tensor_value_info("go_out", TensorProto.BOOL, []),
-            helper.make_tensor_value_info("v_out", TensorProto.FLOAT, [2, 3]),
-        ],
-    )
-    node = helper.make_node("Loop", ["count", "", "x"], ["y"], body=body)
-    info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [node],
-        "g",
-        [info("count", TensorProto.INT64, []), info("x", TensorProto.FLOAT, [2, 3])],
-        [info("y", TensorProto.FLOAT, [2, 3])],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10).SerializeToString()
-    ours, cpu = providers.session(model, tune="off"), cpu_session(model)
-    check_same(ours, cpu, {"count": np.array(5), "x": f32(2, 3)})
-    assert sum(e["claimed"] for e in events(ours) if e["event"] == "partition") == 2
 
 
 def test_regions_are_convex() -> None:
