@@ -8,6 +8,7 @@
 #include "kernels/finish_row.h"
 #include "kernels/integers.h"
 #include "kernels/winograd/passes.h"
+#include "kernels/winograd/weights.h"
 #include "kernels/winograd/winograd.h"
 
 namespace softneuro::SN_ISA {
@@ -341,6 +342,7 @@ const WinogradKernels SN_ISA_NAME(winograd) = {
     .max_group = SN_ISA::winograd::max_group,
     .has_transform = SN_ISA::winograd::has_transform,
     .scratch_bytes = SN_ISA::winograd::scratch_bytes,
+    .transform_weights = SN_ISA::winograd::transform_weights,
     .run = SN_ISA::winograd::run,
 };
 

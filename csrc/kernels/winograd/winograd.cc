@@ -51,49 +51,6 @@ double noise_gain(int outputs, int taps) {
   return total / (outputs * taps);
 }
 
-// The weights of one input channel for the lanes of a panel: dst[position][lane] += ..., in two passes as rows and
-// columns are independent. taps: [kernel_h][kernel_w][lane].
-struct WeightTransform {
-  int rows, columns, taps_h, taps_w, width;
-  std::vector<double> gh, gw, half;
-
-  WeightTransform(const WinogradShape& s, int width)
-      : rows(s.positions_h()),
-        columns(s.positions_w()),
-        taps_h(s.kernel_h),
-        taps_w(s.kernel_w),
-        width(width),
-        gh(weight_transform(rows, taps_h)),
-        gw(weight_transform(columns, taps_w)),
-        half(static_cast<size_t>(taps_h) * columns * width) {}
-
-  void apply(const double* taps, float* dst, size_t dst_position) {
-    std::vector<double> sum(static_cast<size_t>(width));
-    for (int r = 0; r < taps_h; ++r) {
-      for (int j = 0; j < columns; ++j) {
-        double* to = half.data() + (static_cast<size_t>(r) * columns + j) * width;
-        std::fill_n(to, width, 0.0);
-        for (int s = 0; s < taps_w; ++s) {
-          const double factor = gw[static_cast<size_t>(j) * taps_w + s];
-          const double* from = taps + (static_cast<size_t>(r) * taps_w + s) * width;
-          for (int lane = 0; lane < width; ++lane) to[lane] += factor * from[lane];
-        }
-      }
-    }
-    for (int i = 0; i < rows; ++i) {
-      for (int j = 0; j < columns; ++j, dst += dst_position) {
-        std::fill(sum.begin(), sum.end(), 0.0);
-        for (int r = 0; r < taps_h; ++r) {
-          const double factor = gh[static_cast<size_t>(i) * taps_h + r];
-          const double* from = half.data() + (static_cast<size_t>(r) * columns + j) * width;
-          for (int lane = 0; lane < width; ++lane) sum[static_cast<size_t>(lane)] += factor * from[lane];
-        }
-        for (int lane = 0; lane < width; ++lane) dst[lane] = static_cast<float>(sum[static_cast<size_t>(lane)]);
-      }
-    }
-  }
-};
-
 }  // namespace
 
 const WinogradKernels* winograd_kernels(Isa isa) {
@@ -123,28 +80,36 @@ double winograd_error(const WinogradShape& shape) {
   return 1.3 * std::numeric_limits<float>::epsilon() * std::sqrt(gain);
 }
 
-void winograd_pack(const WinogradShape& shape, int block, const float* weights, float* packed) {
-  const int taps = shape.kernel_h * shape.kernel_w, in_channels = round_up(shape.in_channels, block);
-  const int out_blocks = ceil_div(shape.out_channels, block);
+void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, const float* weights, float* packed) {
+  constexpr int most_channels = 8;  // at a time, so that the weights of an output channel are read in lines
+  const int block = kernels.block, taps = shape.kernel_h * shape.kernel_w;
+  const int in_channels = round_up(shape.in_channels, block), out_blocks = ceil_div(shape.out_channels, block);
+  const std::vector<double> gh = weight_transform(shape.positions_h(), shape.kernel_h);
+  const std::vector<double> gw = weight_transform(shape.positions_w(), shape.kernel_w);
+  const WinogradWeights transform{shape.positions_h(), shape.positions_w(), shape.kernel_h,
+                                  shape.kernel_w,      gh.data(),           gw.data()};
+  std::vector<float> lanes(static_cast<size_t>(most_channels) * taps * winograd_panel * block);
   for (int g = 0; g < shape.groups; ++g) {
     const float* group = weights + static_cast<size_t>(g) * shape.out_channels * shape.in_channels * taps;
     for (int first = 0; first < out_blocks; first += winograd_panel) {
       const int width = std::min(winograd_panel, out_blocks - first) * block;  // lanes of this panel
-      WeightTransform transform(shape, width);
-      std::vector<double> lanes(static_cast<size_t>(taps) * width);
-      for (int c = 0; c < in_channels; ++c) {
-        for (int tap = 0; tap < taps; ++tap) {
-          for (int lane = 0; lane < width; ++lane) {
-            const int k = first * block + lane;
-            const bool real = k < shape.out_channels && c < shape.in_channels;
-            lanes[static_cast<size_t>(tap) * width + lane] =
-                real ? group[(static_cast<size_t>(k) * shape.in_channels + c) * taps + tap] : 0.0;
+      const size_t position = static_cast<size_t>(in_channels) * width;
+      for (int c = 0; c < in_channels; c += most_channels) {
+        const int channels = std::min(most_channels, in_channels - c);
+        const int real = std::clamp(shape.in_channels - c, 0, channels) * taps;
+        std::fill(lanes.begin(), lanes.end(), 0.0F);
+        for (int lane = 0; lane < std::min(width, shape.out_channels - first * block); ++lane) {
+          const float* from = group + (static_cast<size_t>(first * block + lane) * shape.in_channels + c) * taps;
+          for (int i = 0; i < real; ++i) lanes[static_cast<size_t>(i) * width + lane] = from[i];
+        }
+        for (int i = 0; i < channels; ++i) {
+          for (int lane = 0; lane < width; lane += block) {
+            kernels.transform_weights(transform, &lanes[static_cast<size_t>(i) * taps * width + lane], width,
+                                      packed + static_cast<size_t>(c + i) * width + lane, position);
           }
         }
-        transform.apply(lanes.data(), packed + static_cast<size_t>(c) * width,
-                        static_cast<size_t>(in_channels) * width);
       }
-      packed += static_cast<size_t>(shape.positions()) * in_channels * width;
+      packed += shape.positions() * position;
     }
   }
 }

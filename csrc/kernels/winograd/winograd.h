@@ -47,12 +47,22 @@ struct WinogradArgs {
 // Products of one position: [tile][channel] x [channel][lane of panel].
 constexpr int winograd_panel = 2;  // output channel blocks that share a pass over encoded tiles
 
+// The transforms of weights, in double: rows of G for each axis.
+struct WinogradWeights {
+  int rows, columns;      // positions
+  int taps_h, taps_w;     // of the kernel
+  const double *gh, *gw;  // [position][tap]
+};
+
 struct WinogradKernels {
   int block;      // c
   int max_group;  // tiles per step of the products: blocks that are multiples of it run best
   // Both axes are independent of each other; true if encode and decode exist for this tile and kernel size.
   bool (*has_transform)(int tile, int kernel);
   size_t (*scratch_bytes)(const WinogradShape&, int block);  // of run, 64-byte aligned
+  // One input channel for one block of output channels: taps [kernel_h][kernel_w] to dst [position], `width` and
+  // `dst_position` floats apart.
+  void (*transform_weights)(const WinogradWeights&, const float* taps, int width, float* dst, size_t dst_position);
   // Panels [panel_begin, panel_end) of winograd_panels, tiles [tile_begin, tile_end) of shape.tiles().
   void (*run)(const WinogradArgs&, int panel_begin, int panel_end, int tile_begin, int tile_end, void* scratch);
 };
@@ -65,7 +75,7 @@ int winograd_panels(const WinogradShape& shape, int block);
 size_t winograd_packed_size(const WinogradShape& shape, int block);  // floats
 // From [groups * out_channels][in_channels][kernel_h][kernel_w] to [panel][position][in channel][lane of panel],
 // transformed in double.
-void winograd_pack(const WinogradShape& shape, int block, const float* weights, float* packed);
+void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, const float* weights, float* packed);
 size_t winograd_bias_size(const WinogradShape& shape, int block);  // floats, output channels rounded up to c
 
 // Relative L2 error of the result on data without structure: what rounding does to the transforms' sums, from the

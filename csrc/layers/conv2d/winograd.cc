@@ -127,7 +127,7 @@ class WinogradConv2d final : public Routine {
     const Constant* bias = problem.layer->find_weight("bias");
     const size_t weights = winograd_packed_size(shape, block), biases = winograd_bias_size(shape, block);
     auto packed = std::make_shared<PackedFloats>(static_cast<int64_t>(weights + (bias != nullptr ? biases : 0)));
-    winograd_pack(shape, block, problem.layer->weight("weight")->values().get(), packed->data());
+    winograd_pack(shape, kernels(), problem.layer->weight("weight")->values().get(), packed->data());
     if (bias != nullptr) {
       float* to = packed->data() + weights;
       std::fill_n(to, biases, 0.f);
