@@ -116,6 +116,11 @@ OrtNodeComputeInfo* compile_saved(const Ep& ep, const OpGraph& graph, const OrtN
   // The node's values by the names that they have in this model.
   const auto inputs = names(saved.inputs, node.inputs), outputs = names(saved.outputs, node.outputs);
   OpGraph ops = std::move(saved.ops);
+  for (size_t i = 0; i < ops.outputs.size(); ++i) {  // results have to be what this model declares
+    const OpValue& declared = graph.value(node.outputs[static_cast<size_t>(saved.outputs[i])]);
+    OpValue& own = ops.values[static_cast<size_t>(ops.outputs[i])];
+    if (declared.has_shape) own.has_shape = true, own.dims = declared.dims, own.symbols = declared.symbols;
+  }
   auto region = std::make_shared<Region>(std::move(ops), ep.settings);
   region->restore(std::move(saved));
   region->prepare_declared();

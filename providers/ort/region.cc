@@ -35,6 +35,11 @@ std::string structure(const Graph& graph) {
   return content_hash(text);
 }
 
+// A saved region that cannot be what was saved, and that the host must not run either.
+struct NotAsSaved : Error {
+  using Error::Error;
+};
+
 }  // namespace
 
 ParallelFor tuning_pool(int threads) {
@@ -123,6 +128,7 @@ SavedRegion Region::saved() const {
 }
 
 void Region::restore(SavedRegion saved) {
+  is_saved_ = true;
   std::string other;
   if (saved.device != device_identity()) other = "for another device or by another version";
   if (saved.threads != settings_.threads) {
@@ -181,6 +187,8 @@ Region::Entry Region::prepare(const Signature& signature, std::span<const RunInp
       make_net(made, *ready, shaped, inputs);
     } catch (const PlanFileError&) {
       throw;
+    } catch (const NotAsSaved&) {
+      throw;
     } catch (const std::exception& error) {
       shaped.host = error.what();
       log_warning("region '" + name() + "': the host runs it for inputs " + shapes_text(inputs) + ": " + shaped.host);
@@ -205,9 +213,15 @@ Lowered Region::lower(std::span<const RunInput> inputs) const {
       one.known = copied(input.type, {input.dims.begin(), input.dims.end()}, input.data);
     }
   }
-  Lowered lowered = Lowering(ops_).run(given);
-  optimize(lowered.graph);
-  return lowered;
+  const bool declared = inputs.empty() || inputs[0].data == nullptr;
+  try {
+    Lowered lowered = Lowering(ops_).run(given);
+    optimize(lowered.graph);
+    return lowered;
+  } catch (const Error& error) {
+    if (!is_saved_ || !declared) throw;
+    throw NotAsSaved(std::string("the saved region is damaged: ") + error.what(), {}, "make the model anew");
+  }
 }
 
 void Region::make_net(RegionEntry& entry, Ready& ready, Shaped& shaped, std::span<const RunInput> inputs) {

@@ -97,7 +97,8 @@ class Region {
 
   OpGraph ops_;
   RegionSettings settings_;
-  std::string key_;  // in the region table
+  std::string key_;        // in the region table
+  bool is_saved_ = false;  // it comes from a compiled model
   mutable std::mutex mutex_;
   std::map<Signature, Shaped> shaped_;
   std::map<std::string, std::shared_ptr<PackedCache>> caches_;  // by structure

@@ -1,6 +1,7 @@
 #include "providers/ort/status.h"
 
 #include <cstdlib>
+#include <new>
 #include <stdexcept>
 #include <string_view>
 
@@ -20,9 +21,12 @@ void injected_failure(const char* place) {
     return text == nullptr ? std::string() : "," + std::string(text) + ",";
   }();
   if (places.empty()) return;
-  if (places.find("," + std::string(place) + ",") != std::string::npos) {
-    throw std::runtime_error(std::string("failure injected into ") + place);
-  }
+  const auto wanted = [&](const char* kind) {
+    return places.find("," + std::string(place) + kind + ",") != std::string::npos;
+  };
+  if (wanted("")) throw std::runtime_error(std::string("failure injected into ") + place);
+  if (wanted(":memory")) throw std::bad_alloc();
+  if (wanted(":unknown")) throw 1;
 }
 
 }  // namespace softneuro::ort

@@ -134,17 +134,74 @@ def run_script(script: str, **environment: str) -> subprocess.CompletedProcess[s
 
 
 PLACES = ["CreateEpFactories", "GetSupportedDevices", "CreateEp", "GetCapability", "Compile", "CreateState", "Compute"]
+QUIET = ["ReleaseNodeComputeInfos", "ReleaseEp", "ReleaseEpFactory"]  # where there is nobody to tell
+KINDS = {"": "failure injected into {}", ":memory": "softneuro: out of memory", ":unknown": "softneuro: unknown error"}
 
 
-@pytest.mark.parametrize("place", [*PLACES, "ReleaseNodeComputeInfos", "ReleaseEp", "ReleaseEpFactory"])
-def test_exceptions_never_leave_a_callback(place: str) -> None:
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [*((p, "") for p in [*PLACES, *QUIET]), *((p, k) for p in ("Compile", "Compute") for k in (":memory", ":unknown"))],
+)
+def test_exceptions_never_leave_a_callback(place: str, kind: str) -> None:
     script = "session = whole_session(relu())\nsession.run(None, random_feeds(session, {'n': 2}))"
-    done = run_script(script, SOFTNEURO_ORT_FAIL=place)
+    done = run_script(script, SOFTNEURO_ORT_FAIL=place + kind)
     if place in PLACES:
         assert done.returncode == 1
-        assert f"failure injected into {place}" in done.stderr
+        assert KINDS[kind].format(place) in done.stderr
     else:
         assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_exception_while_compatibility_is_asked() -> None:
+    script = """
+from onnxruntime.capi._pybind_state import get_model_compatibility_for_ep_devices
+providers.register()
+print(get_model_compatibility_for_ep_devices(library.devices(), "something"))
+"""
+    done = run_script(script, SOFTNEURO_ORT_FAIL="ValidateCompatibility")
+    assert "failure injected into ValidateCompatibility" in done.stderr
+    assert "RECOMPILATION" in run_script(script).stdout
+
+
+def test_failures_on_the_host() -> None:
+    """Where the callbacks of all kinds fail at once, the session says so, and the process goes on."""
+    script = """
+for _ in range(2):
+    try:
+        providers.session(relu(), tune="off", min_region_size=1)
+    except Exception as error:
+        print(error)
+print(cpu_session(relu()).run(None, {"x": np.ones((2, 3), np.float32)})[0].shape)
+"""
+    done = run_script(script, SOFTNEURO_ORT_FAIL=",".join([*PLACES[2:], *QUIET]))
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.count("failure injected into CreateEp") == 2
+    assert "(2, 3)" in done.stdout
+
+
+def test_out_of_memory() -> None:
+    """A run for which memory is short fails, and smaller ones go on."""
+    script = """
+import resource
+weight = np.ones((64, 3, 3, 3), np.float32)
+nodes = [helper.make_node("Conv", ["x", "w"], ["c"]), helper.make_node("Relu", ["c"], ["d"])]
+nodes.append(helper.make_node("GlobalAveragePool", ["d"], ["y"]))
+model = make_model(nodes, {"x": ["n", 3, "h", "w_"]}, {"y": None}, {"w": weight})
+session, small = whole_session(model), np.ones((1, 3, 16, 16), np.float32)
+before = session.run(None, {"x": small})[0]
+large = np.ones((1, 3, 2048, 2048), np.float32)
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (256 << 20), -1))
+for _ in range(2):
+    try:
+        session.run(None, {"x": large})
+    except Exception as error:
+        print("refused", error)
+    assert np.array_equal(session.run(None, {"x": small})[0], before)
+"""
+    done = run_script(script)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.count("refused") == 2, done.stdout
 
 
 def test_unregistering_while_a_session_lives() -> None:

@@ -188,6 +188,19 @@ def test_forged_payloads_lead_nowhere(tmp_path: Path) -> None:
     assert refused > 50
 
 
+@pytest.mark.parametrize("pad", [2**10, 2**26, 2**31 - 1, 2**40])
+def test_forged_sizes_are_refused_before_any_work(tmp_path: Path, pad: int) -> None:
+    """The payload's ops make results that the model does not declare: the host is not asked to run them either."""
+    nodes = [helper.make_node("Conv", ["x", "w"], ["a"], pads=[7, 7, 7, 7]), helper.make_node("Relu", ["a"], ["y"])]
+    path = compiled(make_model(nodes, {"x": [1, 2, 5, 5]}, {"y": None}, {"w": f32(3, 2, 3, 3)}), tmp_path)
+    model, attribute = payload_of(path)
+    whole, pads = attribute.s, (7).to_bytes(8, "little") * 4
+    body = whole[HEAD:].replace(pads, pad.to_bytes(8, "little") + pads[8:])
+    attribute.s = whole[:HASH_AT] + bytes_hash(body) + whole[HASH_AT + HASH_SIZE : HEAD] + body
+    with pytest.raises(Exception, match=r"saved region is damaged.*(declares|padding)"):
+        load(model.SerializeToString())
+
+
 def test_payload_beside_the_model_only(tmp_path: Path) -> None:
     path = compiled(network(1, 16), tmp_path, embed=False)
     model, attribute = payload_of(path)

@@ -114,7 +114,11 @@ void convert_resize(Lowering& low) {
   low.set(low.add("upsample", {low.blob(0)}, {{"mode", mode}, {"output_size", size}}));
 }
 
-Refusal check_blocks(const OpView& view) { return rank_is(view, {4}); }
+Refusal check_blocks(const OpView& view) {
+  const std::string mode = view.node().text("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") return "mode '" + mode + "' is unknown";
+  return rank_is(view, {4});
+}
 
 void convert_depth_to_space(Lowering& low) {
   const int64_t b = low.node().integer("blocksize", 1);
