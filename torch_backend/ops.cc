@@ -4,7 +4,6 @@
 #include <torch/csrc/stable/tensor.h>
 
 #include <algorithm>
-#include <atomic>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,26 +20,16 @@ using softneuro::RegionTable;
 using torch::headeronly::ScalarType;
 using torch::stable::Tensor;
 
-// Torch's intra-op pool as the core's ParallelFor. At most `threads` workers take the tasks one by one, so that a slow
-// core takes fewer; where there is one task for each, they do without the counter that all write to, a quarter of a
-// microsecond of the two and a half that a call takes (EPYC, Zen 4, two threads).
+// Torch's intra-op pool as the core's ParallelFor.
 class TorchPool {
  public:
   explicit TorchPool(int threads) : threads_(threads) {}
   softneuro::ParallelFor parallel_for() { return {&run, this, threads_}; }
 
  private:
-  static void run(void* pool, int64_t tasks, softneuro::ParallelFor::Task task, void* arg) {
-    const int64_t workers = std::min<int64_t>(static_cast<TorchPool*>(pool)->threads_, tasks);
-    if (workers == tasks) {
-      torch::stable::parallel_for(0, tasks, 1, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) task(arg, i);
-      });
-      return;
-    }
-    std::atomic<int64_t> next{0};
-    torch::stable::parallel_for(0, workers, 1, [&](int64_t, int64_t) {
-      for (int64_t i = next.fetch_add(1); i < tasks; i = next.fetch_add(1)) task(arg, i);
+  static void run(void*, int64_t tasks, softneuro::ParallelFor::Task task, void* arg) {
+    torch::stable::parallel_for(0, tasks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) task(arg, i);
     });
   }
 

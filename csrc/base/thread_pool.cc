@@ -1,7 +1,6 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <chrono>
 #include <csignal>
 #include <exception>
 #include <limits>
@@ -10,35 +9,14 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/spin.h"
 #include "base/threads.h"
 
 namespace softneuro {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 // Long enough to span the gap between two layers of a running net, short enough that an idle process is idle.
-constexpr auto spin_time = std::chrono::microseconds(40);
-
-inline void pause_cpu() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  __asm__ volatile("yield");
-#endif
-}
-
-// True once `done()` holds, false if the spinning time passed first.
-template <typename Done>
-bool spin_until(Done done) {
-  const auto give_up = Clock::now() + spin_time;
-  do {
-    for (int i = 0; i < 16; ++i) {
-      if (done()) return true;
-      pause_cpu();
-    }
-  } while (Clock::now() < give_up);
-  return done();
-}
+constexpr std::chrono::microseconds spin_time{40};
 
 // Counts forks on the way from the first process to this one; threads of a pool made under another count are gone.
 std::atomic<unsigned> fork_count{0};
@@ -122,7 +100,7 @@ class Crew {
         if ((gate_.fetch_sub(1) & inside_mask) == 1) gone_.notify();
         continue;
       }
-      if (!spin_until([&] { return bell_.load(std::memory_order_acquire) != rung; })) bell_.wait(rung);
+      if (!spin_until([&] { return bell_.load(std::memory_order_acquire) != rung; }, spin_time)) bell_.wait(rung);
     }
   }
 
@@ -151,7 +129,7 @@ class Crew {
 
   void wait_for_workers() {
     auto empty = [&] { return (gate_.load() & inside_mask) == 0; };
-    while (!spin_until(empty)) gone_.wait(empty);
+    while (!spin_until(empty, spin_time)) gone_.wait(empty);
   }
 
   // Wakes the caller when the last worker has left, if the caller sleeps.

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <mutex>
 
+#include "base/team.h"
 #include "net/program.h"
 
 namespace softneuro {
@@ -15,7 +16,7 @@ constexpr size_t max_idle_workspaces = 8;
 // The memory of one run, with every step's arguments bound to it.
 class Workspace {
  public:
-  explicit Workspace(const Program& program) : arena_(program.stats.arena_bytes) {
+  explicit Workspace(const Program& program) : team_(program.threads), arena_(program.stats.arena_bytes) {
     size_t count = 0;
     for (const Step& step : program.steps) count += step.in.size();
     inputs_.reserve(count);
@@ -34,15 +35,21 @@ class Workspace {
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
 
-  void attach(std::span<const float* const> inputs, std::span<float* const> outputs, const ParallelFor& parallel_for) {
-    parallel_for_ = parallel_for;
+  void attach(std::span<const float* const> inputs, std::span<float* const> outputs) {
     // Inputs are only ever read; a view's data pointer is not const because outputs share the type.
     for (const Patch& patch : input_patches_)
       *patch.data = reinterpret_cast<std::byte*>(const_cast<float*>(inputs[patch.index])) + patch.offset;
     for (const Patch& patch : output_patches_)
       *patch.data = reinterpret_cast<std::byte*>(outputs[patch.index]) + patch.offset;
   }
-  const RunArgs& args(size_t step) const { return args_[step]; }
+  // Calls body(run_step) with the host's threads together.
+  template <typename Body>
+  void run(const ParallelFor& host, const Body& body) {
+    team_.run(host, [&](const ParallelFor& parallel_for) {
+      parallel_for_ = parallel_for;
+      body([&](const Step& step, size_t index) { step.prepared->run(args_[index]); });
+    });
+  }
 
  private:
   struct Patch {
@@ -70,6 +77,7 @@ class Workspace {
     }
   }
 
+  Team team_;
   AlignedBuffer arena_;
   ParallelFor parallel_for_;
   std::vector<TensorView> inputs_;  // of all steps
@@ -136,9 +144,12 @@ void Net::run(std::span<const float* const> inputs, std::span<float* const> outp
   state_->check_arguments(inputs.size(), outputs.size());
   const State::Lease lease(*state_);
   Workspace& workspace = *lease;
-  workspace.attach(inputs, outputs, parallel_for);
+  workspace.attach(inputs, outputs);
   const std::vector<Step>& steps = state_->program.steps;
-  for (size_t s = 0; s < steps.size(); ++s) steps[s].prepared->run(workspace.args(s));
+  if (steps.empty()) return;
+  workspace.run(parallel_for, [&](const auto& run_step) {
+    for (size_t s = 0; s < steps.size(); ++s) run_step(steps[s], s);
+  });
 }
 
 std::vector<StepTime> Net::profile(std::span<const float* const> inputs, std::span<float* const> outputs,
@@ -148,15 +159,17 @@ std::vector<StepTime> Net::profile(std::span<const float* const> inputs, std::sp
   state_->check_arguments(inputs.size(), outputs.size());
   const State::Lease lease(*state_);
   Workspace& workspace = *lease;
-  workspace.attach(inputs, outputs, parallel_for);
+  workspace.attach(inputs, outputs);
   const std::vector<Step>& steps = state_->program.steps;
   std::vector<std::vector<double>> seconds(steps.size());
   for (int round = 0; round < rounds; ++round)
-    for (size_t s = 0; s < steps.size(); ++s) {
-      const auto start = Clock::now();
-      steps[s].prepared->run(workspace.args(s));
-      seconds[s].push_back(std::chrono::duration<double>(Clock::now() - start).count());
-    }
+    workspace.run(parallel_for, [&](const auto& run_step) {
+      for (size_t s = 0; s < steps.size(); ++s) {
+        const auto start = Clock::now();
+        run_step(steps[s], s);
+        seconds[s].push_back(std::chrono::duration<double>(Clock::now() - start).count());
+      }
+    });
   std::vector<StepTime> times;
   for (size_t s = 0; s < steps.size(); ++s) {
     const auto middle = seconds[s].begin() + rounds / 2;

@@ -75,7 +75,7 @@ struct Profiler::Contender {
 };
 
 Profiler::Profiler(int threads, const ParallelFor& parallel_for, Coldness coldness)
-    : threads_(threads), parallel_for_(parallel_for), coldness_(coldness) {
+    : threads_(threads), host_(parallel_for), team_(threads), coldness_(coldness) {
   const CacheInfo& cache = caches();
   if (coldness == Coldness::out_of_l2) flush_ = AlignedBuffer(2 * cache.l2 * static_cast<size_t>(threads));
   // A shared server cache can be far larger than what one guest gets of it: 48 MiB evicts enough.
@@ -90,13 +90,10 @@ void Profiler::prepare_blobs(const Problem& problem) {
 }
 
 // Puts the caches in the state of a net's run: weights evicted as far as the model's size says, inputs just written.
-void Profiler::settle(const Problem& problem, bool has_weights) {
-  if (!has_weights || flush_.size() == 0) {
-    parallel_for_(threads_, [](int64_t) {});  // wakes the pool: in a net, the layer before has just used it
-    return;
-  }
+void Profiler::settle(const Problem& problem, bool has_weights, const ParallelFor& parallel_for) {
+  if (!has_weights || flush_.size() == 0) return;
   std::atomic<uint64_t> sink{0};
-  parallel_for_(threads_, [&](int64_t task) {
+  parallel_for(threads_, [&](int64_t task) {
     const Range part = split_range(static_cast<int64_t>(flush_.size() / 64), threads_, task);
     const auto* lines = static_cast<const uint64_t*>(flush_.data());
     uint64_t sum = 0;
@@ -110,15 +107,16 @@ void Profiler::settle(const Problem& problem, bool has_weights) {
   });
 }
 
-double Profiler::time_once(const Contender& contender) {
-  const RunArgs args{contender.in.data(), contender.out, static_cast<std::byte*>(workspace_.data()), parallel_for_};
+double Profiler::time_once(const Contender& contender, const ParallelFor& parallel_for) {
+  const RunArgs args{contender.in.data(), contender.out, static_cast<std::byte*>(workspace_.data()), parallel_for};
   const auto start = Clock::now();
   contender.prepared->run(args);
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-void Profiler::race(const Problem& problem, std::vector<Contender>& contenders, bool has_weights, double allowance) {
-  for (Contender& contender : contenders) time_once(contender);  // page faults, code into caches
+void Profiler::race(const Problem& problem, std::vector<Contender>& contenders, bool has_weights, double allowance,
+                    const ParallelFor& parallel_for) {
+  for (Contender& contender : contenders) time_once(contender, parallel_for);  // page faults, code into caches
   const auto start = Clock::now();
   for (int round = 0; round < max_samples; ++round) {
     double leader = INFINITY;
@@ -129,8 +127,8 @@ void Profiler::race(const Problem& problem, std::vector<Contender>& contenders, 
     for (Contender& contender : contenders) {
       if (round > 0 && contender.best > gate) continue;
       ++running;
-      settle(problem, has_weights);
-      const double seconds = time_once(contender);
+      settle(problem, has_weights, parallel_for);
+      const double seconds = time_once(contender, parallel_for);
       contender.samples.push_back(seconds);
       contender.best = std::min(contender.best, seconds);
     }
@@ -146,6 +144,10 @@ void Profiler::race(const Problem& problem, std::vector<Contender>& contenders, 
 void Profiler::measure(const Problem& problem, std::span<Candidate* const> candidates, double allowance) {
   prepare_blobs(problem);
   const bool has_weights = weight_bytes(problem) > caches().l1d;
+  const auto start_race = [&](std::vector<Contender>& contenders, double seconds) {
+    team_.run(host_,
+              [&](const ParallelFor& parallel_for) { race(problem, contenders, has_weights, seconds, parallel_for); });
+  };
   size_t held = 0;
   std::vector<Contender> contenders;
   for (Candidate* candidate : candidates) {
@@ -169,11 +171,11 @@ void Profiler::measure(const Problem& problem, std::span<Candidate* const> candi
     held += candidate->packed_bytes;
     if (held > interleave_limit) {
       held = 0;
-      race(problem, contenders, has_weights, allowance / static_cast<double>(candidates.size()));
+      start_race(contenders, allowance / static_cast<double>(candidates.size()));
       contenders.clear();
     }
   }
-  if (!contenders.empty()) race(problem, contenders, has_weights, allowance);
+  if (!contenders.empty()) start_race(contenders, allowance);
 }
 
 double Profiler::measure_adapt(const TensorDesc& desc, const Routine& routine, double allowance) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/arena.h"
+#include "base/team.h"
 #include "base/threads.h"
 #include "tune/candidates.h"
 
@@ -35,12 +36,14 @@ class Profiler {
  private:
   struct Contender;
   void prepare_blobs(const Problem& problem);
-  void settle(const Problem& problem, bool has_weights);
-  double time_once(const Contender& contender);
-  void race(const Problem& problem, std::vector<Contender>& contenders, bool has_weights, double allowance);
+  void settle(const Problem& problem, bool has_weights, const ParallelFor& parallel_for);
+  double time_once(const Contender& contender, const ParallelFor& parallel_for);
+  void race(const Problem& problem, std::vector<Contender>& contenders, bool has_weights, double allowance,
+            const ParallelFor& parallel_for);
 
   int threads_;
-  const ParallelFor& parallel_for_;
+  const ParallelFor& host_;
+  Team team_;  // as in a net's run
   Coldness coldness_;
   AlignedBuffer flush_;                // read through to evict weights
   std::vector<AlignedBuffer> inputs_;  // large enough for every candidate's layout

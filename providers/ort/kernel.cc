@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <exception>
 
 #include "providers/ort/api.h"
 #include "providers/ort/read_graph.h"
@@ -114,17 +115,24 @@ void SessionPool::run(void* pool, int64_t tasks, ParallelFor::Task task, void* a
     ParallelFor::Task task;
     void* arg;
     int64_t tasks;
-    std::atomic<int64_t> next;
-  } share{task, arg, tasks, {0}};
+    std::atomic<int64_t> next{0};
+    std::atomic<bool> failed{false};
+    std::exception_ptr error{};
+  } share{task, arg, tasks};
   const auto* self = static_cast<const SessionPool*>(pool);
   const auto workers = static_cast<size_t>(std::min<int64_t>(self->threads_, tasks));
   // Workers take the tasks one by one, so that a slow core takes fewer.
   const auto work = [](void* user, size_t) {
     auto& mine = *static_cast<Share*>(user);
-    for (int64_t i = mine.next.fetch_add(1); i < mine.tasks; i = mine.next.fetch_add(1)) mine.task(mine.arg, i);
+    try {
+      for (int64_t i = mine.next.fetch_add(1); i < mine.tasks; i = mine.next.fetch_add(1)) mine.task(mine.arg, i);
+    } catch (...) {  // the runtime's threads do not expect any
+      if (!mine.failed.exchange(true)) mine.error = std::current_exception();
+    }
   };
   call(fn::KernelContext_ParallelFor, self->context_, static_cast<void (*)(void*, size_t)>(work), workers, size_t{0},
        &share);
+  if (share.failed.load()) std::rethrow_exception(share.error);
 }
 
 }  // namespace softneuro::ort
