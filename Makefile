@@ -76,9 +76,9 @@ sanitize: install
 	$(RUN_SANITIZED) tests/layers tests/graph tests/net tests/tune
 	$(RUN_SANITIZED) -k 'not out_of_memory' $(DOOR:%=tests/providers/test_%.py)
 	mkdir -p $(SANITIZED)/thread
-	$${CXX:-c++} -std=c++20 -O1 -g1 -fsanitize=thread -pthread -Icsrc csrc/base/*.cc csrc/tests/thread_pool_test.cc \
-	-o $(SANITIZED)/thread/thread_pool_test
-	TSAN_OPTIONS=die_after_fork=0 $(SANITIZED)/thread/thread_pool_test
+	set -e; for test in thread_pool_test team_test; do \
+	$${CXX:-c++} -std=c++20 -O1 -g1 -fsanitize=thread -pthread -Icsrc csrc/base/*.cc csrc/tests/$$test.cc -o $(SANITIZED)/thread/$$test; \
+	TSAN_OPTIONS=die_after_fork=0 $(SANITIZED)/thread/$$test; done
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cmake -S csrc -B $(RACES) -GNinja -DSOFTNEURO_SANITIZE=thread \
 	-DSOFTNEURO_REST_FROM=$(BUILT) -DSOFTNEURO_VERSION=0.0.0 -DSOFTNEURO_PYTHON=OFF -DCMAKE_CXX_FLAGS_RELEASE=-O1 >/dev/null
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cmake --build $(RACES) --target softneuro_ort
