@@ -36,13 +36,11 @@ def build(layer: str, problem: dict[str, Any]) -> softneuro.Graph:
 @pytest.mark.parametrize("layer", TYPES)
 def test_every_routine_matches_the_reference(layer: str) -> None:
     """All accepting routines and tunings, at one and three threads."""
-    strategy = importlib.import_module(f"tests.layers.strategies.{layer}").problems()
+    module = importlib.import_module(f"tests.layers.strategies.{layer}")
+    special = module.special() if hasattr(module, "special") else []
     descriptors = {e["descriptor"]: e for e in softneuro.registry() if e["layer"] == layer}
     seen: set[str] = set()
 
-    @seed(zlib.crc32(layer.encode()))
-    @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-    @given(problem=strategy)
     def check(problem: dict[str, Any]) -> None:
         post = problem.get("post", {})
         inputs = [np.asarray(x, dtype=np.float32, order="C") for x in problem["inputs"]]
@@ -71,7 +69,11 @@ def test_every_routine_matches_the_reference(layer: str) -> None:
         bound = BOUND[descriptors[descriptor.split("{", maxsplit=1)[0]]["error"]]
         assert error <= bound, f"{descriptor}: relative L2 error {error:.2e} is above {bound:.0e}"
 
-    check()
+    for strategy, examples in [(module.problems(), EXAMPLES), *((s, EXAMPLES // 5) for s in special)]:
+        limits = settings(
+            max_examples=max(examples, 1), deadline=None, database=None, suppress_health_check=list(HealthCheck)
+        )
+        seed(zlib.crc32(layer.encode()))(limits(given(problem=strategy)(check)))()
     missed = {d for d, e in descriptors.items() if e["available"] and not e["fallback"]} - seen
     # A run of fewer examples (under sanitizers, say) need not reach every routine.
     assert not missed or EXAMPLES < 60, f"no random problem reached {sorted(missed)}"

@@ -15,29 +15,12 @@ namespace softneuro {
 
 namespace {
 
-// G of F(positions - taps + 1, taps): [position][tap].
-std::vector<double> weight_transform(int positions, int taps) {
-  const WinogradPoints points = winograd_points(positions);
-  std::vector<double> g(static_cast<size_t>(positions) * taps);
-  for (int j = 0; j + 1 < positions; ++j) {
-    Rational n{1, 1};
-    for (int l = 0; l + 1 < positions; ++l) {
-      if (l != j) n = n * (points.at[j] - points.at[l]);
-    }
-    for (int k = 0; k < taps; ++k) {
-      g[static_cast<size_t>(j) * taps + k] = (power(points.at[j], k) * Rational::make(n.den, n.num)).value();
-    }
-  }
-  g.back() = 1;
-  return g;
-}
-
 // Power of the noise in F(outputs, taps) over the power of its result if each product has noise of its own power: the
 // sum over outputs and positions of A'^2 |G row|^2 |B' row|^2, over outputs * taps.
 double noise_gain(int outputs, int taps) {
   const int positions = outputs + taps - 1;
   const WinogradPoints points = winograd_points(positions);
-  const std::vector<double> g = weight_transform(positions, taps);
+  const std::vector<double> g = winograd_weight_transform(positions, taps);
   double total = 0;
   for (int j = 0; j < positions; ++j) {
     const bool finite = j + 1 < positions;
@@ -52,6 +35,22 @@ double noise_gain(int outputs, int taps) {
 }
 
 }  // namespace
+
+std::vector<double> winograd_weight_transform(int positions, int taps) {
+  const WinogradPoints points = winograd_points(positions);
+  std::vector<double> g(static_cast<size_t>(positions) * taps);
+  for (int j = 0; j + 1 < positions; ++j) {
+    Rational n{1, 1};
+    for (int l = 0; l + 1 < positions; ++l) {
+      if (l != j) n = n * (points.at[j] - points.at[l]);
+    }
+    for (int k = 0; k < taps; ++k) {
+      g[static_cast<size_t>(j) * taps + k] = (power(points.at[j], k) * Rational::make(n.den, n.num)).value();
+    }
+  }
+  g.back() = 1;
+  return g;
+}
 
 const WinogradKernels* winograd_kernels(Isa isa) {
   if (!isa_available(isa)) return nullptr;
@@ -84,8 +83,8 @@ void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, c
   constexpr int most_channels = 8;  // at a time, so that the weights of an output channel are read in lines
   const int block = kernels.block, taps = shape.kernel_h * shape.kernel_w;
   const int in_channels = round_up(shape.in_channels, block), out_blocks = ceil_div(shape.out_channels, block);
-  const std::vector<double> gh = weight_transform(shape.positions_h(), shape.kernel_h);
-  const std::vector<double> gw = weight_transform(shape.positions_w(), shape.kernel_w);
+  const std::vector<double> gh = winograd_weight_transform(shape.positions_h(), shape.kernel_h);
+  const std::vector<double> gw = winograd_weight_transform(shape.positions_w(), shape.kernel_w);
   const WinogradWeights transform{shape.positions_h(), shape.positions_w(), shape.kernel_h,
                                   shape.kernel_w,      gh.data(),           gw.data()};
   std::vector<float> lanes(static_cast<size_t>(most_channels) * taps * winograd_panel * block);

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "base/arch.h"
 #include "kernels/epilogue.h"
@@ -77,6 +78,9 @@ size_t winograd_packed_size(const WinogradShape& shape, int block);  // floats
 // transformed in double.
 void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, const float* weights, float* packed);
 size_t winograd_bias_size(const WinogradShape& shape, int block);  // floats, output channels rounded up to c
+
+// G of F(positions - taps + 1, taps): [position][tap].
+std::vector<double> winograd_weight_transform(int positions, int taps);
 
 // Relative L2 error of the result on data without structure: what rounding does to the transforms' sums, from the
 // matrices themselves. Within a third of what is measured, whatever the channels.

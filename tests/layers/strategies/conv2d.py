@@ -22,12 +22,18 @@ def output_size(size: int, before: int, after: int, kernel: int, stride: int, di
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> Problem:
-    """Layers whose kernel fits the padded input."""
-    group_c, group_k, groups = draw(CHANNELS)
-    kernel = draw(st.one_of(st.sampled_from([(1, 1), (3, 3)]), st.tuples(st.integers(1, 7), st.integers(1, 7))))
+def problems(draw: st.DrawFn, first: bool = False) -> Problem:
+    """Layers whose kernel fits the padded input. first: such as nets begin with."""
+    if first:
+        group_c, group_k, groups = draw(st.integers(1, 4)), draw(st.integers(8, 64)), 1
+        kernel = draw(st.sampled_from([(3, 3), (5, 5), (7, 7)]))
+    else:
+        group_c, group_k, groups = draw(CHANNELS)
+        kernel = draw(st.one_of(st.sampled_from([(1, 1), (3, 3)]), st.tuples(st.integers(1, 7), st.integers(1, 7))))
     stride = draw(st.one_of(st.sampled_from([(1, 1), (2, 2)]), st.tuples(st.integers(1, 3), st.integers(1, 3))))
-    dilation = draw(st.one_of(st.just((1, 1)), st.tuples(st.integers(1, 3), st.integers(1, 3))))
+    dilation = (1, 1)
+    if not first:
+        dilation = draw(st.one_of(st.just((1, 1)), st.tuples(st.integers(1, 3), st.integers(1, 3))))
     same = tuple(d * (k - 1) // 2 for k, d in zip(kernel, dilation, strict=True))
     padding = draw(
         st.one_of(
@@ -55,3 +61,8 @@ def problems(draw: st.DrawFn) -> Problem:
     inputs = [normal(rng, batch, group_c * groups, height, width)]
     inputs, post = with_post_ops(draw, rng, inputs, (batch, group_k * groups, *out))
     return {"attrs": attrs, "weights": weights, "inputs": inputs, "post": post}
+
+
+def special() -> list[st.SearchStrategy[Problem]]:
+    """What random problems seldom are."""
+    return [problems(first=True)]

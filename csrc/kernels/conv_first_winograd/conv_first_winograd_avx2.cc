@@ -1,0 +1,1 @@
+#include "kernels/conv_first_winograd/generic.h"

@@ -1,0 +1,41 @@
+// What the routines for the first convolution of a net share: few channels, row-major in, nchw{c}c out.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/conv_first/conv_first.h"
+#include "layers/conv2d/blocked.h"
+
+namespace softneuro {
+
+class FirstConv2d : public Routine {
+ public:
+  using Routine::Routine;
+
+  Refusal check(const Problem& problem) const override;
+  std::vector<std::string> param_names() const override { return {"rows"}; }
+  std::vector<Tuning> tunings(const Problem& problem) const override;
+  std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
+  size_t packed_bytes(const Problem& problem, const Tuning& tuning) const override;
+  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override;
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed> packed) const override;
+
+ protected:
+  struct Kernel {
+    size_t (*scratch_bytes)(const ConvFirstArgs&);
+    void (*run)(const ConvFirstArgs&, int row_begin, int row_end, void* scratch);
+  };
+  virtual Kernel kernel() const = 0;
+  virtual size_t packed_floats(const ConvFirstArgs& args) const = 0;  // without the bias
+  virtual void pack_weights(const ConvFirstArgs& args, const float* weights, float* packed) const = 0;
+  virtual int64_t row_bytes(const Conv2dParams& p) const = 0;  // of a row of src as the kernel copies it
+
+  int block() const { return info().out.layout.block; }
+};
+
+ConvFirstArgs first_args(const Conv2dParams& p);
+
+}  // namespace softneuro
