@@ -26,6 +26,9 @@ _ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "gelu": functional.gelu,
     "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
     "mish": functional.mish,
+    "exp": torch.exp,
+    "log": torch.log,
+    "erf": torch.erf,
 }
 _path = Path(softneuro.__file__).parent / "_ops.so"
 

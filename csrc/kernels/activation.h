@@ -20,7 +20,10 @@ namespace softneuro {
   X(gelu, "x * (1 + erf(x / sqrt(2))) / 2")                               \
   X(gelu_tanh, "x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2") \
   X(elu, "x > 0 ? x : a * (exp(x) - 1)")                                  \
-  X(mish, "x * tanh(log(1 + exp(x)))")
+  X(mish, "x * tanh(log(1 + exp(x)))")                                    \
+  X(exp, "exp(x)")                                                        \
+  X(log, "log(x)")                                                        \
+  X(erf, "erf(x)")
 
 enum class ActivationKind : uint8_t {
 #define SN_ENUM(name, formula) name,

@@ -36,6 +36,12 @@ SN_INLINE Vf activate(Vf x, Vf a, Vf b) {
     return x * set(0.5f) * (set(1.0f) + tanh(inner));
   } else if constexpr (kind == K::elu) {
     return select(lt(zero(), x), x, a * expm1(x));
+  } else if constexpr (kind == K::exp) {
+    return exp(x);
+  } else if constexpr (kind == K::log) {
+    return log(x);
+  } else if constexpr (kind == K::erf) {
+    return erf(x);
   } else {
     static_assert(kind == K::mish);
     // tanh(log(1 + t)) = (t^2 + 2t) / (t^2 + 2t + 2), which is 1 in float32 from x = 20 on.

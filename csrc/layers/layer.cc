@@ -34,6 +34,12 @@ double reference_activation(const Activation& act, double x) {
       return 0.5 * x * (1 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
     case ActivationKind::elu:
       return x > 0 ? x : act.a * std::expm1(x);
+    case ActivationKind::exp:
+      return std::exp(x);
+    case ActivationKind::log:
+      return std::log(x);
+    case ActivationKind::erf:
+      return std::erf(x);
     case ActivationKind::mish:
       return x * std::tanh(x > 20 ? x : std::log1p(std::exp(x)));
   }

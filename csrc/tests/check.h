@@ -126,6 +126,12 @@ inline double apply(const Activation& act, double x) {
       return x > 0 ? x : act.a * std::expm1(x);
     case K::mish:
       return x * std::tanh(std::log1p(std::exp(x)));
+    case K::exp:
+      return std::exp(x);
+    case K::log:
+      return std::log(x);
+    case K::erf:
+      return std::erf(x);
   }
   return x;
 }

@@ -123,7 +123,7 @@ std::vector<Case> weighted_cases() {
   add(layer("linear", {}), {5, 67}, {35, 67}, 35);
   add(layer("linear", {}), {1, 128}, {130, 128}, 130);
   list.push_back({layer("matmul", {}), {Shape{2, 9, 17}, Shape{2, 17, 21}}});
-  for (const char* function : {"gelu", "tanh", "silu", "mish", "elu", "hardswish"}) {
+  for (const char* function : {"gelu", "tanh", "silu", "mish", "elu", "hardswish", "exp", "erf"}) {
     list.push_back({layer("activation", {{"function", function}}), {Shape{3, 19, 5}}});
   }
   list.push_back({layer("softmax", {{"axis", int64_t{1}}, {"log", int64_t{1}}}), {Shape{3, 19, 5}}});

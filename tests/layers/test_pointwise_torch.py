@@ -60,6 +60,9 @@ ACTIVATIONS: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
     "gelu_tanh": ({}, lambda x: F.gelu(x, approximate="tanh")),
     "elu": ({"a": 0.7}, lambda x: F.elu(x, 0.7)),
     "mish": ({}, F.mish),
+    "exp": ({}, torch.exp),
+    "log": ({}, torch.log),
+    "erf": ({}, torch.erf),
 }
 
 

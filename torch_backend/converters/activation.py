@@ -23,6 +23,9 @@ for _target, _function in {
     aten.hardswish.default: "hardswish",
     aten.hardsigmoid.default: "hardsigmoid",
     aten.mish.default: "mish",
+    aten.exp.default: "exp",
+    aten.log.default: "log",
+    aten.erf.default: "erf",
 }.items():
     converter(_target)(_plain(_function))
 

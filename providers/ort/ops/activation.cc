@@ -27,6 +27,7 @@ void convert_plain(Lowering& low) {
   low.set(activation(low, low.blob(0), name));
 }
 constexpr char relu[] = "relu", sigmoid[] = "sigmoid", tanh_[] = "tanh", hardswish[] = "hardswish", mish[] = "mish";
+constexpr char exp[] = "exp", log[] = "log", erf[] = "erf";
 
 void convert_leaky(Lowering& low) {
   low.set(activation(low, low.blob(0), "leaky_relu", low.node().real("alpha", 0.01F)));
@@ -141,6 +142,9 @@ constexpr OpEntry entries[] = {
     {"Tanh", accept, convert_plain<tanh_>},
     {"HardSwish", accept, convert_plain<hardswish>},
     {"Mish", accept, convert_plain<mish>},
+    {"Exp", accept, convert_plain<exp>},
+    {"Log", accept, convert_plain<log>},
+    {"Erf", accept, convert_plain<erf>},
     {"LeakyRelu", accept, convert_leaky},
     {"Elu", accept, convert_elu},
     {"Selu", accept, convert_selu},

@@ -24,6 +24,9 @@ FUNCTIONS: list[dict[str, Any]] = [
     {"function": "gelu_tanh"},
     {"function": "elu", "a": 1.5},
     {"function": "mish"},
+    {"function": "exp"},
+    {"function": "log"},
+    {"function": "erf"},
 ]
 
 
