@@ -22,6 +22,7 @@ from rich.table import Table
 
 import softneuro
 from benchmarks import models
+from softneuro import device
 from softneuro.torch_backend.runtime import RegionRuntime
 
 
@@ -42,6 +43,7 @@ class Row:
     microseconds: float
     flops: float
     floor: float  # microseconds
+    thin: bool = False  # 1x1 and depthwise convolutions, which are most of a mobile network
 
 
 def compile_and_capture(model: torch.nn.Module, example: torch.Tensor) -> tuple[Callable[..., Any], list[Prepared]]:
@@ -78,6 +80,14 @@ def work_of(layer: dict[str, Any], shape_of: Callable[[int], tuple[int, ...]]) -
     return flops, 4.0 * elements
 
 
+def is_thin(layer: dict[str, Any]) -> bool:
+    """Whether the layer is a 1x1 or a depthwise convolution."""
+    if layer["type"] != "conv2d":
+        return False
+    _, channels, *kernel = layer["weights"]["weight"]
+    return channels == 1 or kernel == [1, 1]
+
+
 def rows_of(prepared: Prepared, threads: int, gflops: float, gbytes: float, rounds: int) -> tuple[list[Row], float]:
     """Each step, and the median microseconds of the whole net."""
     net = softneuro.Net(prepared.graph, prepared.plan, threads=threads)
@@ -92,17 +102,23 @@ def rows_of(prepared: Prepared, threads: int, gflops: float, gbytes: float, roun
             wholes.append(1e6 * (time.perf_counter() - start))
         profiles.append(net.profile(inputs, max(rounds // 8, 1)))
     layers = prepared.graph.layers()
+    with_step = {index for index, *_ in profiles[0]}
     rows = []
     for step, (index, name, descriptor, _) in enumerate(profiles[0]):
         microseconds = 1e6 * statistics.median(profile[step][3] for profile in profiles)
-        flops, size, shape = 0.0, 0.0, ""
+        flops, size, shape, thin = 0.0, 0.0, "", False
         if index >= 0:
             layer = layers[index]
             flops, size = work_of(layer, prepared.graph.shape)
+            thin = is_thin(layer)
+            for earlier in range(index - 1, -1, -1):  # a fusion does the layers before it that have no step
+                if earlier in with_step:
+                    break
+                flops += work_of(layers[earlier], prepared.graph.shape)[0]
             dims = [prepared.graph.shape(blob) for blob in (layer["inputs"][0], layer["output"])]
             shape = " -> ".join("x".join(map(str, dim[1:])) for dim in dims)
         floor = max(flops / (1e3 * gflops), size / (1e3 * gbytes)) / threads
-        rows.append(Row(name, shape, descriptor, microseconds, flops, floor))
+        rows.append(Row(name, shape, descriptor, microseconds, flops, floor, thin))
     return rows, statistics.median(wholes)
 
 
@@ -120,7 +136,7 @@ def main() -> None:
     parser.add_argument("networks", nargs="+")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=80)
-    parser.add_argument("--gflops", type=float, default=110, help="FMA peak of a core (default: %(default)s)")
+    parser.add_argument("--gflops", type=float, help="FMA peak of a core (default: measured)")
     parser.add_argument(
         "--gbytes", type=float, default=40, help="bytes that a core moves, in GB/s (default: %(default)s)"
     )
@@ -130,13 +146,14 @@ def main() -> None:
 
     torch.set_num_threads(arguments.threads)
     console = Console(width=175)
+    peak = arguments.gflops or device.fma_peak(softneuro.available_isas()[0], 1, 0.3) / 1e9
     for network in arguments.networks:
         model, example = models.build(network)
         with torch.no_grad():
             compiled, captured = compile_and_capture(model, example)
             call = call_time(compiled, example, arguments.rounds)
         for number, prepared in enumerate(captured):
-            rows, whole = rows_of(prepared, arguments.threads, arguments.gflops, arguments.gbytes, arguments.rounds)
+            rows, whole = rows_of(prepared, arguments.threads, peak, arguments.gbytes, arguments.rounds)
             total, floor = sum(row.microseconds for row in rows), sum(row.floor for row in rows)
             table = Table(
                 title=f"{network}, region {number}, {arguments.threads} thread(s): net {whole:.0f} us, its {len(rows)} "
@@ -157,6 +174,11 @@ def main() -> None:
                     f"{row.flops / row.microseconds / 1e3:.1f}" if row.flops else "",
                 )
             console.print(table)
+            thin = [row for row in rows if row.thin]
+            if thin:
+                rate = sum(row.flops for row in thin) / sum(row.microseconds for row in thin) / 1e3
+                share = 100 * rate / (peak * arguments.threads)
+                console.print(f"1x1 and depthwise: {rate:.0f} GFLOP/s, {share:.0f} % of the multiply-add peak")
         torch.compiler.reset()
 
 

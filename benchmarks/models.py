@@ -33,13 +33,17 @@ def torchvision_models() -> Any:
         return importlib.import_module("torchvision.models")
 
 
-def build(name: str, size: int = 224, batch: int = 1, seed: int = 0) -> tuple[torch.nn.Module, torch.Tensor]:
-    """A torchvision classifier in eval mode and an example input [batch, 3, size, size].
+SIZES = {"inception_v3": 299}  # of the images that a network was made for, where it is not 224
+
+
+def build(name: str, size: int = 0, batch: int = 1, seed: int = 0) -> tuple[torch.nn.Module, torch.Tensor]:
+    """A torchvision classifier in eval mode and an example input [batch, 3, size, size], by default as it was made for.
 
     The statistics of batch normalisations are random, so that folding them matters, and chosen so that activations keep
     their magnitude through the network.
     """
     models = torchvision_models()
+    size = size or SIZES.get(name, 224)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = getattr(models, name)(weights=None).eval()

@@ -23,8 +23,12 @@ from benchmarks.peers import PEERS, Runner
 
 NETWORKS = [
     "resnet18",
+    "resnet34",
     "resnet50",
     "vgg16",
+    "vgg19",
+    "inception_v3",
+    "googlenet",
     "mobilenet_v2",
     "mobilenet_v3_large",
     "mobilenet_v3_small",
