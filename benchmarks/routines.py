@@ -198,6 +198,25 @@ def summary(results: list[tuple[Shape, list[Row]]]) -> list[str]:
     return lines
 
 
+def kinds_table(results: list[tuple[Shape, list[Row]]]) -> Table:
+    """How the best routine, and the best of those that only reorder sums, stand to oneDNN by kind of layer."""
+    inexact = {entry["descriptor"] for entry in registry() if entry["error"] != "exact"}
+    ratios: dict[str, list[tuple[float, float]]] = {}
+    for shape, rows in results:
+        peers = [row.seconds for row in rows if is_peer(row)]
+        own = [row.seconds for row in rows if not is_peer(row)]
+        exact = [row.seconds for row in rows if not is_peer(row) and row.name not in inexact]
+        if peers and exact:
+            ratios.setdefault(shape.kind, []).append((min(peers) / min(own), min(peers) / min(exact)))
+    table = Table(title="times as fast as oneDNN, geometric mean and worst")
+    for column in ("kind", "shapes", "all routines", "exact routines"):
+        table.add_column(column, justify="left" if column == "kind" else "right")
+    for kind, pairs in sorted(ratios.items()):
+        cells = (f"{statistics.geometric_mean(values):.2f}, {min(values):.2f}" for values in zip(*pairs, strict=True))
+        table.add_row(kind, str(len(pairs)), *cells)
+    return table
+
+
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--layer", help="conv2d or linear (default: both)")
@@ -251,6 +270,7 @@ def main() -> None:
                 | {"seconds": {row.name + row.tuning: row.seconds for row in rows}}
             )
     console.print(table)
+    console.print(kinds_table(results))
     for line in summary(results):
         console.print(line, highlight=False)
     if arguments.json:

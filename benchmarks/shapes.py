@@ -51,6 +51,18 @@ class Shape:
         return int(self.attrs.get("groups", 1))
 
     @property
+    def kind(self) -> str:
+        """What sort of layer it is, in words."""
+        if self.type == "linear":
+            return "linear"
+        kernel = "x".join(map(str, self.weight[2:]))
+        if self.groups > 1:
+            return f"{kernel} depthwise" if self.weight[1] == 1 else f"{kernel} grouped"
+        if self.weight[1] <= 4:
+            return f"{kernel} first of a net"
+        return f"{kernel} strided" if max(self.stride) > 1 else kernel
+
+    @property
     def flops(self) -> int:
         """Of the plain sum, taps in the padding included; a product with its addition counts as two."""
         return 2 * math.prod(self.output) * math.prod(self.weight[1:])
