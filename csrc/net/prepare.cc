@@ -3,6 +3,7 @@
 #include <new>
 #include <set>
 
+#include "base/threads.h"
 #include "net/contiguous.h"
 #include "net/draft.h"
 #include "net/fused_layers.h"
@@ -44,7 +45,9 @@ class Builder {
       values_[new_value(blob, f32_nchw, true)].input = static_cast<int>(k);
       program_.input_descs.push_back(graph_.blob(blob).desc);
     }
+    pack_ahead();
     for (size_t l = 0; l < graph_.layers().size(); ++l) add_layer(static_cast<int>(l));
+    ahead_.clear();
     add_outputs();
     place(draft_);
     return std::move(draft_.program);
@@ -135,6 +138,30 @@ class Builder {
     values_[target].constant = result.f32();
     program_.stats.packed_bytes += result.size();
     program_.adapted_constants.push_back(std::move(result));
+  }
+
+  // Packs side by side what add_layer() is going to ask for one after the other, which is most of what preparing takes.
+  // What cannot be packed is left to it, for an error that names the layer.
+  void pack_ahead() {
+    if (threads_ == 1) return;
+    std::vector<int> layers;
+    for (int index = 0; index < static_cast<int>(graph_.layers().size()); ++index)
+      if (!fused_->covered(index) && !fused_->layer(index).weights.empty()) layers.push_back(index);
+    if (layers.size() < 2) return;
+    ahead_.resize(layers.size());
+    ThreadPool pool(threads_);
+    pool.parallel_for()(static_cast<int64_t>(layers.size()), [&](int64_t task) {
+      const int index = layers[static_cast<size_t>(task)];
+      const RoutineChoice& choice = assignment_.layers[at(index)];
+      if (choice.routine == nullptr || !isa_available(choice.routine->info().isa)) return;
+      const Problem problem = fused_->problem(index, threads_);
+      if (problem.out.shape.elements() == 0 || !layout_fits(problem.out.shape, choice.routine->info().out.layout))
+        return;
+      try {
+        if (choice.routine->check(problem).accepted()) ahead_[static_cast<size_t>(task)] = cache_.get(choice, problem);
+      } catch (...) {
+      }
+    });
   }
 
   void add_constant(const Layer& layer) {
@@ -241,6 +268,7 @@ class Builder {
   std::unique_ptr<const FusedLayers> fused_;
   std::vector<std::vector<std::pair<Schema, int>>> values_of_blob_;
   std::vector<bool> adapt_used_;
+  std::vector<std::shared_ptr<const Packed>> ahead_;  // keeps packings alive until steps hold them
   std::set<const Packed*> seen_packed_;
 };
 
