@@ -7,6 +7,9 @@
 
 namespace softneuro::SN_ISA {
 
+// Asks for a line that sums are going to be stored to, early: stores wait for their lines one after the other.
+SN_INLINE void prefetch_to_write(const float* p) { __builtin_prefetch(p, 1, 3); }
+
 SN_INLINE bool finishes_in_registers(ActivationKind kind) {
   return is_clamp(kind) || kind == ActivationKind::hardswish;
 }

@@ -28,6 +28,7 @@ struct Tile {
 
 template <int tile, int panel>
 [[gnu::flatten]] void compute_tile(const Tile& t) {
+  unroll<panel>([&](auto b) { unroll<tile>([&](auto p) { prefetch_to_write(t.dst + b * t.dst_block + p * lanes); }); });
   Vf sum[tile * panel];
   unroll<panel>([&](auto b) {
     const Vf start = t.bias != nullptr ? load(t.bias + b * lanes) : zero();

@@ -77,6 +77,7 @@ struct Tiles {
 template <int kernel, int stride, int tiles>
 [[gnu::flatten]] void compute(const Tiles& t) {
   using F = Form<kernel, stride>;
+  unroll<tiles * outputs>([&](auto i) { prefetch_to_write(t.dst + i * lanes); });
   Vf sum[tiles * F::positions];
   unroll<tiles * F::positions>([&](auto i) { sum[i] = zero(); });
   const float* w = t.weights;
