@@ -37,6 +37,15 @@ def softneuro(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Ru
     return compiled
 
 
+def softneuro_exported(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
+    """This project on a program of torch.export."""
+    from softneuro import torch_backend
+
+    loaded: Runner = torch_backend.load(torch.export.export(copy.deepcopy(model), (example,)))
+    loaded(example)
+    return loaded
+
+
 def _onnx_file(model: torch.nn.Module, example: torch.Tensor, folder: str) -> str:
     path = str(Path(folder) / "model.onnx")
     torch.onnx.export(model, (example,), path, dynamo=True, verbose=False)
@@ -127,6 +136,7 @@ PEERS: dict[str, Callable[[torch.nn.Module, torch.Tensor, int], Runner]] = {
     "eager": eager,
     "inductor": inductor,
     "softneuro": softneuro,
+    "softneuro_exported": softneuro_exported,
     "softneuro_onnx": softneuro_onnx,
     "onnxruntime": onnxruntime,
     "openvino": openvino,

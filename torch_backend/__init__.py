@@ -8,8 +8,9 @@ except ImportError as error:
 from softneuro.torch_backend import ops
 from softneuro.torch_backend.backend import softneuro
 from softneuro.torch_backend.explain import explain, refresh, tune
+from softneuro.torch_backend.exported import load
 
 if ops.available():
     ops.load()
 
-__all__ = ["explain", "refresh", "softneuro", "tune"]
+__all__ = ["explain", "load", "refresh", "softneuro", "tune"]

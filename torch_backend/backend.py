@@ -43,7 +43,7 @@ class CompiledGraph:
         self.partition = partition
         self.regions = regions
         self._static = pick(static) if static else None
-        self._direct = direct
+        self.direct = direct
         self._run = run
         self._versions: dict[int, list[int]] = {}  # by first weight: weights' versions at the last call
         for region in regions:
@@ -56,7 +56,7 @@ class CompiledGraph:
         if listeners:
             for listener in listeners:
                 listener(self)
-        if self._direct is not None and (results := self._direct(arguments)) is not None:
+        if self.direct is not None and (results := self.direct(arguments)) is not None:
             arguments.clear()
             return results
         return self._run(arguments)
@@ -85,10 +85,15 @@ def _static_inputs(count: int) -> list[int]:
     return [i for i in metadata.static_input_indices if i < count and i not in changed]
 
 
-def compile_inference(module: GraphModule, example_inputs: Sequence[Any], options: Options) -> Any:
-    """Callable (boxed) for a functional ATen graph, with regions where they are worth it."""
+def compile_inference(
+    module: GraphModule, example_inputs: Sequence[Any], options: Options, static: Sequence[int]
+) -> Any:
+    """Callable (boxed) for a functional ATen graph, with regions where they are worth it.
+
+    `static` are the places of the inputs that are weights: parameters and buffers which the graph does not change.
+    """
     placeholders: list[Node] = [n for n in module.graph.nodes if n.op == "placeholder"]
-    static = [i for i in _static_inputs(len(placeholders)) if isinstance(example_inputs[i], torch.Tensor)]
+    static = [i for i in static if isinstance(example_inputs[i], torch.Tensor)]
     partition = find_regions(module, {placeholders[i] for i in static}, options.min_region_size)
     if not partition.regions:
         log.info("no supported region: the graph stays with the host")
@@ -133,14 +138,14 @@ class Backend:
         """
         parsed = parse(options, mode)
         if parsed.verbose:
-            _show_log(logging.DEBUG if parsed.verbose > 1 else logging.INFO)
+            show_log(logging.DEBUG if parsed.verbose > 1 else logging.INFO)
         ops.load()
         if _needs_gradients(example_inputs):
             self._warn_of_gradients()
             return host.compile_training(gm, example_inputs, parsed)
 
         def inference(module: GraphModule, inputs: Sequence[Any]) -> Any:
-            return compile_inference(module, inputs, parsed)
+            return compile_inference(module, inputs, parsed, _static_inputs(len(inputs)))
 
         # No decompositions: what stays on the host runs the very kernels that eager would.
         return aot_module_simplified(
@@ -164,7 +169,7 @@ class Backend:
 softneuro = Backend()
 
 
-def _show_log(level: int) -> None:
+def show_log(level: int) -> None:
     """Sends softneuro's log to standard error, unless the program has set up logging itself."""
     root = logging.getLogger("softneuro")
     if not root.hasHandlers():

@@ -13,6 +13,10 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
+from softneuro.torch_backend.weights import version_of
+
+_version = operator.attrgetter("_version")
+
 
 def pick(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     """A function that takes the items at these places, as quickly as Python can."""
@@ -25,10 +29,11 @@ class DirectCall:
     """Takes the graph's arguments and gives its outputs, if a net is ready."""
 
     def __init__(self, handle: str, places: Sequence[Sequence[int]], outputs: Sequence[int]) -> None:
-        self._handle = handle
+        self.handle = handle
+        self.places = places
         self._inputs, weights, self._sizes = places
         self._weights = pick(weights)
-        self._outputs = outputs
+        self.outputs = outputs
         self._op: Callable[..., list[torch.Tensor]] = torch.ops.softneuro.run_ready.default
 
     @classmethod
@@ -56,5 +61,38 @@ class DirectCall:
         except RuntimeError:  # tensors without memory, as tracers make them
             return None
         inputs, sizes = [arguments[i] for i in self._inputs], [arguments[i] for i in self._sizes]
-        results = self._op(self._handle, inputs, addresses, sizes)
-        return [results[i] for i in self._outputs] if results else None
+        results = self._op(self.handle, inputs, addresses, sizes)
+        return [results[i] for i in self.outputs] if results else None
+
+
+class FixedCall:
+    """A DirectCall whose weights are the same tensors at every call."""
+
+    def __init__(self, direct: DirectCall, weights: Sequence[torch.Tensor], inputs: Sequence[int]) -> None:
+        self._handle, self._outputs = direct.handle, direct.outputs
+        self._weights, self._inputs = list(weights), list(inputs)
+        self._versions: list[int] | None = None
+        self._op: Callable[..., list[torch.Tensor]] = torch.ops.softneuro.run_ready.default
+
+    @classmethod
+    def of(cls, direct: DirectCall, weights: Sequence[torch.Tensor], count: int) -> FixedCall | None:
+        """For a graph of these weights and then `count` inputs; None if not every input is the region's."""
+        inputs, chosen, sizes = direct.places
+        places = [i - len(weights) for i in inputs]
+        if sizes or set(places) != set(range(count)):
+            return None
+        return cls(direct, [weights[i] for i in chosen], places)
+
+    def __call__(self, leaves: Sequence[Any], slow: Callable[[Sequence[Any]], Sequence[Any]]) -> Sequence[Any]:
+        """The graph's outputs, by `slow` where no net is ready or a weight has changed."""
+        try:
+            versions = list(map(_version, self._weights))
+        except RuntimeError:  # inference tensors have no version
+            versions = list(map(version_of, self._weights))
+        if versions == self._versions:
+            addresses = list(map(torch.Tensor.data_ptr, self._weights))
+            if found := self._op(self._handle, [leaves[i] for i in self._inputs], addresses, []):
+                return [found[i] for i in self._outputs]
+        results = slow(leaves)
+        self._versions = versions
+        return results

@@ -13,6 +13,7 @@ import torch
 import softneuro
 from softneuro.torch_backend import backend, planning
 from softneuro.torch_backend.backend import CompiledGraph
+from softneuro.torch_backend.exported import LoadedProgram
 from softneuro.torch_backend.runtime import RegionRuntime, Shaped
 
 _HOST_EXAMPLES = 3  # names shown per op
@@ -36,7 +37,10 @@ def _listening() -> Iterator[list[CompiledGraph]]:
 
 def _run(model: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> list[CompiledGraph]:
     compiled = model
-    if not isinstance(model, torch._dynamo.eval_frame.OptimizedModule) or options:
+    if isinstance(model, LoadedProgram):
+        if options:
+            compiled = LoadedProgram(model.program, {**model.options, **options})
+    elif not isinstance(model, torch._dynamo.eval_frame.OptimizedModule) or options:
         plain = getattr(model, "_orig_mod", model)
         compiled = torch.compile(plain, backend=backend.softneuro, options=options)
     with _listening() as graphs, torch.no_grad():
@@ -72,9 +76,9 @@ class ModelPlan:
 def tune(model: Any, inputs: Any, **options: Any) -> ModelPlan:
     """Tunes a model for inputs of these shapes ahead of its first call.
 
-    `model` may be compiled already, `inputs` is one tensor or a tuple of arguments, `options` are those of the backend.
-    The plans cover every region; costs and verdicts are in the database, so that a later `torch.compile` with the same
-    options measures nothing.
+    `model` may be compiled already, or be a loaded program; `inputs` is one tensor or a tuple of arguments. `options`
+    are those of the backend. The plans cover every region; costs and verdicts are in the database, so that a later
+    `torch.compile` or `load` with the same options measures nothing.
     """
     arguments = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
     token = planning.tune_anew.set(True)
@@ -153,12 +157,14 @@ def refresh(model: Any = None) -> None:
 
     Needed after a change that nothing shows: part of a large weight written through `.data`, NumPy or a raw pointer. It
     also ends that the host runs a region because its weights changed at every call. `model` is a module, compiled or
-    not; without one, or for anything else than a module, all models of the process are refreshed.
+    not, or a loaded program; without one, or for anything else, all models of the process are refreshed.
     """
     from softneuro.torch_backend import registry
 
     addresses = None
-    if isinstance(model, torch.nn.Module):
+    if isinstance(model, LoadedProgram):
+        addresses = {tensor.data_ptr() for tensor in model.weights}
+    elif isinstance(model, torch.nn.Module):
         addresses = {t.data_ptr() for t in itertools.chain(model.parameters(), model.buffers())}
     for region in registry.all_regions():
         region.refresh(addresses)
