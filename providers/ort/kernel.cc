@@ -9,8 +9,26 @@
 #include "providers/ort/read_graph.h"
 #include "providers/ort/status.h"
 
+#if defined(__SANITIZE_THREAD__)
+extern "C" void __tsan_acquire(void* address);
+extern "C" void __tsan_release(void* address);
+#endif
+
 namespace softneuro::ort {
 namespace {
+
+// The runtime's own locks order what a call hands to its threads and gets back. A thread sanitizer does not see them,
+// as the runtime is not built for it, and has to be told.
+void hand_over([[maybe_unused]] void* what) {
+#if defined(__SANITIZE_THREAD__)
+  __tsan_release(what);
+#endif
+}
+void take_over([[maybe_unused]] void* what) {
+#if defined(__SANITIZE_THREAD__)
+  __tsan_acquire(what);
+#endif
+}
 
 struct Kernel : OrtNodeComputeInfo {
   std::shared_ptr<Region> region;
@@ -123,15 +141,19 @@ void SessionPool::run(void* pool, int64_t tasks, ParallelFor::Task task, void* a
   const auto workers = static_cast<size_t>(std::min<int64_t>(self->threads_, tasks));
   // Workers take the tasks one by one, so that a slow core takes fewer.
   const auto work = [](void* user, size_t) {
+    take_over(user);
     auto& mine = *static_cast<Share*>(user);
     try {
       for (int64_t i = mine.next.fetch_add(1); i < mine.tasks; i = mine.next.fetch_add(1)) mine.task(mine.arg, i);
     } catch (...) {  // the runtime's threads do not expect any
       if (!mine.failed.exchange(true)) mine.error = std::current_exception();
     }
+    hand_over(user);
   };
+  hand_over(&share);
   call(fn::KernelContext_ParallelFor, self->context_, static_cast<void (*)(void*, size_t)>(work), workers, size_t{0},
        &share);
+  take_over(&share);
   if (share.failed.load()) std::rethrow_exception(share.error);
 }
 
