@@ -154,11 +154,11 @@ class Builder {
       const int index = layers[static_cast<size_t>(task)];
       const RoutineChoice& choice = assignment_.layers[at(index)];
       if (choice.routine == nullptr || !isa_available(choice.routine->info().isa)) return;
-      const Problem problem = fused_->problem(index, threads_);
-      if (problem.out.shape.elements() == 0 || !layout_fits(problem.out.shape, choice.routine->info().out.layout))
-        return;
       try {
-        if (choice.routine->check(problem).accepted()) ahead_[static_cast<size_t>(task)] = cache_.get(choice, problem);
+        const Problem problem = fused_->problem(index, threads_);
+        const bool fits = layout_fits(problem.out.shape, choice.routine->info().out.layout);
+        if (fits && problem.out.shape.elements() > 0 && choice.routine->check(problem).accepted())
+          ahead_[static_cast<size_t>(task)] = cache_.get(choice, problem);
       } catch (...) {
       }
     });
