@@ -6,7 +6,6 @@ import logging
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
-from operator import attrgetter
 from typing import Any
 
 import torch
@@ -19,10 +18,9 @@ from softneuro.torch_backend.direct import DirectCall, pick
 from softneuro.torch_backend.options import Options, parse
 from softneuro.torch_backend.partitioner import Partition, find_regions, replace_region, sort_stable
 from softneuro.torch_backend.runtime import RegionRuntime
-from softneuro.torch_backend.weights import version_of
+from softneuro.torch_backend.weights import versions_of
 
 log = logging.getLogger("softneuro.torch_backend")
-_version = attrgetter("_version")
 # Called with every compiled graph that runs, while `tune` or `explain` listens.
 listeners: list[Callable[[CompiledGraph], None]] = []
 
@@ -62,10 +60,7 @@ class CompiledGraph:
         return self._run(arguments)
 
     def _notice_changes(self, weights: Sequence[torch.Tensor]) -> None:
-        try:
-            versions = list(map(_version, weights))
-        except RuntimeError:  # inference tensors have no version
-            versions = list(map(version_of, weights))
+        versions = versions_of(weights)
         known = self._versions.get(id(weights[0]))
         if known != versions:
             # Anew for weights not seen before, too: they may have been changed since another object held them.

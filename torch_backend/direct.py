@@ -13,9 +13,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from softneuro.torch_backend.weights import version_of
-
-_version = operator.attrgetter("_version")
+from softneuro.torch_backend.weights import versions_of
 
 
 def pick(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
@@ -85,10 +83,7 @@ class FixedCall:
 
     def __call__(self, leaves: Sequence[Any], slow: Callable[[Sequence[Any]], Sequence[Any]]) -> Sequence[Any]:
         """The graph's outputs, by `slow` where no net is ready or a weight has changed."""
-        try:
-            versions = list(map(_version, self._weights))
-        except RuntimeError:  # inference tensors have no version
-            versions = list(map(version_of, self._weights))
+        versions = versions_of(self._weights)
         if versions == self._versions:
             addresses = list(map(torch.Tensor.data_ptr, self._weights))
             if found := self._op(self._handle, [leaves[i] for i in self._inputs], addresses, []):

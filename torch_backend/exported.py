@@ -15,6 +15,7 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule
 from torch.fx.graph import CodeGen
 
+import softneuro
 from softneuro.torch_backend import backend, ops
 from softneuro.torch_backend.backend import CompiledGraph, compile_inference, show_log
 from softneuro.torch_backend.direct import FixedCall
@@ -46,6 +47,8 @@ class LoadedProgram:
         if not isinstance(program, ExportedProgram):
             raise TypeError(f"load() takes a program of torch.export.export, not {type(program).__name__}")
         parsed = parse(options)
+        if parsed.host != "eager":
+            raise softneuro.Error(f"option host='{parsed.host}' is not for exported programs; use 'eager'")
         if parsed.verbose:
             show_log(logging.DEBUG if parsed.verbose > 1 else logging.INFO)
         ops.load()

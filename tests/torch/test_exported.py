@@ -58,6 +58,8 @@ def test_misuse(model, loaded):
         load(model)
     with pytest.raises(softneuro.Error, match="tune"):
         load(loaded.program, tunee="off")
+    with pytest.raises(softneuro.Error, match="host='inductor'"):
+        load(loaded.program, host="inductor")
 
 
 def test_mutated_buffer_and_outputs(x):
