@@ -101,7 +101,7 @@ Refusal FirstConv2d::check(const Problem& problem) const {
 }
 
 std::vector<Tuning> FirstConv2d::tunings(const Problem& problem) const {
-  // The copied rows should stay in L2; fewer leave more of it to the output.
+  // The rows are read by each pair of output blocks and should stay in L2; fewer leave more of it to the output.
   const Conv2dParams p = conv2d_params(problem);
   const auto fit = [&](size_t budget) {
     const int64_t rows = static_cast<int64_t>(budget) / std::max<int64_t>(row_bytes(p), 1);
