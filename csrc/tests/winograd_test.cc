@@ -6,11 +6,12 @@
 namespace softneuro::test {
 namespace {
 
-void check(Isa isa, Conv c) {
+// Whether there are transforms.
+bool strided(int kernel, int stride) { return stride == 1 || (stride == 2 && kernel % 2 == 1); }
+
+void check(Isa isa, const Conv& c) {
   const WinogradKernels& kernels = *winograd_kernels(isa);
   const int block = kernels.block;
-  c.out_h += (c.stride_h - 1) * (c.out_h - 1), c.out_w += (c.stride_w - 1) * (c.out_w - 1);
-  c.stride_h = c.stride_w = 1;
   WinogradShape shape{.groups = c.groups,
                       .in_channels = c.in_channels,
                       .out_channels = c.out_channels,
@@ -22,10 +23,13 @@ void check(Isa isa, Conv c) {
                       .kernel_h = c.kernel_h,
                       .kernel_w = c.kernel_w,
                       .pad_top = c.pad_top,
-                      .pad_left = c.pad_left};
+                      .pad_left = c.pad_left,
+                      .stride_h = c.stride_h,
+                      .stride_w = c.stride_w};
   do {
     shape.tile_h = c.kernel_h == 1 ? 1 : pick(2, 8), shape.tile_w = c.kernel_w == 1 ? 1 : pick(2, 8);
-  } while (!kernels.has_transform(shape.tile_h, c.kernel_h) || !kernels.has_transform(shape.tile_w, c.kernel_w));
+  } while (!kernels.has_transform(shape.tile_h, c.kernel_h, c.stride_h) ||
+           !kernels.has_transform(shape.tile_w, c.kernel_w, c.stride_w));
   const int out_channels = c.groups * c.out_channels, pixels = c.out_h * c.out_w;
 
   const auto src = random_data(c.src_size()), weights = random_data(c.weights_size());
@@ -80,6 +84,8 @@ int main() {
       if (pick(0, 3) == 0)
         c.groups = pick(2, 3), c.in_channels = block * pick(1, 2), c.out_channels = block * pick(1, 3);
       c.dilation_h = c.dilation_w = 1;
+      if (!strided(kernel_h, c.stride_h)) c.out_h += (c.stride_h - 1) * (c.out_h - 1), c.stride_h = 1;
+      if (!strided(kernel_w, c.stride_w)) c.out_w += (c.stride_w - 1) * (c.out_w - 1), c.stride_w = 1;
       check(isa, c);
     }
   }

@@ -1,7 +1,6 @@
 #include "kernels/conv_first_winograd/conv_first_winograd.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "kernels/integers.h"
@@ -24,30 +23,24 @@ const ConvFirstWinogradKernels* conv_first_winograd_kernels(Isa isa) {
 
 size_t conv_first_winograd_packed_size(const ConvFirstArgs& s, int block) {
   return static_cast<size_t>(round_up(s.out_channels, block)) * s.in_channels * s.kernel_h *
-         conv_first_winograd_positions(s.kernel_w, s.stride_w);
+         conv_first_winograd_axis(s.kernel_w, s.stride_w).positions();
 }
 
 void conv_first_winograd_pack(const ConvFirstArgs& s, int block, const float* weights, float* packed) {
   const int rows = s.in_channels * s.kernel_h;
+  const WinogradAxis axis = conv_first_winograd_axis(s.kernel_w, s.stride_w);
+  const std::vector<double> g = winograd_weight_transform(axis);
   for (int first = 0; first < s.out_channels; first += block) {
     for (int r = 0; r < s.kernel_h; ++r) {
       for (int c = 0; c < s.in_channels; ++c) {
-        for (int phase = 0; phase < s.stride_w; ++phase) {
-          const int taps = conv_first_winograd_taps(s.kernel_w, s.stride_w, phase);
-          const int positions = conv_first_winograd_outputs + taps - 1;
-          const std::vector<double> g =
-              taps > 1 ? winograd_weight_transform(positions, taps) : std::vector<double>(positions, 1.0);
-          for (int p = 0; p < positions; ++p, packed += block) {
-            for (int lane = 0; lane < block; ++lane) {
-              double sum = 0;
-              if (first + lane < s.out_channels) {
-                const float* row =
-                    weights + (static_cast<size_t>(first + lane) * rows + c * s.kernel_h + r) * s.kernel_w;
-                for (int k = 0; k < taps; ++k)
-                  sum += g[static_cast<size_t>(p) * taps + k] * row[phase + k * s.stride_w];
-              }
-              packed[lane] = static_cast<float>(sum);
+        for (int p = 0; p < axis.positions(); ++p, packed += block) {
+          for (int lane = 0; lane < block; ++lane) {
+            double sum = 0;
+            if (first + lane < s.out_channels) {
+              const float* row = weights + (static_cast<size_t>(first + lane) * rows + c * s.kernel_h + r) * s.kernel_w;
+              for (int k = 0; k < s.kernel_w; ++k) sum += g[static_cast<size_t>(p) * s.kernel_w + k] * row[k];
             }
+            packed[lane] = static_cast<float>(sum);
           }
         }
       }
@@ -56,16 +49,11 @@ void conv_first_winograd_pack(const ConvFirstArgs& s, int block, const float* we
 }
 
 double conv_first_winograd_error(const ConvFirstArgs& s) {
-  // The sums add up, and so do their errors' powers, in proportion to the taps.
-  double power = 0;
-  for (int phase = 0; phase < s.stride_w; ++phase) {
-    WinogradShape shape;
-    shape.kernel_h = shape.tile_h = 1;
-    shape.kernel_w = conv_first_winograd_taps(s.kernel_w, s.stride_w, phase);
-    shape.tile_w = conv_first_winograd_outputs;
-    if (shape.kernel_w > 1) power += shape.kernel_w * std::pow(winograd_error(shape), 2);
-  }
-  return std::sqrt(power / s.kernel_w);
+  const WinogradAxis axis = conv_first_winograd_axis(s.kernel_w, s.stride_w);
+  WinogradShape shape;
+  shape.kernel_h = shape.tile_h = 1;
+  shape.kernel_w = axis.taps, shape.tile_w = axis.tile, shape.stride_w = axis.stride;
+  return winograd_error(shape);
 }
 
 }  // namespace softneuro

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "kernels/conv_first/conv_first.h"
+#include "kernels/winograd/transform.h"
 
 namespace softneuro {
 
@@ -27,17 +28,7 @@ void conv_first_winograd_pack(const ConvFirstArgs& sizes, int block, const float
 // Relative L2 error on data without structure; see winograd_error.
 double conv_first_winograd_error(const ConvFirstArgs& sizes);
 
-// The sums that a kernel row is split in.
-constexpr int conv_first_winograd_outputs = 4;  // of a tile
-constexpr int conv_first_winograd_taps(int kernel, int stride, int phase) {
-  return (kernel - phase + stride - 1) / stride;
-}
-constexpr int conv_first_winograd_positions(int kernel, int stride) {
-  int sum = 0;
-  for (int phase = 0; phase < stride; ++phase) {
-    sum += conv_first_winograd_outputs + conv_first_winograd_taps(kernel, stride, phase) - 1;
-  }
-  return sum;
-}
+// A kernel row: its sums are the phases.
+constexpr WinogradAxis conv_first_winograd_axis(int kernel, int stride) { return {4, kernel, stride}; }
 
 }  // namespace softneuro

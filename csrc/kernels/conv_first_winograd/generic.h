@@ -12,21 +12,13 @@
 namespace softneuro::SN_ISA {
 namespace conv_first_winograd {
 
-constexpr int outputs = conv_first_winograd_outputs;
-
 template <int kernel, int stride>
 struct Form {
-  static constexpr int positions = conv_first_winograd_positions(kernel, stride);
-  static constexpr int step = outputs * stride;  // samples from one tile to the next
-  static constexpr int reach = ((outputs - 1) * stride + kernel + lanes - 1) / lanes * lanes;  // samples, whole vectors
-  static constexpr int encoded = (positions + lanes - 1) / lanes * lanes;  // floats of a tile's encoded row
+  static constexpr WinogradAxis axis = conv_first_winograd_axis(kernel, stride);
+  static constexpr int outputs = axis.tile, positions = axis.positions();
+  static constexpr int step = outputs * stride;                            // samples from one tile to the next
+  static constexpr int encoded = (positions + lanes - 1) / lanes * lanes;  // floats of a tile, before and after
   static constexpr int tiles = (registers - 4) / positions;                // that are summed together
-  static constexpr int taps(int phase) { return conv_first_winograd_taps(kernel, stride, phase); }
-  static constexpr int offset(int phase) {  // the phase's first position
-    int sum = 0;
-    for (int i = 0; i < phase; ++i) sum += outputs + taps(i) - 1;
-    return sum;
-  }
 };
 
 // Rows of `count` tiles, a multiple of lanes, to [tile][position]. Tiles are lanes in between.
@@ -34,25 +26,15 @@ template <int kernel, int stride>
 [[gnu::flatten]] void encode_row(const float* src, int count, float* dst) {
   using F = Form<kernel, stride>;
   for (int first = 0; first < count; first += lanes, src += lanes * F::step, dst += lanes * F::encoded) {
-    Vf d[F::reach], v[F::encoded];
-    unroll<F::reach / lanes>([&](auto j) {
+    Vf d[F::encoded], v[F::encoded];
+    unroll<F::encoded / lanes>([&](auto j) {
       Vf x[lanes];
       unroll<lanes>([&](auto i) { x[i] = load(src + i * F::step + j * lanes); });
       transpose(x);
       unroll<lanes>([&](auto i) { d[j * lanes + i] = x[i]; });
     });
     unroll<F::encoded - F::positions>([&](auto i) { v[F::positions + i] = zero(); });
-    unroll<stride>([&](auto phase) {
-      constexpr int positions = outputs + F::taps(phase) - 1, offset = F::offset(phase);
-      Vf e[positions], encoded[positions];
-      unroll<positions>([&](auto i) { e[i] = d[i * stride + phase]; });
-      if constexpr (F::taps(phase) > 1) {
-        winograd::encode(e, encoded);
-        unroll<positions>([&](auto i) { v[offset + i] = encoded[i]; });
-      } else {
-        unroll<positions>([&](auto i) { v[offset + i] = e[i]; });
-      }
-    });
+    winograd::encode_axis<F::axis>(d, v);
     unroll<F::encoded / lanes>([&](auto j) {
       Vf x[lanes];
       unroll<lanes>([&](auto i) { x[i] = v[j * lanes + i]; });
@@ -77,6 +59,7 @@ struct Tiles {
 template <int kernel, int stride, int tiles>
 [[gnu::flatten]] void compute(const Tiles& t) {
   using F = Form<kernel, stride>;
+  constexpr int outputs = F::outputs;
   unroll<tiles * outputs>([&](auto i) { prefetch_to_write(t.dst + i * lanes); });
   Vf sum[tiles * F::positions];
   unroll<tiles * F::positions>([&](auto i) { sum[i] = zero(); });
@@ -95,19 +78,10 @@ template <int kernel, int stride, int tiles>
   }
   const Vf bias = t.bias != nullptr ? load(t.bias) : zero();
   unroll<tiles>([&](auto tile) {
-    Vf y[outputs];
-    unroll<outputs>([&](auto i) { y[i] = bias; });
-    unroll<stride>([&](auto phase) {
-      constexpr int positions = outputs + F::taps(phase) - 1, offset = tile * F::positions + F::offset(phase);
-      Vf m[positions], part[outputs];
-      unroll<positions>([&](auto i) { m[i] = sum[offset + i]; });
-      if constexpr (F::taps(phase) > 1) {
-        winograd::decode(m, part);
-        unroll<outputs>([&](auto i) { y[i] = y[i] + part[i]; });
-      } else {
-        unroll<outputs>([&](auto i) { y[i] = y[i] + m[i]; });
-      }
-    });
+    Vf m[F::positions], y[outputs];
+    unroll<F::positions>([&](auto i) { m[i] = sum[tile * F::positions + i]; });
+    winograd::decode_axis<F::axis>(m, y);
+    unroll<outputs>([&](auto i) { y[i] = y[i] + bias; });
     const int columns = tile + 1 < tiles ? outputs : t.columns;
     constexpr size_t at = tile * outputs * lanes;
     if (t.residual != nullptr) {
@@ -124,14 +98,14 @@ template <int kernel, int stride, int tiles>
 
 // What runs one kernel width and stride.
 struct Functions {
-  int positions = 0, step = 0, reach = 0, encoded = 0, tiles = 0;  // Form's
+  int outputs = 0, positions = 0, step = 0, encoded = 0, tiles = 0;  // Form's
   void (*encode_row)(const float* src, int count, float* dst) = nullptr;
   void (*compute[(registers - 4) / 6 + 1])(const Tiles&) = {};
 };
 template <int kernel, int stride>
 constexpr Functions functions() {
   using F = Form<kernel, stride>;
-  Functions f{F::positions, F::step, F::reach, F::encoded, F::tiles, {}, {}};
+  Functions f{F::outputs, F::positions, F::step, F::encoded, F::tiles, {}, {}};
   if constexpr (F::tiles > 0) {
     f.encode_row = conv_first_winograd::encode_row<kernel, stride>;
     unroll<F::tiles>([&](auto i) { f.compute[i + 1] = conv_first_winograd::compute<kernel, stride, i + 1>; });
@@ -156,9 +130,9 @@ struct Band {
   Band(const ConvFirstArgs& a, int out_rows) : f(forms[(a.kernel_w - 3) / 2][a.stride_w - 1]) {
     rows = (out_rows - 1) * a.stride_h + a.kernel_h;
     if (rows > a.h) rows = a.h;
-    tiles = ceil_div(a.out_w, outputs);
+    tiles = ceil_div(a.out_w, f.outputs);
     padded_tiles = round_up(tiles, lanes);
-    raw = static_cast<size_t>(padded_tiles) * f.step + round_up(f.reach, 16);
+    raw = static_cast<size_t>(padded_tiles) * f.step + round_up(f.encoded, 16);
     if (raw < static_cast<size_t>(a.w) + a.pad_left) raw = static_cast<size_t>(round_up(a.w + a.pad_left, 16));
     channel = static_cast<size_t>(padded_tiles) * f.encoded;
     row = channel * a.in_channels;
@@ -185,11 +159,11 @@ inline void compute_row(const ConvFirstArgs& a, const Band& band, Tiles t) {
   for (int tile = 0; tile < band.tiles;) {
     const int left = band.tiles - tile, count = left < band.f.tiles ? left : band.f.tiles;
     tile += count;
-    t.columns = tile < band.tiles ? outputs : a.out_w - (tile - 1) * outputs;
+    t.columns = tile < band.tiles ? band.f.outputs : a.out_w - (tile - 1) * band.f.outputs;
     band.f.compute[count](t);
     t.src += count * band.f.encoded;
-    t.dst += count * outputs * lanes;
-    if (t.residual != nullptr) t.residual += count * outputs * lanes;
+    t.dst += count * band.f.outputs * lanes;
+    if (t.residual != nullptr) t.residual += count * band.f.outputs * lanes;
   }
 }
 

@@ -82,8 +82,9 @@ struct EncodeRows {
   int rows;
   float* dst;  // [row][position][lane]
 };
-template <int positions>
+template <WinogradAxis axis>
 [[gnu::flatten]] void encode_rows(const EncodeRows& a) {
+  constexpr int positions = axis.positions();
   float* dst = a.dst;
   for (int y = 0; y < a.rows; ++y, dst += positions * lanes) {
     Vf d[positions], v[positions];
@@ -92,13 +93,14 @@ template <int positions>
       continue;
     }
     const float* src = a.src + static_cast<ptrdiff_t>(y * a.src_row);
+    unroll<axis.tile * axis.stride>([&](auto x) { prefetch(src + (positions + x) * lanes); });
     if (a.column_begin == 0 && a.column_end == positions) {
       unroll<positions>([&](auto x) { d[x] = load(src + x * lanes); });
     } else {
       unroll<positions>(
           [&](auto x) { d[x] = load(x >= a.column_begin && x < a.column_end ? src + x * lanes : zeros); });
     }
-    encode(d, v);
+    encode_axis<axis>(d, v);
     unroll<positions>([&](auto x) { store(dst + x * lanes, v[x]); });
   }
 }
@@ -109,13 +111,14 @@ struct EncodeColumns {
   float* dst;  // position 0
   size_t dst_position;
 };
-template <int positions>
+template <WinogradAxis axis>
 [[gnu::flatten]] void encode_columns(const EncodeColumns& a) {
+  constexpr int positions = axis.positions();
   for (int x = 0; x < a.columns; ++x) {
     Vf d[positions], v[positions];
     const float* src = a.src + x * lanes;
     unroll<positions>([&](auto y) { d[y] = load(src + y * a.columns * lanes); });
-    encode(d, v);
+    encode_axis<axis>(d, v);
     float* dst = a.dst + x * a.dst_position;
     unroll<positions>([&](auto y) { store(dst + y * a.columns * a.dst_position, v[y]); });
   }
@@ -127,13 +130,14 @@ struct DecodeColumns {
   int columns;
   float* dst;  // [row][position][lane]
 };
-template <int outputs, int positions>
+template <WinogradAxis axis>
 [[gnu::flatten]] void decode_columns(const DecodeColumns& a) {
+  constexpr int outputs = axis.tile, positions = axis.positions();
   for (int x = 0; x < a.columns; ++x) {
     Vf m[positions], y[outputs];
     const float* src = a.src + x * a.src_position;
     unroll<positions>([&](auto i) { m[i] = load(src + i * a.columns * a.src_position); });
-    decode(m, y);
+    decode_axis<axis>(m, y);
     unroll<outputs>([&](auto i) { store(a.dst + (i * a.columns + x) * lanes, y[i]); });
   }
 }
@@ -147,13 +151,14 @@ struct DecodeRows {
   const float* bias;      // null: zero
   ClampBounds bounds;
 };
-template <int outputs, int positions>
+template <WinogradAxis axis>
 [[gnu::flatten]] void decode_rows(const DecodeRows& a) {
+  constexpr int outputs = axis.tile, positions = axis.positions();
   const Vf bias = a.bias != nullptr ? load(a.bias) : zero(), lo = set(a.bounds.lo), hi = set(a.bounds.hi);
   for (int row = 0; row < a.rows; ++row) {
     Vf m[positions], y[outputs];
     unroll<positions>([&](auto i) { m[i] = load(a.src + (row * positions + i) * lanes); });
-    decode(m, y);
+    decode_axis<axis>(m, y);
     unroll<outputs>([&](auto i) { y[i] = y[i] + bias; });
     float* dst = a.dst + row * a.dst_row;
     if (a.residual != nullptr) {
@@ -168,36 +173,42 @@ template <int outputs, int positions>
   }
 }
 
-constexpr int max_tile = 8, max_kernel = 7;
-constexpr bool has_transform(int tile, int kernel) {
-  if (kernel == 1) return tile == 1;
-  return tile >= 2 && tile <= max_tile && kernel >= 2 && kernel <= max_kernel &&
-         tile + kernel - 1 <= winograd_max_positions;
+constexpr int max_tile = 8, max_kernel = 7, max_stride = 2;
+constexpr bool has_transform(int tile, int kernel, int stride) {
+  if (kernel == 1) return tile == 1 && stride >= 1 && stride <= max_stride;
+  if (tile < 2 || tile > max_tile || kernel < 2 || kernel > max_kernel) return false;
+  const int positions = WinogradAxis{tile, kernel, stride}.positions();
+  return (stride == 1 && positions <= winograd_max_positions) ||
+         (stride == 2 && kernel % 2 == 1 && positions <= winograd_max_axis);
 }
 
+// Of one axis.
+struct Passes {
+  void (*encode_rows)(const EncodeRows&) = nullptr;
+  void (*encode_columns)(const EncodeColumns&) = nullptr;
+  void (*decode_columns)(const DecodeColumns&) = nullptr;
+  void (*decode_rows)(const DecodeRows&) = nullptr;
+};
 struct PassTable {
-  void (*encode_rows[winograd_max_positions + 1])(const EncodeRows&) = {};
-  void (*encode_columns[winograd_max_positions + 1])(const EncodeColumns&) = {};
-  void (*decode_columns[max_tile + 1][winograd_max_positions + 1])(const DecodeColumns&) = {};
-  void (*decode_rows[max_tile + 1][winograd_max_positions + 1])(const DecodeRows&) = {};
+  Passes at[max_stride][max_kernel][max_tile];  // less one each
 };
 constexpr PassTable pass_table() {
   PassTable table;
-  unroll<winograd_max_positions>([&](auto p) {
-    constexpr int positions = decltype(p)::value + 1;
-    table.encode_rows[positions] = winograd::encode_rows<positions>;
-    table.encode_columns[positions] = winograd::encode_columns<positions>;
-    unroll<max_tile>([&](auto t) {
-      constexpr int tile = decltype(t)::value + 1;
-      if constexpr (has_transform(tile, positions - tile + 1)) {
-        table.decode_columns[tile][positions] = winograd::decode_columns<tile, positions>;
-        table.decode_rows[tile][positions] = winograd::decode_rows<tile, positions>;
-      }
-    });
+  unroll<max_stride * max_kernel * max_tile>([&](auto i) {
+    constexpr int tile = i % max_tile + 1, kernel = i / max_tile % max_kernel + 1,
+                  stride = i / max_tile / max_kernel + 1;
+    if constexpr (has_transform(tile, kernel, stride)) {
+      constexpr WinogradAxis axis{tile, kernel, stride};
+      // With a single phase B' depends on the number of positions only.
+      constexpr WinogradAxis encoded = stride > 1 || kernel == 1 ? axis : WinogradAxis{axis.positions() - 1, 2, 1};
+      table.at[stride - 1][kernel - 1][tile - 1] = {winograd::encode_rows<encoded>, winograd::encode_columns<encoded>,
+                                                    winograd::decode_columns<axis>, winograd::decode_rows<axis>};
+    }
   });
   return table;
 }
 constexpr PassTable passes = pass_table();
+SN_INLINE const Passes& along(const WinogradAxis& a) { return passes.at[a.stride - 1][a.taps - 1][a.tile - 1]; }
 
 // ---- a block of tiles ----
 
@@ -242,15 +253,15 @@ inline void encode_block(const WinogradArgs& args, const Plan& plan, int group, 
   for (int cb = 0; cb < plan.in_blocks; ++cb) {
     for (int t = 0; t < count; ++t, b.dst += lanes) {
       const Tile tile = find_tile(s, first + t);
-      const int y = tile.y - s.pad_top, x = tile.x - s.pad_left;
+      const int y = tile.y * s.stride_h - s.pad_top, x = tile.x * s.stride_w - s.pad_left;
       a.row_begin = y < 0 ? -y : 0;
       a.row_end = s.h - y < rows ? s.h - y : rows;
       a.column_begin = x < 0 ? -x : 0;
       a.column_end = s.w - x < columns ? s.w - x : columns;
       a.src = args.src + tile.image * args.src_image + (group * plan.in_blocks + cb) * plan.src_plane +
               (static_cast<ptrdiff_t>(y) * s.w + x) * lanes;
-      passes.encode_rows[columns](a);
-      passes.encode_columns[rows](b);
+      along(s.along_rows()).encode_rows(a);
+      along(s.across_rows()).encode_columns(b);
     }
   }
 }
@@ -294,8 +305,8 @@ inline void decode_block(const WinogradArgs& args, const Plan& plan, int out_blo
       b.residual = epilogue.residual != nullptr ? epilogue.residual + tile.image * args.residual_image + at : nullptr;
       b.bias = epilogue.bias != nullptr ? epilogue.bias + (out_block + i) * lanes : nullptr;
       const DecodeColumns a{plan.product + (t * panel + i) * lanes, plan.product_position, columns, plan.tile};
-      passes.decode_columns[s.tile_h][s.positions_h()](a);
-      passes.decode_rows[s.tile_w][columns](b);
+      along(s.across_rows()).decode_columns(a);
+      along(s.along_rows()).decode_rows(b);
       if (!second_pass && channels == lanes) continue;
       for (int y = 0; y < b.rows; ++y) finish_row(epilogue.activation, b.dst + y * b.dst_row, b.columns, channels);
     }

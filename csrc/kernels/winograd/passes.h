@@ -1,5 +1,6 @@
 // The transforms along one axis over Vf, specialised by the points: encode<positions> is B', decode<outputs, positions>
-// is A'. Pairs of points +p, -p share both their polynomials and their powers; zeros and ones cost nothing.
+// is A', encode_axis and decode_axis are those of all phases. Pairs of points +p, -p share both their polynomials and
+// their powers; zeros and ones cost nothing.
 #pragma once
 
 #include "kernels/unroll.h"
@@ -131,6 +132,41 @@ SN_INLINE void decode(const Vf (&m)[positions], Vf (&y)[outputs]) {
         constexpr int index = decltype(i)::value + 1;
         y[k] = add_times(y[k], Power<positions, index, k>(), term(Index<index>()));
       });
+    }
+  });
+}
+
+// The first axis.positions() samples and positions count.
+template <WinogradAxis axis, int samples, int positions>
+SN_INLINE void encode_axis(const Vf (&d)[samples], Vf (&v)[positions]) {
+  static_assert(samples >= axis.positions() && positions >= axis.first_position(axis.stride));
+  unroll<axis.stride>([&](auto phase) {
+    constexpr int n = axis.phase_positions(phase), first = axis.first_position(phase);
+    if constexpr (axis.phase_taps(phase) == 1) {
+      unroll<n>([&](auto i) { v[first + i] = d[i * axis.stride + phase]; });
+    } else if constexpr (n > 0) {
+      Vf in[n], out[n];
+      unroll<n>([&](auto i) { in[i] = d[i * axis.stride + phase]; });
+      encode(in, out);
+      unroll<n>([&](auto i) { v[first + i] = out[i]; });
+    }
+  });
+}
+
+template <WinogradAxis axis, int positions>
+SN_INLINE void decode_axis(const Vf (&m)[positions], Vf (&y)[axis.tile]) {
+  static_assert(positions >= axis.positions());
+  unroll<axis.stride>([&](auto phase) {
+    constexpr int n = axis.phase_positions(phase), first = axis.first_position(phase);
+    if constexpr (n > 0) {
+      Vf in[n], part[axis.tile];
+      unroll<n>([&](auto i) { in[i] = m[first + i]; });
+      if constexpr (axis.phase_taps(phase) == 1) {
+        unroll<axis.tile>([&](auto i) { part[i] = in[i]; });
+      } else {
+        decode(in, part);
+      }
+      unroll<axis.tile>([&](auto i) { y[i] = phase == 0 ? part[i] : y[i] + part[i]; });
     }
   });
 }

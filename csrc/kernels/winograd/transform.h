@@ -7,6 +7,8 @@
 //
 //   B'[j] = coefficients of prod_{l != j} (x - p_l),   G[j][k] = p_j^k / N_j,   A'[i][j] = p_j^i
 //
+// A stride is reduced to this form: see WinogradAxis.
+//
 // Everything is constexpr, so that kernels are specialised by the coefficients; instruction-set files use it in
 // constant expressions only.
 #pragma once
@@ -17,6 +19,25 @@ namespace softneuro {
 
 // A number of position counts m + r - 1: larger transforms lose too many digits.
 constexpr int winograd_max_positions = 10;
+constexpr int winograd_max_axis = 13;  // positions of an axis, all phases together
+
+// One axis of a convolution that is computed in tiles. A correlation of stride s is a sum of s ones of stride 1, its
+// phases: every s-th sample with every s-th tap, from sample and tap 0, 1, ... s - 1 on. Their positions follow each
+// other, so that the whole is again a linear transform to positions, products there, and one back; a phase of a single
+// tap needs no arithmetic. Together there are as many positions as a tile has inputs. Stride 2 makes three taps 9
+// products for 4 outputs instead of 12.
+struct WinogradAxis {
+  int tile = 1, taps = 1, stride = 1;
+
+  constexpr int positions() const { return (tile - 1) * stride + taps; }
+  constexpr int phase_taps(int phase) const { return (taps - phase + stride - 1) / stride; }
+  constexpr int phase_positions(int phase) const { return phase_taps(phase) > 0 ? tile + phase_taps(phase) - 1 : 0; }
+  constexpr int first_position(int phase) const {
+    int sum = 0;
+    for (int i = 0; i < phase; ++i) sum += phase_positions(i);
+    return sum;
+  }
+};
 
 struct Rational {
   int64_t num = 0, den = 1;  // lowest terms, den > 0

@@ -14,7 +14,7 @@ using Floats [[gnu::vector_size(lanes * sizeof(float))]] = float;
 
 // A whole block at once: positions are far apart, and lines that are written in halves would be fetched twice.
 inline void transform_weights(const WinogradWeights& g, const float* taps, int width, float* dst, size_t dst_position) {
-  Doubles half[winograd_max_positions][winograd_max_positions];
+  Doubles half[winograd_max_axis][winograd_max_axis];
   for (int r = 0; r < g.taps_h; ++r) {
     for (int j = 0; j < g.columns; ++j) half[r][j] = Doubles{};
     for (int s = 0; s < g.taps_w; ++s) {

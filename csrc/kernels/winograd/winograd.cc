@@ -15,28 +15,9 @@ namespace softneuro {
 
 namespace {
 
-// Power of the noise in F(outputs, taps) over the power of its result if each product has noise of its own power: the
-// sum over outputs and positions of A'^2 |G row|^2 |B' row|^2, over outputs * taps.
-double noise_gain(int outputs, int taps) {
-  const int positions = outputs + taps - 1;
-  const WinogradPoints points = winograd_points(positions);
-  const std::vector<double> g = winograd_weight_transform(positions, taps);
-  double total = 0;
-  for (int j = 0; j < positions; ++j) {
-    const bool finite = j + 1 < positions;
-    const WinogradPoly poly = winograd_poly(points, finite ? j : 0, finite ? 1 : 0);
-    double a = finite ? 0 : 1, b = 0, weights = 0;
-    for (int i = 0; finite && i < outputs; ++i) a += std::pow(points.at[j].value(), 2 * i);
-    for (int k = 0; k <= poly.degree; ++k) b += std::pow(poly.at[k].value(), 2);
-    for (int k = 0; k < taps; ++k) weights += std::pow(g[static_cast<size_t>(j) * taps + k], 2);
-    total += a * b * weights;
-  }
-  return total / (outputs * taps);
-}
-
-}  // namespace
-
-std::vector<double> winograd_weight_transform(int positions, int taps) {
+// G of F(positions - taps + 1, taps): [position][tap].
+std::vector<double> phase_weight_transform(int positions, int taps) {
+  if (taps == 1) return std::vector<double>(static_cast<size_t>(positions), 1.0);
   const WinogradPoints points = winograd_points(positions);
   std::vector<double> g(static_cast<size_t>(positions) * taps);
   for (int j = 0; j + 1 < positions; ++j) {
@@ -49,6 +30,49 @@ std::vector<double> winograd_weight_transform(int positions, int taps) {
     }
   }
   g.back() = 1;
+  return g;
+}
+
+// Power of the noise in F(outputs, taps) if each product has noise of its own power: the sum over outputs and positions
+// of A'^2 |G row|^2 |B' row|^2.
+double phase_noise(int outputs, int taps) {
+  if (taps <= 1) return outputs * taps;
+  const int positions = outputs + taps - 1;
+  const WinogradPoints points = winograd_points(positions);
+  const std::vector<double> g = phase_weight_transform(positions, taps);
+  double total = 0;
+  for (int j = 0; j < positions; ++j) {
+    const bool finite = j + 1 < positions;
+    const WinogradPoly poly = winograd_poly(points, finite ? j : 0, finite ? 1 : 0);
+    double a = finite ? 0 : 1, b = 0, weights = 0;
+    for (int i = 0; finite && i < outputs; ++i) a += std::pow(points.at[j].value(), 2 * i);
+    for (int k = 0; k <= poly.degree; ++k) b += std::pow(poly.at[k].value(), 2);
+    for (int k = 0; k < taps; ++k) weights += std::pow(g[static_cast<size_t>(j) * taps + k], 2);
+    total += a * b * weights;
+  }
+  return total;
+}
+
+// Of all phases together, over the power of their result.
+double noise_gain(const WinogradAxis& axis) {
+  double total = 0;
+  for (int phase = 0; phase < axis.stride; ++phase) total += phase_noise(axis.tile, axis.phase_taps(phase));
+  return total / (axis.tile * axis.taps);
+}
+
+}  // namespace
+
+std::vector<double> winograd_weight_transform(const WinogradAxis& axis) {
+  std::vector<double> g(static_cast<size_t>(axis.positions()) * axis.taps);
+  for (int phase = 0; phase < axis.stride; ++phase) {
+    const int positions = axis.phase_positions(phase), taps = axis.phase_taps(phase);
+    if (taps == 0) continue;
+    const std::vector<double> part = phase_weight_transform(positions, taps);
+    for (int j = 0; j < positions; ++j) {
+      double* row = &g[static_cast<size_t>(axis.first_position(phase) + j) * axis.taps];
+      for (int k = 0; k < taps; ++k) row[phase + k * axis.stride] = part[static_cast<size_t>(j) * taps + k];
+    }
+  }
   return g;
 }
 
@@ -75,7 +99,7 @@ size_t winograd_bias_size(const WinogradShape& shape, int block) {
 }
 
 double winograd_error(const WinogradShape& shape) {
-  const double gain = noise_gain(shape.tile_h, shape.kernel_h) * noise_gain(shape.tile_w, shape.kernel_w);
+  const double gain = noise_gain(shape.across_rows()) * noise_gain(shape.along_rows());
   return 1.3 * std::numeric_limits<float>::epsilon() * std::sqrt(gain);
 }
 
@@ -83,8 +107,8 @@ void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, c
   constexpr int most_channels = 8;  // at a time, so that the weights of an output channel are read in lines
   const int block = kernels.block, taps = shape.kernel_h * shape.kernel_w;
   const int in_channels = round_up(shape.in_channels, block), out_blocks = ceil_div(shape.out_channels, block);
-  const std::vector<double> gh = winograd_weight_transform(shape.positions_h(), shape.kernel_h);
-  const std::vector<double> gw = winograd_weight_transform(shape.positions_w(), shape.kernel_w);
+  const std::vector<double> gh = winograd_weight_transform(shape.across_rows());
+  const std::vector<double> gw = winograd_weight_transform(shape.along_rows());
   const WinogradWeights transform{shape.positions_h(), shape.positions_w(), shape.kernel_h,
                                   shape.kernel_w,      gh.data(),           gw.data()};
   std::vector<float> lanes(static_cast<size_t>(most_channels) * taps * winograd_panel * block);

@@ -1,8 +1,9 @@
-// Winograd convolution on blocked blobs: stride 1, dilation 1, any padding, groups of whole channel blocks.
+// Winograd convolution on blocked blobs: strides 1 and 2, dilation 1, any padding, groups of whole channel blocks.
 //
-//   dst[k][y][x] = act(bias[k] + residual[k][y][x] + sum over c, r, s of w[k][c][r][s] * src[c][y+r-pad_top][x+s-...])
+//   dst[k][y][x] = act(bias[k] + residual[k][y][x] + sum over c, r, s of w[k][c][r][s] *
+//   src[c][y*stride_h+r-pad_top][...])
 //
-// Output is cut in tiles of tile_h x tile_w; a tile's (tile_h + kernel_h - 1) x (tile_w + kernel_w - 1) inputs are
+// Output is cut in tiles of tile_h x tile_w; a tile's inputs, (tile_h - 1) * stride_h + kernel_h rows of them, are
 // encoded into as many positions, at each of which the convolution is a matrix product over the channels, and the
 // products are decoded (transform.h). A kernel of one row or column has one position, hence no arithmetic, along it.
 // Infinities, NaN and overflow in a tile's inputs reach all its outputs.
@@ -25,9 +26,12 @@ struct WinogradShape {
   int kernel_h = 3, kernel_w = 3;
   int tile_h = 4, tile_w = 4;
   int pad_top = 0, pad_left = 0;
+  int stride_h = 1, stride_w = 1;
 
-  [[gnu::always_inline]] constexpr int positions_h() const { return tile_h + kernel_h - 1; }
-  [[gnu::always_inline]] constexpr int positions_w() const { return tile_w + kernel_w - 1; }
+  [[gnu::always_inline]] constexpr WinogradAxis across_rows() const { return {tile_h, kernel_h, stride_h}; }
+  [[gnu::always_inline]] constexpr WinogradAxis along_rows() const { return {tile_w, kernel_w, stride_w}; }
+  [[gnu::always_inline]] constexpr int positions_h() const { return (tile_h - 1) * stride_h + kernel_h; }
+  [[gnu::always_inline]] constexpr int positions_w() const { return (tile_w - 1) * stride_w + kernel_w; }
   [[gnu::always_inline]] constexpr int positions() const { return positions_h() * positions_w(); }
   [[gnu::always_inline]] constexpr int tiles_h() const { return (out_h + tile_h - 1) / tile_h; }
   [[gnu::always_inline]] constexpr int tiles_w() const { return (out_w + tile_w - 1) / tile_w; }
@@ -58,8 +62,8 @@ struct WinogradWeights {
 struct WinogradKernels {
   int block;      // c
   int max_group;  // tiles per step of the products: blocks that are multiples of it run best
-  // Both axes are independent of each other; true if encode and decode exist for this tile and kernel size.
-  bool (*has_transform)(int tile, int kernel);
+  // Both axes are independent of each other; true if encode and decode exist for this form of one.
+  bool (*has_transform)(int tile, int kernel, int stride);
   size_t (*scratch_bytes)(const WinogradShape&, int block);  // of run, 64-byte aligned
   // One input channel for one block of output channels: taps [kernel_h][kernel_w] to dst [position], `width` and
   // `dst_position` floats apart.
@@ -79,8 +83,8 @@ size_t winograd_packed_size(const WinogradShape& shape, int block);  // floats
 void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, const float* weights, float* packed);
 size_t winograd_bias_size(const WinogradShape& shape, int block);  // floats, output channels rounded up to c
 
-// G of F(positions - taps + 1, taps): [position][tap].
-std::vector<double> winograd_weight_transform(int positions, int taps);
+// G of all phases: [position][tap], zero for the taps of other phases.
+std::vector<double> winograd_weight_transform(const WinogradAxis& axis);
 
 // Relative L2 error of the result on data without structure: what rounding does to the transforms' sums, from the
 // matrices themselves. Within a third of what is measured, whatever the channels.

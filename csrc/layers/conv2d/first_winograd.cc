@@ -39,7 +39,7 @@ class FirstWinogradConv2d final : public FirstConv2d {
     conv_first_winograd_pack(args, block(), weights, packed);
   }
   int64_t row_bytes(const Conv2dParams& p) const override {
-    return p.ow * conv_first_winograd_positions(static_cast<int>(p.kw), static_cast<int>(p.sw)) * p.c;
+    return p.ow * conv_first_winograd_axis(static_cast<int>(p.kw), static_cast<int>(p.sw)).positions() * p.c;
   }
 
  private:

@@ -1,5 +1,5 @@
-// Winograd convolution on nchw{c}c blobs, fused per block of tiles: stride 1, any padding, kernels up to 7 taps along
-// an axis, one-dimensional ones included.
+// Winograd convolution on nchw{c}c blobs, fused per block of tiles: strides 1 and 2, any padding, kernels up to 7 taps
+// along an axis, one-dimensional ones included.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -32,11 +32,14 @@ WinogradShape winograd_shape(const Conv2dParams& p, int tile) {
           .tile_h = s.kernel_h == 1 ? 1 : tile,
           .tile_w = s.kernel_w == 1 ? 1 : tile,
           .pad_top = s.pad_top,
-          .pad_left = s.pad_left};
+          .pad_left = s.pad_left,
+          .stride_h = s.stride_h,
+          .stride_w = s.stride_w};
 }
 
 bool has_transforms(const WinogradKernels& kernels, const WinogradShape& s) {
-  return kernels.has_transform(s.tile_h, s.kernel_h) && kernels.has_transform(s.tile_w, s.kernel_w);
+  return kernels.has_transform(s.tile_h, s.kernel_h, s.stride_h) &&
+         kernels.has_transform(s.tile_w, s.kernel_w, s.stride_w);
 }
 
 class PreparedWinograd final : public Prepared {
@@ -95,7 +98,7 @@ class WinogradConv2d final : public Routine {
 
   Refusal check(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
-    if (p.sh != 1 || p.sw != 1) return "has a stride";
+    if (p.sh > 2 || p.sw > 2) return "has a stride above 2";
     if ((p.dh != 1 && p.kh > 1) || (p.dw != 1 && p.kw > 1)) return "has a dilation";
     const int block = isa_block(info().isa);
     if (p.groups > 1 && (p.group_c() % block != 0 || p.group_k() % block != 0)) {
@@ -105,7 +108,7 @@ class WinogradConv2d final : public Routine {
     const Refusal sizes = check_int_sizes(p);
     if (!sizes.accepted()) return sizes;
     if (p.n * p.oh * p.ow >= int64_t{1} << 31) return "more outputs than the kernels count";
-    return tilings(p).empty() ? Refusal("no transform for a kernel of this size, or scratch beyond 256 MiB")
+    return tilings(p).empty() ? Refusal("no transform for this kernel and stride, or scratch beyond 256 MiB")
                               : Refusal();
   }
 
