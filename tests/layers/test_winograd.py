@@ -11,7 +11,8 @@ import softneuro
 from softneuro import _C
 
 TILES = (2, 3, 4, 5, 6, 8)
-LARGEST = 10  # positions along an axis: tile + kernel - 1
+LARGEST = {1: 10, 2: 13}  # positions along an axis of a stride: (tile - 1) * stride + kernel
+CASES = [(tile, stride) for stride in (1, 2) for tile in TILES if tile < 8 or stride == 1]  # of a 3x3 kernel
 ROUTINES = [
     e["descriptor"]
     for e in softneuro.registry()
@@ -25,9 +26,18 @@ Array = np.ndarray[Any, Any]
 class Layer:
     """A convolution on white data, with its float64 reference."""
 
-    def __init__(self, c: int, k: int, size: tuple[int, int], kernel: tuple[int, int], batch: int = 1) -> None:
+    def __init__(
+        self,
+        c: int,
+        k: int,
+        size: tuple[int, int],
+        kernel: tuple[int, int],
+        batch: int = 1,
+        stride: tuple[int, int] = (1, 1),
+    ) -> None:
         rng = np.random.default_rng(c + k)
-        self.attrs = {"padding": [kernel[0] // 2, kernel[1] // 2, kernel[0] // 2, kernel[1] // 2]}
+        padding = [kernel[0] // 2, kernel[1] // 2, kernel[0] // 2, kernel[1] // 2]
+        self.attrs = {"padding": padding, "stride": list(stride)}
         self.weights = {"weight": rng.standard_normal((k, c, *kernel), dtype=np.float32)}
         self.x = rng.standard_normal((batch, c, *size), dtype=np.float32)
         graph = softneuro.Graph()
@@ -59,11 +69,17 @@ def square() -> Layer:
     return Layer(64, 48, (25, 25), (3, 3))
 
 
-@pytest.mark.parametrize("tile", TILES)
+@pytest.fixture(scope="module")
+def strided() -> Layer:
+    return Layer(64, 48, (49, 50), (3, 3), stride=(2, 2))
+
+
+@pytest.mark.parametrize(("tile", "stride"), CASES)
 @pytest.mark.parametrize("routine", ROUTINES)
-def test_error_is_the_expected_one(square: Layer, routine: str, tile: int) -> None:
+def test_error_is_the_expected_one(square: Layer, strided: Layer, routine: str, tile: int, stride: int) -> None:
+    layer = square if stride == 1 else strided
     descriptor = f"{routine}{{tile={tile},block=14,split=0}}"
-    assert 0.4 < square.error(descriptor) / square.expected_error(descriptor) < 1.6
+    assert 0.4 < layer.error(descriptor) / layer.expected_error(descriptor) < 1.6
 
 
 def test_error_against_direct(square: Layer) -> None:
@@ -76,31 +92,50 @@ def test_error_against_direct(square: Layer) -> None:
     assert max(errors.values()) <= 1e-4
 
 
-@pytest.mark.parametrize("kernel", [2, 3, 4, 5, 6, 7])
+def test_error_against_direct_with_a_stride(strided: Layer) -> None:
+    """Two taps lose fewer digits than three: up to F(4, 3) the plain sum is no more exact."""
+    direct = strided.error(strided.direct())
+    errors = {tile: strided.error(f"{BEST}{{tile={tile},block=28,split=0}}") for tile in (2, 3, 4, 5, 6)}
+    assert max(errors[tile] for tile in (2, 3, 4)) <= 2 * direct
+    assert max(errors.values()) <= 10 * direct
+
+
+SIZES = [(kernel, (1, 1)) for kernel in (2, 3, 4, 5, 6, 7)]
+STRIDED = [(kernel, stride) for kernel in (3, 5, 7) for stride in ((2, 2), (1, 2), (2, 1))]
+
+
+@pytest.mark.parametrize(("kernel", "stride"), SIZES + STRIDED)
 @pytest.mark.parametrize("form", ["square", "row", "column", "rectangle"])
-def test_kernel_sizes(kernel: int, form: str) -> None:
+def test_kernel_sizes(kernel: int, stride: tuple[int, int], form: str) -> None:
     shape = {"square": (kernel, kernel), "row": (1, kernel), "column": (kernel, 1), "rectangle": (3, kernel)}[form]
-    layer = Layer(20, 37, (11, 17), shape, batch=2)
+    layer = Layer(20, 37, (11, 17), shape, batch=2, stride=stride)
     for tile in TILES:
-        if tile + max(shape) - 1 > LARGEST:
+        if any(taps > 1 and (tile - 1) * step + taps > LARGEST[step] for taps, step in zip(shape, stride, strict=True)):
             continue
         for block, split, threads in ((1, 0, 1), (9, 1, 3), (1000, 0, 4)):
             descriptor = f"{BEST}{{tile={tile},block={block},split={split}}}"
             assert layer.error(descriptor, threads) <= 3 * layer.expected_error(descriptor) + 1e-6, descriptor
 
 
-def test_maps_smaller_than_a_tile() -> None:
+@pytest.mark.parametrize(("tile", "stride"), CASES)
+def test_maps_smaller_than_a_tile(tile: int, stride: int) -> None:
     for size in ((1, 1), (1, 5), (2, 3), (5, 4)):
-        layer = Layer(17, 16, size, (3, 3), batch=3)
-        for tile in TILES:
-            descriptor = f"{BEST}{{tile={tile},block=14,split=0}}"
-            assert layer.error(descriptor, 2) <= 10 * layer.expected_error(descriptor) + 1e-6, descriptor
+        layer = Layer(17, 16, size, (3, 3), batch=3, stride=(stride, stride))
+        descriptor = f"{BEST}{{tile={tile},block=14,split=0}}"
+        assert layer.error(descriptor, 2) <= 10 * layer.expected_error(descriptor) + 1e-6, descriptor
 
 
-def test_unknown_tiles_are_refused(square: Layer) -> None:
-    for params in ("tile=7,block=14,split=0", "tile=1,block=14,split=0", "tile=4,block=0,split=0"):
+def test_unknown_tiles_are_refused(square: Layer, strided: Layer) -> None:
+    for layer, tile, block in ((square, 7, 14), (square, 1, 14), (square, 4, 0), (strided, 8, 14), (strided, 1, 14)):
         with pytest.raises(softneuro.Error, match=r"tile|block"):
-            square.run(f"{BEST}{{{params}}}")
+            layer.run(f"{BEST}{{tile={tile},block={block},split=0}}")
+
+
+def test_strides_without_a_transform_are_refused() -> None:
+    for kernel, stride in ((2, 2), (4, 2), (3, 3)):
+        layer = Layer(16, 16, (9, 9), (kernel, kernel), stride=(stride, stride))
+        accepted = _C.testing.accepting("conv2d", layer.attrs, layer.weights, [layer.x.shape])
+        assert not any("/winograd" in descriptor for descriptor in accepted)
 
 
 def test_values_near_the_largest_overflow_only_around_them(square: Layer) -> None:

@@ -197,6 +197,9 @@ std::vector<WinogradConv2d::Tiling> WinogradConv2d::tilings(const Conv2dParams& 
     list.push_back(t);
   }
   std::stable_sort(list.begin(), list.end(), [](const Tiling& a, const Tiling& b) { return a.cost < b.cost; });
+  // A stride leaves less to save, and what the plain sum beats by this count is not worth a try.
+  const double plain = static_cast<double>(p.n * p.oh * p.ow * p.kh * p.kw) * in_blocks * out_blocks * lanes;
+  while (p.sh * p.sw > 1 && list.size() > 1 && list.back().cost > plain) list.pop_back();
   return list;
 }
 
