@@ -74,18 +74,21 @@ def strided() -> Layer:
     return Layer(64, 48, (49, 50), (3, 3), stride=(2, 2))
 
 
+@pytest.mark.parametrize("passing", [0, 1])
 @pytest.mark.parametrize(("tile", "stride"), CASES)
 @pytest.mark.parametrize("routine", ROUTINES)
-def test_error_is_the_expected_one(square: Layer, strided: Layer, routine: str, tile: int, stride: int) -> None:
+def test_error_is_the_expected_one(
+    square: Layer, strided: Layer, routine: str, tile: int, stride: int, passing: int
+) -> None:
     layer = square if stride == 1 else strided
-    descriptor = f"{routine}{{tile={tile},block=14,split=0}}"
+    descriptor = f"{routine}{{tile={tile},block=14,split=0,passing={passing}}}"
     assert 0.4 < layer.error(descriptor) / layer.expected_error(descriptor) < 1.6
 
 
 def test_error_against_direct(square: Layer) -> None:
     """F(2, 3) and F(4, 3) within ten times the direct routine's error, F(6, 3) within a hundred times."""
     direct = square.error(square.direct())
-    errors = {tile: square.error(f"{BEST}{{tile={tile},block=28,split=0}}") for tile in TILES}
+    errors = {tile: square.error(f"{BEST}{{tile={tile},block=28,split=0,passing=0}}") for tile in TILES}
     assert errors[2] <= 10 * direct
     assert errors[4] <= 10 * direct
     assert errors[6] <= 100 * direct
@@ -95,7 +98,7 @@ def test_error_against_direct(square: Layer) -> None:
 def test_error_against_direct_with_a_stride(strided: Layer) -> None:
     """Two taps lose fewer digits than three: up to F(4, 3) the plain sum is no more exact."""
     direct = strided.error(strided.direct())
-    errors = {tile: strided.error(f"{BEST}{{tile={tile},block=28,split=0}}") for tile in (2, 3, 4, 5, 6)}
+    errors = {tile: strided.error(f"{BEST}{{tile={tile},block=28,split=0,passing=0}}") for tile in (2, 3, 4, 5, 6)}
     assert max(errors[tile] for tile in (2, 3, 4)) <= 2 * direct
     assert max(errors.values()) <= 10 * direct
 
@@ -112,8 +115,9 @@ def test_kernel_sizes(kernel: int, stride: tuple[int, int], form: str) -> None:
     for tile in TILES:
         if any(taps > 1 and (tile - 1) * step + taps > LARGEST[step] for taps, step in zip(shape, stride, strict=True)):
             continue
-        for block, split, threads in ((1, 0, 1), (9, 1, 3), (1000, 0, 4)):
-            descriptor = f"{BEST}{{tile={tile},block={block},split={split}}}"
+        same = form == "square" and stride[0] == stride[1]
+        for block, split, threads, passing in ((1, 0, 1, same), (9, 1, 3, False), (9, 1, 3, same), (1000, 0, 4, False)):
+            descriptor = f"{BEST}{{tile={tile},block={block},split={split},passing={int(passing)}}}"
             assert layer.error(descriptor, threads) <= 3 * layer.expected_error(descriptor) + 1e-6, descriptor
 
 
@@ -121,14 +125,39 @@ def test_kernel_sizes(kernel: int, stride: tuple[int, int], form: str) -> None:
 def test_maps_smaller_than_a_tile(tile: int, stride: int) -> None:
     for size in ((1, 1), (1, 5), (2, 3), (5, 4)):
         layer = Layer(17, 16, size, (3, 3), batch=3, stride=(stride, stride))
-        descriptor = f"{BEST}{{tile={tile},block=14,split=0}}"
-        assert layer.error(descriptor, 2) <= 10 * layer.expected_error(descriptor) + 1e-6, descriptor
+        for passing in (0, 1):
+            descriptor = f"{BEST}{{tile={tile},block=14,split=0,passing={passing}}}"
+            assert layer.error(descriptor, 2) <= 10 * layer.expected_error(descriptor) + 1e-6, descriptor
+
+
+@pytest.mark.parametrize("size", [(7, 7), (8, 4), (12, 3), (4, 4)])
+@pytest.mark.parametrize("channels", [(17, 33), (160, 16), (300, 50)])
+def test_weights_in_passing_that_stay_in_registers(size: tuple[int, int], channels: tuple[int, int]) -> None:
+    """One to four tiles of F(4, 3), and channels for more than one chunk of them."""
+    layer = Layer(*channels, size, (3, 3))
+    for routine in ROUTINES:
+        descriptor = f"{routine}{{tile=4,block=4,split=1,passing=1}}"
+        assert layer.error(descriptor, 2) <= 3 * layer.expected_error(descriptor), descriptor
+
+
+def test_weights_in_passing_take_the_memory_of_taps(square: Layer) -> None:
+    for passing, times in ((0, 4), (1, 1)):
+        descriptor = f"{BEST}{{tile=4,block=14,split=0,passing={passing}}}"
+        foretold, actual = _C.testing.packed_bytes("conv2d", square.attrs, square.weights, [square.x.shape], descriptor)
+        assert foretold == actual == times * square.weights["weight"].nbytes
 
 
 def test_unknown_tiles_are_refused(square: Layer, strided: Layer) -> None:
-    for layer, tile, block in ((square, 7, 14), (square, 1, 14), (square, 4, 0), (strided, 8, 14), (strided, 1, 14)):
-        with pytest.raises(softneuro.Error, match=r"tile|block"):
-            layer.run(f"{BEST}{{tile={tile},block={block},split=0}}")
+    for layer, tile, block, passing in (
+        (square, 7, 14, 0),
+        (square, 1, 14, 1),
+        (square, 4, 0, 0),
+        (square, 4, 14, 2),
+        (strided, 8, 14, 1),
+        (strided, 1, 14, 0),
+    ):
+        with pytest.raises(softneuro.Error, match=r"tile|block|passing"):
+            layer.run(f"{BEST}{{tile={tile},block={block},split=0,passing={passing}}}")
 
 
 def test_strides_without_a_transform_are_refused() -> None:
@@ -144,7 +173,7 @@ def test_values_near_the_largest_overflow_only_around_them(square: Layer) -> Non
     layer.x[:] = 0
     layer.x[0, 3, 1, 1] = 3e38
     layer.weights["weight"][:] = np.float32(1) / 4
-    out = layer.run(f"{BEST}{{tile=6,block=14,split=0}}")
+    out = layer.run(f"{BEST}{{tile=6,block=14,split=0,passing=0}}")
     assert np.isfinite(out[:, :, 6:, :]).all()
     assert np.isfinite(out[:, :, :, 6:]).all()
     assert not out[:, :, 6:, 6:].any()

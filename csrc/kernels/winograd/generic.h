@@ -3,96 +3,18 @@
 //
 //   encoded   [position][input block][tile][lane], positions an odd number of cache lines apart
 //   products  [position][tile][lane of panel], the same
+//   passing   [position][channel of a chunk][lane of panel], the same: weights transformed in passing
 #pragma once
 
 #include "kernels/finish_row.h"
 #include "kernels/integers.h"
+#include "kernels/winograd/multiply_block.h"
 #include "kernels/winograd/tile.h"
 #include "kernels/winograd/weights.h"
 #include "kernels/winograd/winograd.h"
 
 namespace softneuro::SN_ISA {
 namespace winograd {
-
-constexpr int max_group = registers >= 32 ? 14 : 6;
-// Floats from the weights in use to those being fetched.
-constexpr int weights_ahead = 2048;
-
-// ---- products ----
-
-struct Product {
-  const float* src;  // [block][tile][lane] from the group's first tile on
-  size_t src_block;
-  const float* weights;  // [channel][lane of panel]
-  int blocks;
-  float* dst;
-};
-
-template <int tiles, int panel, bool fetch>
-SN_INLINE void accumulate(Vf (&sum)[tiles * panel], const float* src, const float* weights) {
-  Vf w[panel];
-  unroll<panel>([&](auto b) {
-    w[b] = load(weights + b * lanes);
-    if constexpr (fetch) prefetch(weights + b * lanes + weights_ahead);
-  });
-  unroll<tiles>([&](auto t) {
-    const Vf x = set(src[t * lanes]);
-    unroll<panel>([&](auto b) { sum[t * panel + b] = fma(x, w[b], sum[t * panel + b]); });
-  });
-}
-
-template <int tiles, int panel, bool fetch>
-[[gnu::flatten]] void multiply(const Product& p) {
-  Vf sum[tiles * panel];
-  unroll<tiles * panel>([&](auto i) { sum[i] = zero(); });
-  const float *src = p.src, *weights = p.weights;
-  for (int cb = 0; cb < p.blocks; ++cb, src += p.src_block) {
-    for (int lane = 0; lane < lanes; lane += 4) {
-      unroll<4>([&](auto j) { accumulate<tiles, panel, fetch>(sum, src + lane + j, weights + j * panel * lanes); });
-      weights += 4 * panel * lanes;
-    }
-  }
-  unroll<tiles * panel>([&](auto i) { store(p.dst + i * lanes, sum[i]); });
-}
-
-using Multiply = void (*)(const Product&);
-struct ProductTable {
-  Multiply multiply[winograd_panel + 1][max_group + 1][2] = {};
-};
-constexpr ProductTable product_table() {
-  ProductTable table;
-  unroll<winograd_panel>([&](auto b) {
-    unroll<max_group>([&](auto t) {
-      table.multiply[b + 1][t + 1][0] = winograd::multiply<t + 1, b + 1, false>;
-      table.multiply[b + 1][t + 1][1] = winograd::multiply<t + 1, b + 1, true>;
-    });
-  });
-  return table;
-}
-constexpr ProductTable products = product_table();
-
-// ---- a block of tiles ----
-
-// Where things are; strides in floats.
-struct Plan {
-  int in_blocks, out_blocks;  // of a group
-  size_t src_plane, dst_plane;
-  size_t encoded_position, product_position;
-  float *encoded, *product, *tile;
-
-  Plan(const WinogradShape& s, int block, void* scratch = nullptr) {
-    in_blocks = ceil_div(s.in_channels, lanes);
-    out_blocks = ceil_div(s.out_channels, lanes);
-    src_plane = static_cast<size_t>(s.h) * s.w * lanes;
-    dst_plane = static_cast<size_t>(s.out_h) * s.out_w * lanes;
-    encoded_position = odd_lines(static_cast<size_t>(in_blocks) * block * lanes);
-    product_position = odd_lines(static_cast<size_t>(winograd_panel) * block * lanes);
-    encoded = static_cast<float*>(scratch);
-    product = encoded + s.positions() * encoded_position;
-    tile = product + s.positions() * product_position;
-  }
-  static size_t odd_lines(size_t floats) { return ((floats + 15) / 16 | 1) * 16; }
-};
 
 struct Tile {
   int image, y, x;  // of the first output
@@ -123,24 +45,6 @@ inline void encode_block(const WinogradArgs& args, const Plan& plan, int group, 
               (static_cast<ptrdiff_t>(y) * s.w + x) * lanes;
       along(s.along_rows()).encode_rows(a);
       along(s.across_rows()).encode_columns(b);
-    }
-  }
-}
-
-inline void multiply_block(const Plan& plan, int positions, const float* weights, int panel, int count) {
-  const int groups = ceil_div(count, max_group), length = count / groups, longer = count % groups;
-  Product p;
-  p.blocks = plan.in_blocks;
-  p.src_block = static_cast<size_t>(count) * lanes;
-  for (int position = 0; position < positions; ++position) {
-    p.src = plan.encoded + position * plan.encoded_position;
-    p.dst = plan.product + position * plan.product_position;
-    p.weights = weights + static_cast<size_t>(position) * plan.in_blocks * lanes * panel * lanes;
-    for (int i = 0; i < groups; ++i) {
-      const int tiles = length + (i < longer ? 1 : 0);
-      products.multiply[panel][tiles][i == 0](p);
-      p.src += tiles * lanes;
-      p.dst += tiles * panel * lanes;
     }
   }
 }
@@ -178,14 +82,15 @@ inline size_t scratch_bytes(const WinogradShape& s, int block) {
   const Plan plan(s, block);
   const size_t tile = static_cast<size_t>(s.positions()) * lanes;
   return round_up(static_cast<int>(tile), 16) * sizeof(float) +
-         s.positions() * (plan.encoded_position + plan.product_position) * sizeof(float);
+         s.positions() * (plan.encoded_position + plan.product_position + plan.passing_position) * sizeof(float);
 }
 
 inline void run(const WinogradArgs& args, int panel_begin, int panel_end, int tile_begin, int tile_end, void* scratch) {
   const WinogradShape& s = args.shape;
   const Plan plan(s, args.block, scratch);
   const int per_group = ceil_div(plan.out_blocks, winograd_panel);
-  const size_t per_block = static_cast<size_t>(plan.in_blocks) * lanes * lanes * s.positions();  // weights, floats
+  const int per_pair = s.in_passing ? s.kernel_h * s.kernel_w : s.positions();  // weights of two channels, floats
+  const size_t per_block = static_cast<size_t>(plan.in_blocks) * lanes * lanes * per_pair;
   const int total = tile_end - tile_begin, blocks = ceil_div(total, args.block);
   for (int i = 0, first = tile_begin; i < blocks; ++i) {
     const int count = total / blocks + (i < total % blocks ? 1 : 0);
@@ -196,7 +101,15 @@ inline void run(const WinogradArgs& args, int panel_begin, int panel_end, int ti
       const int left = plan.out_blocks - first_block, panel = left < winograd_panel ? left : winograd_panel;
       const int out_block = group * plan.out_blocks + first_block;
       const int tail = left > panel ? lanes : s.out_channels - (plan.out_blocks - 1) * lanes;
-      multiply_block(plan, s.positions(), args.weights + out_block * per_block, panel, count);
+      const float* weights = args.weights + out_block * per_block;
+      if (s.in_passing && is_few(s, count)) {
+        multiply_few_tiles(plan, weights, panel, count);
+      } else if (s.in_passing) {
+        multiply_passing(s, plan, weights, panel, count);
+      } else {
+        const size_t position = static_cast<size_t>(plan.in_blocks) * lanes * panel * lanes;
+        multiply_block(plan, s.positions(), {weights, position, 0, plan.in_blocks, nullptr, 0}, panel, count);
+      }
       decode_block(args, plan, out_block, panel, tail, first, count);
     }
     first += count;
@@ -214,6 +127,8 @@ const WinogradKernels SN_ISA_NAME(winograd) = {
     .max_group = SN_ISA::winograd::max_group,
     .has_transform = SN_ISA::winograd::has_transform,
     .scratch_bytes = SN_ISA::winograd::scratch_bytes,
+    .can_pass = SN_ISA::winograd::can_pass,
+    .passes_in_registers = SN_ISA::winograd::is_few,
     .transform_weights = SN_ISA::winograd::transform_weights,
     .run = SN_ISA::winograd::run,
 };

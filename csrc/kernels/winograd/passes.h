@@ -21,6 +21,9 @@ struct Coefficients {
     Poly zero, infinity, pair[winograd_max_positions / 2];  // of row j: without the point itself, or the pair
     float point[winograd_max_positions / 2] = {};           // of each pair
     float powers[winograd_max_positions / 2][winograd_max_positions] = {};
+    // Whether N is the same for both points of a pair, or its negative.
+    bool same_sign = points.pairs > 0 &&
+                     winograd_scale(positions, points.zero) == winograd_scale(positions, points.zero + 1);
   };
   static constexpr Poly narrow(const WinogradPoly& exact) {
     Poly poly;
@@ -37,7 +40,7 @@ struct Coefficients {
       t.pair[i] = narrow(winograd_poly(t.points, first, 2));
       t.point[i] = static_cast<float>(t.points.at[first].value());
       for (int k = 0; k < winograd_max_positions; ++k) {
-        t.powers[i][k] = static_cast<float>(power(t.points.at[first], k).value());
+        t.powers[i][k] = static_cast<float>((power(t.points.at[first], k) * winograd_scale(positions, first)).value());
       }
     }
     return t;
@@ -100,9 +103,14 @@ SN_INLINE void encode(const Vf (&d)[positions], Vf (&v)[positions]) {
   v[positions - 1] = evaluate<positions, Row::infinity, 0, 0>(d);
 }
 
+// A'[k] of the first of a pair's points.
 template <int positions, int index, int k>
 struct Power {
   static constexpr float value = Coefficients<positions>::table.powers[index][k];
+};
+template <int positions>
+struct ZeroScale {
+  static constexpr float value = static_cast<float>(winograd_scale(positions, 0).value());
 };
 
 template <int outputs, int positions>
@@ -111,8 +119,8 @@ SN_INLINE void decode(const Vf (&m)[positions], Vf (&y)[outputs]) {
   Vf even[C::pairs + 1], odd[C::pairs + 1];
   unroll<C::pairs>([&](auto i) {
     const Vf plus = m[C::zero + 2 * i], minus = m[C::zero + 2 * i + 1];
-    even[i] = plus + minus;
-    odd[i] = plus - minus;
+    even[i] = C::table.same_sign ? plus + minus : plus - minus;
+    odd[i] = C::table.same_sign ? plus - minus : plus + minus;
   });
   unroll<outputs>([&](auto j) {
     constexpr int k = decltype(j)::value;
@@ -121,10 +129,6 @@ SN_INLINE void decode(const Vf (&m)[positions], Vf (&y)[outputs]) {
     if constexpr (C::pairs == 0) {
       static_assert(positions <= 2 && outputs == 1);
       y[k] = positions == 1 ? m[0] : m[0] + m[1];
-    } else if constexpr (has_infinity || has_zero) {
-      y[k] = has_infinity ? m[positions - 1] : m[0];
-      if constexpr (has_infinity && has_zero) y[k] = y[k] + m[0];
-      unroll<C::pairs>([&](auto i) { y[k] = add_times(y[k], Power<positions, decltype(i)::value, k>(), term(i)); });
     } else {
       constexpr float first = Power<positions, 0, k>::value;
       y[k] = first == 1 ? term(Index<0>()) : term(Index<0>()) * set(first);
@@ -132,6 +136,8 @@ SN_INLINE void decode(const Vf (&m)[positions], Vf (&y)[outputs]) {
         constexpr int index = decltype(i)::value + 1;
         y[k] = add_times(y[k], Power<positions, index, k>(), term(Index<index>()));
       });
+      if constexpr (has_zero) y[k] = add_times(y[k], ZeroScale<positions>(), m[0]);
+      if constexpr (has_infinity) y[k] = y[k] + m[positions - 1];
     }
   });
 }

@@ -5,7 +5,9 @@
 //
 // With points p_j, N_j = prod_{l != j} (p_j - p_l) and infinity as the last position:
 //
-//   B'[j] = coefficients of prod_{l != j} (x - p_l),   G[j][k] = p_j^k / N_j,   A'[i][j] = p_j^i
+//   B'[j] = coefficients of prod_{l != j} (x - p_l),   G[j][k] = p_j^k,   A'[i][j] = p_j^i / N_j
+//
+// N stands in A', where it costs nothing: G is applied in passing by some routines.
 //
 // A stride is reduced to this form: see WinogradAxis.
 //
@@ -133,6 +135,22 @@ constexpr WinogradPoints winograd_points(int positions) {
       break;
   }
   return p;
+}
+
+// 1 / N_j of F(positions - taps + 1, taps); 1 for infinity.
+constexpr Rational winograd_scale(int positions, int j) {
+  if (j + 1 == positions) return {1, 1};
+  const WinogradPoints points = winograd_points(positions);
+  Rational n{1, 1};
+  for (int l = 0; l + 1 < positions; ++l) {
+    if (l != j) n = n * (points.at[j] - points.at[l]);
+  }
+  return Rational::make(n.den, n.num);
+}
+// G[j][tap].
+constexpr Rational winograd_weight(int positions, int taps, int j, int tap) {
+  if (j + 1 == positions) return {tap + 1 == taps ? 1 : 0, 1};
+  return power(winograd_points(positions).at[j], tap);
 }
 
 }  // namespace softneuro

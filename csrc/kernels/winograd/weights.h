@@ -1,7 +1,11 @@
-// The transform of weights: rows and columns are independent, hence two passes. In double, since it is done once and
-// its rounding would stay in every result. See winograd.h.
+// The transform of weights: rows and columns are independent, hence two passes. Ahead of all runs in double, since it
+// is done once and its rounding would stay in every result; in passing over Vf. See winograd.h.
 #pragma once
 
+#include "kernels/unroll.h"
+#include "kernels/winograd/passes.h"
+#include "kernels/winograd/tile.h"
+#include "kernels/winograd/transform.h"
 #include "kernels/winograd/winograd.h"
 #include "simd/simd.h"
 
@@ -33,6 +37,104 @@ inline void transform_weights(const WinogradWeights& g, const float* taps, int w
     }
   }
 }
+
+// ---- in passing ----
+
+template <int positions, int taps, int j, int tap>
+struct Weight {
+  static constexpr float value = static_cast<float>(winograd_weight(positions, taps, j, tap).value());
+};
+
+// Row j of G over every second tap.
+template <int positions, int taps, int j, int first>
+SN_INLINE Vf weigh(const Vf (&g)[taps]) {
+  constexpr float scale = Weight<positions, taps, j, first>::value;
+  Vf sum = scale == 1 ? g[first] : g[first] * set(scale);
+  unroll<(taps - first - 1) / 2>([&](auto i) {
+    constexpr int tap = first + 2 + 2 * decltype(i)::value;
+    sum = add_times(sum, Weight<positions, taps, j, tap>(), g[tap]);
+  });
+  return sum;
+}
+
+// G g. The rows of +p and -p are sums and differences.
+template <int positions, int taps>
+SN_INLINE void transform(const Vf (&g)[taps], Vf (&u)[positions]) {
+  constexpr WinogradPoints points = winograd_points(positions);
+  if constexpr (points.zero != 0) u[0] = g[0];
+  unroll<points.pairs>([&](auto i) {
+    constexpr int plus = points.zero + 2 * decltype(i)::value;
+    const Vf even = weigh<positions, taps, plus, 0>(g), odd = weigh<positions, taps, plus, 1>(g);
+    u[plus] = even + odd;
+    u[plus + 1] = even - odd;
+  });
+  u[positions - 1] = g[taps - 1];
+}
+
+// Of all phases.
+template <WinogradAxis axis, int taps, int positions>
+SN_INLINE void transform_axis(const Vf (&g)[taps], Vf (&u)[positions]) {
+  static_assert(taps == axis.taps && positions == axis.positions());
+  unroll<axis.stride>([&](auto phase) {
+    constexpr int n = axis.phase_positions(phase), of_phase = axis.phase_taps(phase),
+                  first = axis.first_position(phase);
+    if constexpr (of_phase == 1) {
+      unroll<n>([&](auto i) { u[first + i] = g[phase]; });
+    } else if constexpr (of_phase > 1) {
+      Vf in[of_phase], out[n];
+      unroll<of_phase>([&](auto i) { in[i] = g[i * axis.stride + phase]; });
+      transform(in, out);
+      unroll<n>([&](auto i) { u[first + i] = out[i]; });
+    }
+  });
+}
+
+struct PassingWeights {
+  const float* from;  // [channel][tap][lane of panel]
+  int channels, panel;
+  float* to;  // [position][channel][lane of panel]
+  size_t to_position;
+};
+// A kernel both of whose axes are of one form.
+template <WinogradAxis axis>
+[[gnu::flatten]] void transform_square(const PassingWeights& a) {
+  constexpr int taps = axis.taps, positions = axis.positions();
+  const float* from = a.from;
+  float* to = a.to;
+  const int width = a.panel * lanes;
+  for (int i = 0; i < a.channels; ++i, from += (taps * taps - 1) * width) {
+    for (int b = 0; b < a.panel; ++b, from += lanes, to += lanes) {
+      Vf half[taps][positions];
+      unroll<taps>([&](auto r) {
+        Vf g[taps];
+        unroll<taps>([&](auto s) { g[s] = load(from + (r * taps + s) * width); });
+        transform_axis<axis>(g, half[r]);
+      });
+      unroll<positions>([&](auto x) {
+        Vf g[taps], u[positions];
+        unroll<taps>([&](auto r) { g[r] = half[r][x]; });
+        transform_axis<axis>(g, u);
+        unroll<positions>([&](auto y) { store(to + (y * positions + x) * a.to_position, u[y]); });
+      });
+    }
+  }
+}
+
+struct PassingTable {
+  void (*at[max_stride][max_kernel][max_tile])(const PassingWeights&) = {};  // less one each
+};
+constexpr PassingTable passing_table() {
+  PassingTable table;
+  unroll<max_stride * max_kernel * max_tile>([&](auto i) {
+    constexpr int tile = i % max_tile + 1, kernel = i / max_tile % max_kernel + 1,
+                  stride = i / max_tile / max_kernel + 1;
+    if constexpr (kernel > 1 && has_transform(tile, kernel, stride)) {
+      table.at[stride - 1][kernel - 1][tile - 1] = transform_square<WinogradAxis{tile, kernel, stride}>;
+    }
+  });
+  return table;
+}
+constexpr PassingTable passing = passing_table();
 
 }  // namespace winograd
 }  // namespace softneuro::SN_ISA

@@ -17,19 +17,10 @@ namespace {
 
 // G of F(positions - taps + 1, taps): [position][tap].
 std::vector<double> phase_weight_transform(int positions, int taps) {
-  if (taps == 1) return std::vector<double>(static_cast<size_t>(positions), 1.0);
-  const WinogradPoints points = winograd_points(positions);
-  std::vector<double> g(static_cast<size_t>(positions) * taps);
-  for (int j = 0; j + 1 < positions; ++j) {
-    Rational n{1, 1};
-    for (int l = 0; l + 1 < positions; ++l) {
-      if (l != j) n = n * (points.at[j] - points.at[l]);
-    }
-    for (int k = 0; k < taps; ++k) {
-      g[static_cast<size_t>(j) * taps + k] = (power(points.at[j], k) * Rational::make(n.den, n.num)).value();
-    }
+  std::vector<double> g;
+  for (int j = 0; j < positions; ++j) {
+    for (int k = 0; k < taps; ++k) g.push_back(taps == 1 ? 1 : winograd_weight(positions, taps, j, k).value());
   }
-  g.back() = 1;
   return g;
 }
 
@@ -46,6 +37,7 @@ double phase_noise(int outputs, int taps) {
     const WinogradPoly poly = winograd_poly(points, finite ? j : 0, finite ? 1 : 0);
     double a = finite ? 0 : 1, b = 0, weights = 0;
     for (int i = 0; finite && i < outputs; ++i) a += std::pow(points.at[j].value(), 2 * i);
+    a *= std::pow(winograd_scale(positions, j).value(), 2);
     for (int k = 0; k <= poly.degree; ++k) b += std::pow(poly.at[k].value(), 2);
     for (int k = 0; k < taps; ++k) weights += std::pow(g[static_cast<size_t>(j) * taps + k], 2);
     total += a * b * weights;
@@ -91,7 +83,7 @@ int winograd_panels(const WinogradShape& shape, int block) {
 
 size_t winograd_packed_size(const WinogradShape& shape, int block) {
   return static_cast<size_t>(shape.groups) * round_up(shape.out_channels, block) * round_up(shape.in_channels, block) *
-         shape.positions();
+         (shape.in_passing ? shape.kernel_h * shape.kernel_w : shape.positions());
 }
 
 size_t winograd_bias_size(const WinogradShape& shape, int block) {
@@ -125,6 +117,10 @@ void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, c
           const float* from = group + (static_cast<size_t>(first * block + lane) * shape.in_channels + c) * taps;
           for (int i = 0; i < real; ++i) lanes[static_cast<size_t>(i) * width + lane] = from[i];
         }
+        if (shape.in_passing) {
+          packed = std::copy_n(lanes.data(), static_cast<size_t>(channels) * taps * width, packed);
+          continue;
+        }
         for (int i = 0; i < channels; ++i) {
           for (int lane = 0; lane < width; lane += block) {
             kernels.transform_weights(transform, &lanes[static_cast<size_t>(i) * taps * width + lane], width,
@@ -132,7 +128,7 @@ void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, c
           }
         }
       }
-      packed += shape.positions() * position;
+      if (!shape.in_passing) packed += shape.positions() * position;
     }
   }
 }

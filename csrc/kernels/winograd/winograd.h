@@ -27,6 +27,8 @@ struct WinogradShape {
   int tile_h = 4, tile_w = 4;
   int pad_top = 0, pad_left = 0;
   int stride_h = 1, stride_w = 1;
+  // Weights are packed as taps, and transformed on the way to the products: fewer bytes, more arithmetic.
+  bool in_passing = false;
 
   [[gnu::always_inline]] constexpr WinogradAxis across_rows() const { return {tile_h, kernel_h, stride_h}; }
   [[gnu::always_inline]] constexpr WinogradAxis along_rows() const { return {tile_w, kernel_w, stride_w}; }
@@ -65,6 +67,9 @@ struct WinogradKernels {
   // Both axes are independent of each other; true if encode and decode exist for this form of one.
   bool (*has_transform)(int tile, int kernel, int stride);
   size_t (*scratch_bytes)(const WinogradShape&, int block);  // of run, 64-byte aligned
+  bool (*can_pass)(const WinogradShape&);  // whether in_passing may be set: both axes must be of one form
+  // Whether weights transformed in passing stay in registers for so many tiles: else it takes as long as two products.
+  bool (*passes_in_registers)(const WinogradShape&, int tiles);
   // One input channel for one block of output channels: taps [kernel_h][kernel_w] to dst [position], `width` and
   // `dst_position` floats apart.
   void (*transform_weights)(const WinogradWeights&, const float* taps, int width, float* dst, size_t dst_position);
@@ -79,7 +84,7 @@ const WinogradKernels* winograd_kernels(Isa isa);
 int winograd_panels(const WinogradShape& shape, int block);
 size_t winograd_packed_size(const WinogradShape& shape, int block);  // floats
 // From [groups * out_channels][in_channels][kernel_h][kernel_w] to [panel][position][in channel][lane of panel],
-// transformed in double.
+// transformed in double, or with in_passing to [panel][in channel][tap][lane of panel].
 void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, const float* weights, float* packed);
 size_t winograd_bias_size(const WinogradShape& shape, int block);  // floats, output channels rounded up to c
 

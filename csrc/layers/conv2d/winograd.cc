@@ -17,7 +17,7 @@ constexpr int tile_sizes[] = {2, 3, 4, 5, 6, 8};
 constexpr double usual_error = 1e-5;               // what the default max_error lets a layer have
 constexpr size_t max_scratch = size_t{256} << 20;  // bytes of a task
 
-WinogradShape winograd_shape(const Conv2dParams& p, int tile) {
+WinogradShape winograd_shape(const Conv2dParams& p, int tile, bool in_passing) {
   const ConvDirectShape s = direct_shape(p);
   return {.groups = s.groups,
           .in_channels = s.in_channels,
@@ -34,7 +34,8 @@ WinogradShape winograd_shape(const Conv2dParams& p, int tile) {
           .pad_top = s.pad_top,
           .pad_left = s.pad_left,
           .stride_h = s.stride_h,
-          .stride_w = s.stride_w};
+          .stride_w = s.stride_w,
+          .in_passing = in_passing};
 }
 
 bool has_transforms(const WinogradKernels& kernels, const WinogradShape& s) {
@@ -108,15 +109,16 @@ class WinogradConv2d final : public Routine {
     const Refusal sizes = check_int_sizes(p);
     if (!sizes.accepted()) return sizes;
     if (p.n * p.oh * p.ow >= int64_t{1} << 31) return "more outputs than the kernels count";
-    return tilings(p).empty() ? Refusal("no transform for this kernel and stride, or scratch beyond 256 MiB")
-                              : Refusal();
+    return tilings(p, problem.threads).empty()
+               ? Refusal("no transform for this kernel and stride, or scratch beyond 256 MiB")
+               : Refusal();
   }
 
-  std::vector<std::string> param_names() const override { return {"tile", "block", "split"}; }
+  std::vector<std::string> param_names() const override { return {"tile", "block", "split", "passing"}; }
   std::vector<Tuning> tunings(const Problem& problem) const override;
 
   std::string pack_key(const Problem&, const Tuning& tuning) const override {
-    return "tile " + std::to_string(tuning[0]);
+    return tuning[3] != 0 ? "taps" : "tile " + std::to_string(tuning[0]);
   }
   size_t packed_bytes(const Problem& problem, const Tuning& tuning) const override {
     const WinogradShape shape = checked_shape(problem, tuning);
@@ -156,9 +158,11 @@ class WinogradConv2d final : public Routine {
 
   WinogradShape checked_shape(const Problem& problem, const Tuning& tuning) const {
     const bool known = std::find(std::begin(tile_sizes), std::end(tile_sizes), tuning[0]) != std::end(tile_sizes);
-    const WinogradShape shape = winograd_shape(conv2d_params(problem), tuning[0]);
-    if (known && has_transforms(kernels(), shape)) return shape;
-    throw Error("there is no transform for tile " + std::to_string(tuning[0]));
+    const WinogradShape shape = winograd_shape(conv2d_params(problem), tuning[0], tuning[3] != 0);
+    if (tuning[3] != 0 && tuning[3] != 1) throw Error("passing must be 0 or 1, not " + std::to_string(tuning[3]));
+    if (known && has_transforms(kernels(), shape) && (tuning[3] == 0 || kernels().can_pass(shape))) return shape;
+    throw Error("there is no transform for tile " + std::to_string(tuning[0]) +
+                (tuning[3] != 0 ? " with weights transformed in passing" : ""));
   }
 
   struct Tiling {
@@ -167,34 +171,41 @@ class WinogradConv2d final : public Routine {
     int blocks[2];  // tiles per block: first what should be best
     double cost, error;
   };
-  std::vector<Tiling> tilings(const Conv2dParams& p) const;
+  std::vector<Tiling> tilings(const Conv2dParams& p, int threads) const;
 };
 
 // Tile sizes with the blocks to try, cheapest first by a rough count of vector operations and weight traffic.
-std::vector<WinogradConv2d::Tiling> WinogradConv2d::tilings(const Conv2dParams& p) const {
+std::vector<WinogradConv2d::Tiling> WinogradConv2d::tilings(const Conv2dParams& p, int threads) const {
   std::vector<Tiling> list;
   const double lanes = isa_block(info().isa);
   const double in_blocks = std::ceil(static_cast<double>(p.group_c()) / lanes);
   const double out_blocks = std::ceil(static_cast<double>(p.group_k()) / lanes);
+  const double l2 = static_cast<double>(std::max<size_t>(caches().l2, 256 << 10));
   for (const int tile : tile_sizes) {
-    Tiling t{winograd_shape(p, tile), tile, {}, 0, 0};
-    if (!has_transforms(kernels(), t.shape)) continue;
-    t.error = winograd_error(t.shape);
-    const int tiles = std::max(t.shape.tiles(), 1), group = kernels().max_group;
-    // Either a block stays in L2 between encoding and decoding, or weights that are larger than that pass by only once.
-    const double l2 = static_cast<double>(std::max<size_t>(caches().l2, 256 << 10));
-    const double tile_bytes = t.shape.positions() * (in_blocks + winograd_panel) * lanes * sizeof(float);
-    const double weight_bytes = t.shape.positions() * in_blocks * out_blocks * lanes * lanes * sizeof(float);
-    const int fit = std::clamp(static_cast<int>(0.5 * l2 / tile_bytes) / group, 1, 4) * group;
-    t.blocks[0] = std::min(fit, tiles);
-    t.blocks[1] = std::min(tiles, 8 * group);
-    if (weight_bytes > 16 * l2) std::swap(t.blocks[0], t.blocks[1]);
-    if (kernels().scratch_bytes(t.shape, std::max(t.blocks[0], t.blocks[1])) > max_scratch) continue;
-    const double products = tiles * in_blocks * out_blocks * lanes;
-    const double transforms = 6.0 * tiles * (in_blocks + out_blocks);
-    const double weights = weight_bytes / 8;  // at 8 bytes per operation
-    t.cost = std::max(t.shape.positions() * products, weights) + t.shape.positions() * transforms;
-    list.push_back(t);
+    for (const bool in_passing : {false, true}) {
+      Tiling t{winograd_shape(p, tile, in_passing), tile, {}, 0, 0};
+      if (!has_transforms(kernels(), t.shape) || (in_passing && !kernels().can_pass(t.shape))) continue;
+      t.error = winograd_error(t.shape);
+      const int tiles = std::max(t.shape.tiles(), 1), group = kernels().max_group, positions = t.shape.positions();
+      // Either a block stays in L2 between encoding and decoding, or weights that are larger than that, or that are
+      // transformed in passing, pass by only once.
+      const double tile_bytes = positions * (in_blocks + winograd_panel) * lanes * sizeof(float);
+      const double pairs = in_blocks * out_blocks * lanes;  // vectors of weights per position
+      const double ahead_bytes = positions * pairs * lanes * sizeof(float);
+      if (in_passing && ahead_bytes < l2) continue;  // they stay where they are
+      const int fit = std::clamp(static_cast<int>(0.5 * l2 / tile_bytes) / group, 1, 4) * group;
+      t.blocks[0] = std::min(fit, tiles);
+      t.blocks[1] = std::min(tiles, 8 * group);
+      if (in_passing || ahead_bytes > 16 * l2) std::swap(t.blocks[0], t.blocks[1]);
+      if (kernels().scratch_bytes(t.shape, std::max(t.blocks[0], t.blocks[1])) > max_scratch) continue;
+      const double transforms = 6.0 * tiles * (in_blocks + out_blocks);
+      // Weights from memory at 8 bytes per operation; two threads together get half as much again as one.
+      const double streaming = std::max(0.0, ahead_bytes / positions / 16 * (1 + threads) - tiles * pairs);
+      const double passing = kernels().passes_in_registers(t.shape, tiles) ? 0.6 * pairs : 2 * pairs;
+      const double weights = in_passing ? passing : streaming;
+      t.cost = positions * (tiles * pairs + weights + transforms);
+      list.push_back(t);
+    }
   }
   std::stable_sort(list.begin(), list.end(), [](const Tiling& a, const Tiling& b) { return a.cost < b.cost; });
   // A stride leaves less to save, and what the plain sum beats by this count is not worth a try.
@@ -205,28 +216,33 @@ std::vector<WinogradConv2d::Tiling> WinogradConv2d::tilings(const Conv2dParams& 
 
 std::vector<Tuning> WinogradConv2d::tunings(const Problem& problem) const {
   const Conv2dParams p = conv2d_params(problem);
-  const auto list = tilings(p);
+  const auto list = tilings(p, problem.threads);
   std::vector<Tuning> result;
   const int split = p.n * p.oh * p.ow >= 28 * 28 ? 0 : 1;
-  const auto add = [&](const Tiling& t, int which) {
-    const Tuning tuning{t.tile, t.blocks[which], split};
+  const auto add = [&](const Tiling& t, int which, int by) {
+    const Tuning tuning{t.tile, t.blocks[which], by, t.shape.in_passing};
     if (std::find(result.begin(), result.end(), tuning) == result.end()) result.push_back(tuning);
   };
-  // The three cheapest sizes. Less exact ones come on top of these, and so does one more exact, as it depends on
-  // max_error which of them are candidates.
+  // The three cheapest sizes, and the cheapest in passing, which also is what can be had with little memory. Less exact
+  // ones come on top of these, and so does one more exact, as it depends on max_error which of them are candidates.
   int sizes = 0;
   for (const Tiling& t : list) {
+    if (t.shape.in_passing) continue;
     if (sizes == 3 || t.cost > 1.5 * list[0].cost) break;
-    add(t, 0);
-    if (sizes == 0) add(t, 1);
+    add(t, 0, split);
+    if (sizes == 0) add(t, 1, split);
     sizes += t.error <= usual_error ? 1 : 0;
   }
   for (const Tiling& t : list) {
-    if (t.tile == 4 && t.cost < 2.5 * list[0].cost) add(t, 0);
+    if (t.tile == 4 && t.cost < 2.5 * list[0].cost && !t.shape.in_passing) add(t, 0, split);
+  }
+  for (const Tiling& t : list) {
+    if (!t.shape.in_passing) continue;
+    add(t, 0, split);
+    if (t.error <= usual_error) break;
   }
   const auto usual = std::find_if(list.begin(), list.end(), [](const Tiling& t) { return t.error <= usual_error; });
-  const Tiling& first = usual == list.end() ? list[0] : *usual;
-  if (problem.threads > 1) result.push_back({first.tile, first.blocks[0], 1 - split});
+  if (problem.threads > 1) add(usual == list.end() ? list[0] : *usual, 0, 1 - split);
   return result;
 }
 

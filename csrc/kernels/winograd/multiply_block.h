@@ -1,0 +1,119 @@
+// Where the parts of a block of tiles are, and the products of one: with weights that were transformed ahead, or in
+// passing. See winograd.h and generic.h.
+#pragma once
+
+#include "kernels/integers.h"
+#include "kernels/winograd/few_tiles.h"
+#include "kernels/winograd/products.h"
+#include "kernels/winograd/weights.h"
+
+namespace softneuro::SN_ISA {
+namespace winograd {
+
+inline bool can_pass(const WinogradShape& s) {
+  return s.kernel_h == s.kernel_w && s.tile_h == s.tile_w && s.stride_h == s.stride_w && s.kernel_h > 1 &&
+         has_transform(s.tile_h, s.kernel_h, s.stride_h);
+}
+
+// Where things are; strides in floats.
+struct Plan {
+  static constexpr size_t chunk_bytes = 128
+                                        << 10;  // of L2: small enough to stay there, and few sums are taken up again
+
+  int in_blocks, out_blocks;  // of a group
+  int chunk;                  // channel blocks whose weights are transformed together; 0: all are, ahead
+  size_t src_plane, dst_plane;
+  size_t encoded_position, product_position, passing_position;
+  float *encoded, *product, *passing, *tile;
+
+  Plan(const WinogradShape& s, int block, void* scratch = nullptr) {
+    in_blocks = ceil_div(s.in_channels, lanes);
+    out_blocks = ceil_div(s.out_channels, lanes);
+    src_plane = static_cast<size_t>(s.h) * s.w * lanes;
+    dst_plane = static_cast<size_t>(s.out_h) * s.out_w * lanes;
+    encoded_position = odd_lines(static_cast<size_t>(in_blocks) * block * lanes);
+    product_position = odd_lines(static_cast<size_t>(winograd_panel) * block * lanes);
+    const size_t of_block = static_cast<size_t>(winograd_panel) * lanes * lanes;
+    chunk = s.in_passing ? static_cast<int>(chunk_bytes / (s.positions() * of_block * sizeof(float))) : 0;
+    if (s.in_passing) chunk = chunk < 1 ? 1 : chunk > in_blocks ? in_blocks : chunk;
+    passing_position = s.in_passing ? odd_lines(chunk * of_block) : 0;
+    encoded = static_cast<float*>(scratch);
+    product = encoded + s.positions() * encoded_position;
+    passing = product + s.positions() * product_position;
+    tile = passing + s.positions() * passing_position;
+  }
+  static size_t odd_lines(size_t floats) { return ((floats + 15) / 16 | 1) * 16; }
+};
+
+// The weights of some channel blocks for one panel.
+struct Weights {
+  const float* at;  // [position][channel][lane of panel]
+  size_t position;
+  int first, blocks;
+  const float* next;  // floats that the caller will read next, of which each position is to fetch so many
+  int fetch;
+};
+inline void multiply_block(const Plan& plan, int positions, const Weights& weights, int panel, int count) {
+  const int groups = ceil_div(count, max_group), length = count / groups, longer = count % groups;
+  Product p;
+  p.blocks = weights.blocks;
+  p.add = weights.first > 0;
+  p.src_block = static_cast<size_t>(count) * lanes;
+  for (int position = 0; position < positions; ++position) {
+    p.src = plan.encoded + position * plan.encoded_position + weights.first * p.src_block;
+    p.dst = plan.product + position * plan.product_position;
+    p.weights = weights.at + position * weights.position;
+    const float* next = weights.next + static_cast<ptrdiff_t>(position) * weights.fetch;
+    for (int i = 0; i < weights.fetch; i += 16) prefetch_l2(next + i);
+    for (int i = 0; i < groups; ++i) {
+      const int tiles = length + (i < longer ? 1 : 0);
+      products.multiply[panel][tiles][i == 0](p);
+      p.src += tiles * lanes;
+      p.dst += tiles * panel * lanes;
+    }
+  }
+}
+
+// With the taps of a panel, chunk by chunk.
+inline void multiply_passing(const WinogradShape& s, const Plan& plan, const float* taps, int panel, int count) {
+  const int positions = s.positions(), width = panel * lanes, per_block = s.kernel_h * s.kernel_w * lanes * width;
+  const auto transform = passing.at[s.stride_h - 1][s.kernel_h - 1][s.tile_h - 1];
+  Weights w{plan.passing, plan.passing_position, 0, 0, nullptr, 0};
+  for (w.first = 0; w.first < plan.in_blocks; w.first += w.blocks) {
+    const int left = plan.in_blocks - w.first;
+    w.blocks = left < plan.chunk ? left : plan.chunk;
+    transform({taps, w.blocks * lanes, panel, plan.passing, plan.passing_position});
+    taps += static_cast<ptrdiff_t>(w.blocks) * per_block;
+    w.next = taps, w.fetch = round_up(ceil_div(w.blocks * per_block, positions), 16);
+    multiply_block(plan, positions, w, panel, count);
+  }
+}
+
+inline bool is_few(const WinogradShape& s, int count) {
+  return has_few_tiles && count <= few_tiles && s.stride_h == 1 && s.kernel_h == few_taps &&
+         s.positions_h() == few_positions;
+}
+inline void multiply_few_tiles(const Plan& plan, const float* taps, int panel, int count) {
+  constexpr int chunk = 8;  // channel blocks whose taps stay close from row to row
+  FewTiles f;
+  f.width = panel * lanes;
+  f.src_position = plan.encoded_position, f.src_block = static_cast<size_t>(count) * lanes;
+  f.dst_position = plan.product_position, f.dst_tile = static_cast<size_t>(f.width);
+  for (int first = 0; first < plan.in_blocks; first += f.blocks) {
+    f.blocks = plan.in_blocks - first < chunk ? plan.in_blocks - first : chunk;
+    f.add = first > 0;
+    f.next = taps + static_cast<ptrdiff_t>(f.blocks) * lanes * few_taps * few_taps * f.width;
+    for (int b = 0; b < panel; ++b) {
+      f.taps = taps + b * lanes;
+      for (int row = 0; row < few_positions; ++row, f.next += f.blocks * lanes * few_lines * 16) {
+        f.src = plan.encoded + row * few_positions * f.src_position + first * f.src_block;
+        f.dst = plan.product + row * few_positions * f.dst_position + b * lanes;
+        few.multiply[count][row](f);
+      }
+    }
+    taps += static_cast<ptrdiff_t>(f.blocks) * lanes * few_taps * few_taps * f.width;
+  }
+}
+
+}  // namespace winograd
+}  // namespace softneuro::SN_ISA
