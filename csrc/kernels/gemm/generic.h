@@ -2,7 +2,7 @@
 // tile], so that the broadcasts of a step are neighbours; few rows (batch 1) are read in place. Contract: gemm.h.
 #pragma once
 
-#include "kernels/apply_activation.h"
+#include "kernels/finish_rows.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/integers.h"
 #include "kernels/unroll.h"
@@ -21,58 +21,12 @@ constexpr int few_rows = 3;
 // Floats from the columns in use to those being fetched.
 constexpr int ahead = 2048;
 
-struct Tile {
+struct Tile : RowTile {
   const float* a;      // packed, or row 0 in place
   ptrdiff_t a_stride;  // in place only
   const float* b;
   int k;
-  float* dst;
-  const float* residual;  // null: none
-  ptrdiff_t stride;       // of dst and residual
-  const float* bias;      // at row 0, column 0 of the tile; null: none
-  bool bias_per_row;
-  int columns;  // of the last vector
-  bool first, last;
-  ClampBounds bounds;
 };
-
-template <int panel>
-SN_INLINE Vf load_column(const float* row, int vector, int columns) {
-  return vector + 1 < panel ? load(row + vector * lanes) : load_n(row + vector * lanes, columns);
-}
-
-template <int rows, int panel>
-SN_INLINE void finish(const Tile& t, const Vf* products) {
-  // A copy: were the sums themselves handed around here, g++ 12 would also store them in every step of the loops.
-  Vf sum[rows * panel];
-  unroll<rows * panel>([&](auto i) { sum[i] = products[i]; });
-  const auto each = [&](const auto& body) {
-    unroll<rows>([&](auto i) { unroll<panel>([&](auto v) { body(i, v, sum[i * panel + v]); }); });
-  };
-  if (!t.first) {
-    each([&](auto i, auto v, Vf& x) { x = x + load_column<panel>(t.dst + i * t.stride, v, t.columns); });
-  }
-  if (t.last) {
-    if (t.bias != nullptr && t.bias_per_row) {
-      each([&](auto i, auto, Vf& x) { x = x + set(t.bias[i]); });
-    } else if (t.bias != nullptr) {
-      each([&](auto, auto v, Vf& x) { x = x + load_column<panel>(t.bias, v, t.columns); });
-    }
-    if (t.residual != nullptr) {
-      each([&](auto i, auto v, Vf& x) { x = x + load_column<panel>(t.residual + i * t.stride, v, t.columns); });
-    }
-    const Vf lo = set(t.bounds.lo), hi = set(t.bounds.hi);
-    each([&](auto, auto, Vf& x) { x = clamp(x, lo, hi); });
-  }
-  each([&](auto i, auto v, Vf& x) {
-    float* at = t.dst + i * t.stride + v * lanes;
-    if (v + 1 < panel || t.columns == lanes) {
-      store(at, x);
-    } else {
-      store_n(at, x, t.columns);
-    }
-  });
-}
 
 template <int rows, int panel>
 [[gnu::flatten]] void compute_packed(const Tile& t) {
@@ -91,7 +45,7 @@ template <int rows, int panel>
       unroll<panel>([&](auto v) { sum[i * panel + v] = fma(x, w[v], sum[i * panel + v]); });
     });
   }
-  finish<rows, panel>(t, sum);
+  finish_rows<rows, panel>(t, sum);
 }
 
 template <int rows, int panel>
@@ -116,7 +70,7 @@ template <int rows, int panel>
   while (l + sets <= t.k) unroll<sets>(step);
   while (l < t.k) step(Index<0>{});
   unroll<sets - 1>([&](auto s) { unroll<count>([&](auto i) { sum[i] = sum[i] + sum[(s + 1) * count + i]; }); });
-  finish<rows, panel>(t, sum);
+  finish_rows<rows, panel>(t, sum);
 }
 
 using Compute = void (*)(const Tile&);
