@@ -136,26 +136,35 @@ Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs
   return work;
 }
 
-// Of the routines of a fusion, all of which read and write the same schemas, the best. Where it was not measured, its
-// layers' own routines are preferred.
+// The best routine of a fusion for its schemas and kind of error. What was not measured is dearer than the layers' own
+// routines, and all of it is there: a plan for another shape may ask for any.
 void distribute_fusions(const Graph& graph, const TuneSettings& settings, const Work& work, GraphCosts& costs) {
   for (const Fusion& fusion : costs.fusions) {
     const std::string signature = fusion_problem(graph, fusion, settings.threads).signature();
-    const auto& candidates = work.layers[work.by_signature.at(signature)].candidates;
-    if (candidates.empty()) continue;
-    const auto better = [](const Candidate& a, const Candidate& b) {
-      return a.measured != b.measured ? a.measured : a.seconds < b.seconds;
-    };
-    Candidate best = *std::min_element(candidates.begin(), candidates.end(), better);
-    if (!best.measured) {
-      best.seconds = 0;
-      for (const int layer : fusion.layers) {
-        double least = INFINITY;
-        for (const Candidate& own : costs.layers[static_cast<size_t>(layer)]) least = std::min(least, own.seconds);
-        best.seconds += 1.1 * least;
+    const size_t first = costs.fused.size();
+    for (const Candidate& candidate : work.layers[work.by_signature.at(signature)].candidates) {
+      const auto competes = [&](const FusedCost& other) {
+        const Routine &a = *candidate.choice.routine, &b = *other.candidate.choice.routine;
+        return &a == &b || (candidate.measured && other.candidate.measured && a.info().error == b.info().error &&
+                            candidate.in == other.candidate.in && candidate.out == other.candidate.out);
+      };
+      const auto at = std::find_if(costs.fused.begin() + static_cast<ptrdiff_t>(first), costs.fused.end(), competes);
+      if (at == costs.fused.end()) {
+        costs.fused.push_back({&fusion, candidate});
+      } else if (candidate.measured != at->candidate.measured ? candidate.measured
+                                                              : candidate.seconds < at->candidate.seconds) {
+        at->candidate = candidate;
       }
     }
-    costs.fused.push_back({&fusion, std::move(best)});
+    double own = 0;
+    for (const int layer : fusion.layers) {
+      double least = INFINITY;
+      for (const Candidate& one : costs.layers[static_cast<size_t>(layer)]) least = std::min(least, one.seconds);
+      own += 1.1 * least;
+    }
+    for (size_t i = first; i < costs.fused.size(); ++i) {
+      if (!costs.fused[i].candidate.measured) costs.fused[i].candidate.seconds = own;
+    }
   }
 }
 

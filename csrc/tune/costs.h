@@ -17,7 +17,7 @@ struct AdaptCost {
   double seconds;
 };
 
-// The best routine of a fusion.
+// The best routine of a fusion for its schemas.
 struct FusedCost {
   const Fusion* fusion;
   Candidate candidate;

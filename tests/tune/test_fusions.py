@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -170,3 +171,70 @@ def test_what_is_no_squeeze_and_excite(miss: dict[str, Any]) -> None:
     image, *_ = own_routines(graph)
     with pytest.raises(softneuro.Error, match=r"no routine was assigned|no squeeze_excite ends here"):
         softneuro.Net(graph, [image, "", "", "", GATED])
+
+
+def conv_pool(taps: str = "", residual: bool = False, dilation: int = 1) -> softneuro.Graph:
+    """The first layers of a net; `taps` makes the convolution's result an output, or feeds it to another layer."""
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((40, 3, 3, 3), dtype=np.float32)
+    graph = softneuro.Graph()
+    x = graph.input("x", (2, 3, 61, 47))
+    inputs, post = [x], {"activation": "relu"}
+    if residual:
+        inputs, post = [x, graph.input("r", (2, 40, 31, 24))], {"activation": "relu", "residual": True}
+    conv = graph.add(
+        "conv2d", inputs, weights={"weight": weight}, stride=[2, 2], padding=[1] * 4, post=post, name="conv"
+    )
+    window = {"kernel": [3, 3], "stride": [2, 2], "padding": [1] * 4, "dilation": [dilation] * 2}
+    graph.output(graph.add("pool2d", [conv], function="max", **window, name="pool"))
+    if taps == "output":
+        graph.output(conv)
+    elif taps == "layer":
+        graph.output(graph.add("activation", [conv], function="tanh"))
+    return graph
+
+
+def pooled(algorithm: str) -> str:
+    """Of that algorithm's routine, with several bands to an image."""
+    attrs = {"stride": [2, 2], "padding": [1] * 4, "pool_function": "max"}
+    attrs |= {"pool_kernel": [3, 3], "pool_stride": [2, 2], "pool_padding": [1] * 4}
+    weights = {"conv_weight": np.zeros((40, 3, 3, 3), np.float32)}
+    accepted = _C.testing.accepting("conv_pool", attrs, weights, [(2, 3, 61, 47)])
+    descriptor = next(d for d in accepted if f"/{algorithm}_bands_{ISA}" in d)
+    return re.sub("band=[0-9]+", "band=3", descriptor)
+
+
+@pytest.mark.parametrize("algorithm", ["first", "first_winograd", "winograd"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_net_of_convolution_and_pooling(algorithm: str, threads: int) -> None:
+    if algorithm == "first_winograd" and ISA == "scalar":
+        pytest.skip("has no transform at this level")
+    graph = conv_pool()
+    net = softneuro.Net(graph, ["", pooled(algorithm)], threads=threads)
+    agrees(graph, net)
+    assert sum(step[0] >= 0 for step in net.profile([np.zeros(graph.input_shapes[0], np.float32)], 1)) == 1
+
+
+def test_pooling_in_bands_keeps_nan() -> None:
+    """Of the exact kernel: where the reference has NaN and nowhere else."""
+    graph = conv_pool()
+    x = np.random.default_rng(1).standard_normal(graph.input_shapes[0], dtype=np.float32)
+    x[0, 1, 30, 20] = np.nan
+    x[1, 2, 7, 46] = np.inf
+    actual, expected = softneuro.Net(graph, ["", pooled("first")], threads=2).run([x])[0], graph.reference([x])[0]
+    np.testing.assert_array_equal(np.isnan(actual), np.isnan(expected))
+    assert np.isnan(actual).any()
+
+
+@pytest.mark.parametrize("miss", [{"taps": "output"}, {"taps": "layer"}, {"residual": True}])
+def test_what_is_no_convolution_and_pooling(miss: dict[str, Any]) -> None:
+    graph = conv_pool(**miss)
+    descriptors = ["", pooled("first"), *[""] * (miss.get("taps") == "layer")]
+    with pytest.raises(softneuro.Error, match=r"no routine was assigned|no conv_pool ends here"):
+        softneuro.Net(graph, descriptors)
+
+
+def test_a_dilated_window_is_declined() -> None:
+    graph = conv_pool(dilation=2)
+    with pytest.raises(softneuro.Error, match="dilated window"):
+        softneuro.Net(graph, ["", pooled("first")])

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "layers/conv2d/rows.h"
 #include "layers/gemm_tasks.h"
 #include "layers/packed_floats.h"
 
@@ -10,18 +11,16 @@ namespace {
 
 constexpr int64_t max_channels = 4;
 
-class PreparedFirst final : public Prepared {
+class PreparedFirst final : public PreparedConv2dRows {
  public:
-  using Run = void (*)(const ConvFirstArgs&, int row_begin, int row_end, void* scratch);
-
-  PreparedFirst(const Problem& problem, Run run, size_t scratch, const ConvFirstArgs& args,
+  PreparedFirst(const Problem& problem, FirstConv2d::Kernel kernel, const ConvFirstArgs& args,
                 std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)), run_(run), args_(args), residual_(problem.layer->post.residual) {
+      : packed_(std::move(packed)), kernel_(kernel), args_(args), residual_(problem.layer->post.residual) {
     const Conv2dParams p = conv2d_params(problem);
     args_.epilogue.activation = problem.layer->post.activation;
     if (p.empty()) return;
     split_ = WorkSplit(p.n, 1, p.oh, worth_threads(p, problem.threads), SplitBy::rows);
-    scratch_ = round_to_line(scratch);
+    scratch_ = round_to_line(kernel.scratch_bytes(args));
   }
 
   size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
@@ -33,15 +32,31 @@ class PreparedFirst final : public Prepared {
         call.src = args.in[0].f32() + image * args.in[0].batch_stride;
         call.dst = args.out.f32() + image * args.out.batch_stride;
         if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].batch_stride;
-        run_(call, static_cast<int>(rows.begin), static_cast<int>(rows.end),
-             args.workspace + static_cast<size_t>(task) * scratch_);
+        kernel_.run(call, static_cast<int>(rows.begin), static_cast<int>(rows.end),
+                    args.workspace + static_cast<size_t>(task) * scratch_);
       });
     });
   }
 
+  size_t rows_scratch(int64_t plane_rows) const override { return kernel_.scratch_bytes(high(plane_rows)); }
+  void run_rows(const Conv2dRows& call) const override {
+    // As an image that begins with these rows.
+    ConvFirstArgs args = high(call.plane_rows);
+    args.pad_top -= static_cast<int>(call.rows.begin) * args.stride_h;
+    args.src = call.src;
+    args.dst = call.dst;
+    kernel_.run(args, 0, static_cast<int>(call.rows.end - call.rows.begin), call.scratch);
+  }
+
  private:
+  ConvFirstArgs high(int64_t rows) const {
+    ConvFirstArgs args = args_;
+    args.out_h = static_cast<int>(rows);
+    return args;
+  }
+
   std::shared_ptr<const Packed> packed_;
-  Run run_;
+  FirstConv2d::Kernel kernel_;
   ConvFirstArgs args_;
   WorkSplit split_;
   bool residual_;
@@ -141,7 +156,7 @@ std::unique_ptr<const Prepared> FirstConv2d::prepare(const Problem& problem, con
   args.row_block = tuning[0];
   args.weights = softneuro::packed_floats(packed.get());
   if (problem.layer->find_weight("bias") != nullptr) args.epilogue.bias = args.weights + packed_floats(args);
-  return std::make_unique<PreparedFirst>(problem, kernel().run, kernel().scratch_bytes(args), args, std::move(packed));
+  return std::make_unique<PreparedFirst>(problem, kernel(), args, std::move(packed));
 }
 
 void conv2d_first(RoutineList& list) {

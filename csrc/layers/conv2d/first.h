@@ -23,11 +23,12 @@ class FirstConv2d : public Routine {
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override;
 
- protected:
   struct Kernel {
     size_t (*scratch_bytes)(const ConvFirstArgs&);
     void (*run)(const ConvFirstArgs&, int row_begin, int row_end, void* scratch);
   };
+
+ protected:
   virtual Kernel kernel() const = 0;
   virtual size_t packed_floats(const ConvFirstArgs& args) const = 0;  // without the bias
   virtual void pack_weights(const ConvFirstArgs& args, const float* weights, float* packed) const = 0;

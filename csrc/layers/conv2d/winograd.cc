@@ -7,6 +7,7 @@
 #include "kernels/integers.h"
 #include "kernels/winograd/winograd.h"
 #include "layers/conv2d/blocked.h"
+#include "layers/conv2d/rows.h"
 #include "layers/gemm_tasks.h"
 #include "layers/packed_floats.h"
 
@@ -43,7 +44,7 @@ bool has_transforms(const WinogradKernels& kernels, const WinogradShape& s) {
          kernels.has_transform(s.tile_w, s.kernel_w, s.stride_w);
 }
 
-class PreparedWinograd final : public Prepared {
+class PreparedWinograd final : public PreparedConv2dRows {
  public:
   PreparedWinograd(const Problem& problem, const WinogradKernels& kernels, const WinogradShape& shape, int block,
                    SplitBy by, std::shared_ptr<const Packed> packed)
@@ -55,7 +56,8 @@ class PreparedWinograd final : public Prepared {
       args_.epilogue.bias = args_.weights + winograd_packed_size(shape, kernels.block);
     }
     if (shape.tiles() == 0 || shape.out_channels == 0) return;
-    split_ = WorkSplit(1, winograd_panels(shape, kernels.block), shape.tiles(), problem.threads, by);
+    panels_ = winograd_panels(shape, kernels.block);
+    split_ = WorkSplit(1, panels_, shape.tiles(), problem.threads, by);
     args_.block = std::min(block, shape.tiles());
     scratch_ = round_to_line(kernels.scratch_bytes(shape, args_.block));
   }
@@ -77,8 +79,24 @@ class PreparedWinograd final : public Prepared {
     });
   }
 
+  int64_t row_step() const override { return args_.shape.tile_h; }
+  size_t rows_scratch(int64_t) const override { return scratch_; }
+  void run_rows(const Conv2dRows& call) const override {
+    // As an image that begins with these rows.
+    WinogradArgs args = args_;
+    WinogradShape& s = args.shape;
+    s.images = 1;
+    s.out_h = static_cast<int>(call.plane_rows);
+    s.pad_top -= static_cast<int>(call.rows.begin) * s.stride_h;
+    args.src = call.src;
+    args.dst = call.dst;
+    const int rows = ceil_div(static_cast<int>(call.rows.end - call.rows.begin), s.tile_h);  // of tiles
+    run_(args, 0, panels_, 0, rows * s.tiles_w(), call.scratch);
+  }
+
  private:
   std::shared_ptr<const Packed> packed_;
+  int panels_ = 0;
   decltype(WinogradKernels::run) run_;
   WinogradArgs args_{};
   WorkSplit split_;

@@ -19,6 +19,8 @@ struct Pool2dParams {
   std::array<PoolGeometry, 2> axes;  // of H, W
 };
 
+const LayerDef& pool2d_layer();
+
 // Throws Error if an attribute is missing or out of range.
 Pool2dParams pool2d_params(const Layer& layer);
 // Of attribute `function`: max or avg.

@@ -30,7 +30,9 @@ PoolAxis window_axis(const PoolGeometry& g, int64_t size, int64_t outputs, bool 
   return axis;
 }
 
-PoolWindows window_windows(const Problem& problem) {
+}  // namespace
+
+PoolWindows pool2d_windows(const Problem& problem) {
   const Pool2dParams p = pool2d_params(*problem.layer);
   const auto axis = [&](int i) {
     return window_axis(p.axes[static_cast<size_t>(i)], problem.in[0].shape[2 + i], problem.out.shape[2 + i],
@@ -39,8 +41,6 @@ PoolWindows window_windows(const Problem& problem) {
   return {p.is_max, axis(0), axis(1)};
 }
 
-}  // namespace
-
-void pool2d_window_routines(RoutineList& list) { add_pool_routines(list, "pool2d", window_windows); }
+void pool2d_window_routines(RoutineList& list) { add_pool_routines(list, "pool2d", pool2d_windows); }
 
 }  // namespace softneuro

@@ -22,6 +22,9 @@ struct PoolWindows {
   PoolAxis rows, cols;
 };
 
+// Of a pool2d.
+PoolWindows pool2d_windows(const Problem& problem);
+
 using MakePoolWindows = PoolWindows (*)(const Problem& problem);
 
 // Routines of every layout and level, for the layer type whose windows `make` computes.

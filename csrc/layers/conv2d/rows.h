@@ -1,0 +1,32 @@
+// A prepared convolution that can be asked for some rows of an image, for what goes on with them while they are in
+// cache.
+#pragma once
+
+#include "base/threads.h"
+#include "layers/routine.h"
+
+namespace softneuro {
+
+struct Conv2dRows {
+  const float* src = nullptr;  // one image, whole
+  float* dst = nullptr;        // [out channels / c][plane_rows][out_w][c], of which the first rows are written
+  Range rows{0, 0};            // of the output
+  // At least the number of rows, rounded up to a multiple of row_step(): the rows up to there may be written, too.
+  int64_t plane_rows = 0;
+  std::byte* scratch = nullptr;  // rows_scratch(plane_rows) bytes, 64-byte aligned
+};
+
+// Problems with a residual have no such rows.
+class PreparedConv2dRows : public Prepared {
+ public:
+  virtual int64_t row_step() const { return 1; }
+  virtual size_t rows_scratch(int64_t plane_rows) const = 0;
+  virtual void run_rows(const Conv2dRows& call) const = 0;
+};
+
+// conv2d's routines whose Prepared is a PreparedConv2dRows. All write nchw{c}c.
+void conv2d_first(RoutineList& list);
+void conv2d_first_winograd(RoutineList& list);
+void conv2d_winograd(RoutineList& list);
+
+}  // namespace softneuro

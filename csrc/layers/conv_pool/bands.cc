@@ -1,0 +1,232 @@
+// conv_pool in bands of output rows: the convolution's rows are pooled while they are in the second cache. Any routine
+// of conv2d that can be asked for rows makes one of these.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "layers/conv2d/blocked.h"
+#include "layers/conv2d/rows.h"
+#include "layers/conv2d/split.h"
+#include "layers/conv_pool/conv_pool.h"
+#include "layers/gemm_tasks.h"
+#include "layers/pool2d/windows.h"
+
+namespace softneuro {
+namespace {
+
+// The stages with their problems; stays where it is, as the problems point into it.
+struct Stages {
+  ConvPoolStages layers;
+  Problem conv, pool;
+
+  explicit Stages(const Problem& problem) : layers(conv_pool_stages(*problem.layer, problem.in[0])) {
+    conv = {&layers.conv, problem.in, layers.between, 1};
+    pool = {&layers.pool, {layers.between}, problem.out, 1};
+  }
+  Stages(const Stages&) = delete;
+  Stages& operator=(const Stages&) = delete;
+};
+
+// Rows of the convolution that any `rows` rows of windows need.
+int64_t most_rows_below(const Stages& stages, int64_t rows) {
+  const PoolGeometry axis = pool2d_params(stages.layers.pool).axes[0];
+  return std::min(stages.layers.between.shape[2], (rows - 1) * axis.stride + axis.kernel);
+}
+
+class PreparedBands final : public Prepared {
+ public:
+  PreparedBands(const Problem& problem, const Stages& stages, Isa isa, int rows, std::unique_ptr<const Prepared> conv)
+      : owner_(std::move(conv)),
+        conv_(dynamic_cast<const PreparedConv2dRows&>(*owner_)),
+        kernel_(pool_kernels(isa).lanes),
+        windows_(pool2d_windows(stages.pool)),
+        block_(isa_block(isa)) {
+    const Shape &between = stages.layers.between.shape, &out = problem.out.shape;
+    width_ = between[3], out_height_ = out[2], out_width_ = out[3];
+    if (out.elements() == 0) return;
+    blocks_ = (out[1] + block_ - 1) / block_;
+    // Bands after the first begin where one ended: in whole steps of the convolution, they waste nothing.
+    const int64_t step = conv_.row_step(), stride = pool2d_params(stages.layers.pool).axes[0].stride;
+    const int64_t whole = step / std::gcd(step, stride);
+    rows_ = std::min((rows + whole - 1) / whole * whole, out_height_);
+    split_ =
+        WorkSplit(out[0], 1, out_height_, worth_threads(conv2d_params(stages.conv), problem.threads), SplitBy::rows);
+    plane_rows_ = most_rows_below(stages, rows_) + step - 1;
+    band_ = round_to_line(static_cast<size_t>(blocks_ * plane_rows_ * width_ * block_) * sizeof(float));
+    scratch_ = band_ + round_to_line(conv_.rows_scratch(plane_rows_));
+  }
+
+  size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
+
+  void run(const RunArgs& args) const override {
+    args.parallel_for(split_.tasks, [&](int64_t task) {
+      std::byte* scratch = args.workspace + static_cast<size_t>(task) * scratch_;
+      split_.for_task(task, [&](int64_t image, Range, Range rows) {
+        run_rows(args.in[0].f32() + image * args.in[0].batch_stride, args.out.f32() + image * args.out.batch_stride,
+                 rows, reinterpret_cast<float*>(scratch), scratch + band_);
+      });
+    });
+  }
+
+ private:
+  void run_rows(const float* src, float* dst, Range rows, float* band, std::byte* scratch) const {
+    const auto& spans = windows_.rows.spans;
+    const int64_t row_floats = width_ * block_;
+    Range have{0, 0};  // rows of the convolution in the band
+    for (int64_t row = rows.begin; row < rows.end; row += rows_) {
+      const int64_t end = std::min(row + rows_, rows.end);
+      const PoolSpan &first = spans[static_cast<size_t>(row)], &last = spans[static_cast<size_t>(end - 1)];
+      const Range need{first.begin, last.begin + last.count};
+      const int64_t kept = std::max<int64_t>(have.end - need.begin, 0);
+      for (int64_t b = 0; b < blocks_ && kept > 0; ++b) {
+        float* plane = band + b * plane_rows_ * row_floats;
+        std::memmove(plane, plane + (need.begin - have.begin) * row_floats,
+                     static_cast<size_t>(kept * row_floats) * sizeof(float));
+      }
+      if (need.begin + kept < need.end) {
+        conv_.run_rows({.src = src,
+                        .dst = band + kept * row_floats,
+                        .rows = {need.begin + kept, need.end},
+                        .plane_rows = plane_rows_,
+                        .scratch = scratch});
+      }
+      have = need;
+      for (int64_t b = 0; b < blocks_; ++b) {
+        for (int64_t y = row; y < end; ++y) {
+          pool_row(band + b * plane_rows_ * row_floats, need.begin, y,
+                   dst + (b * out_height_ + y) * out_width_ * block_);
+        }
+      }
+    }
+  }
+
+  // Output row y out of a plane that begins with row `top` of the convolution.
+  void pool_row(const float* plane, int64_t top, int64_t y, float* dst) const {
+    const PoolAxis& cols = windows_.cols;
+    const PoolSpan span = windows_.rows.spans[static_cast<size_t>(y)];
+    kernel_({.src = plane + (span.begin - top) * width_ * block_,
+             .row_stride = width_ * block_,
+             .rows = span.count,
+             .pixel = block_,
+             .dilation = 1,
+             .spans = cols.spans.data(),
+             .outputs = out_width_,
+             .dst = dst,
+             .dst_pixel = block_,
+             .channels = block_,
+             .is_max = windows_.is_max,
+             .scale = cols.scale.data(),
+             .row_scale = windows_.rows.scale[static_cast<size_t>(y)],
+             .width = width_,
+             .step = cols.step,
+             .inner_begin = cols.inner_begin,
+             .inner_end = cols.inner_end,
+             .scratch = nullptr});
+  }
+
+  std::unique_ptr<const Prepared> owner_;
+  const PreparedConv2dRows& conv_;
+  PoolKernel kernel_;
+  PoolWindows windows_;
+  int64_t block_, blocks_ = 0;
+  int64_t width_ = 0, out_height_ = 0, out_width_ = 0;  // of the convolution's and of the pooled image
+  int64_t rows_ = 1;                                    // pooled, of a band
+  int64_t plane_rows_ = 0;                              // of the convolution, that a band has room for
+  WorkSplit split_;
+  size_t band_ = 0, scratch_ = 0;  // bytes of a task
+};
+
+RoutineInfo bands_info(const RoutineInfo& conv) {
+  RoutineInfo info = conv;
+  info.layer_type = "conv_pool";
+  info.algorithm = conv.algorithm + "_bands";
+  return info;
+}
+
+class ConvPoolBands final : public Routine {
+ public:
+  explicit ConvPoolBands(std::unique_ptr<const Routine> conv)
+      : Routine(bands_info(conv->info())), conv_(std::move(conv)) {}
+
+  Refusal check(const Problem& problem) const override {
+    if (!problem.layer->post.empty()) return "takes no post-ops";
+    const Stages stages(problem);
+    const Pool2dParams pool = pool2d_params(stages.layers.pool);
+    if (pool.axes[0].dilation != 1 || pool.axes[1].dilation != 1) return "has a dilated window";
+    constexpr int64_t most = int64_t{64} << 20;
+    if (row_bytes(stages) * most_rows_below(stages, 1) > most) return "a window's rows are more than 64 MiB";
+    return conv_->check(stages.conv);
+  }
+
+  // Pooled rows of a band, rounded up to what suits the convolution, then what the convolution's routine has.
+  std::vector<std::string> param_names() const override {
+    std::vector<std::string> names = conv_->param_names();
+    names.insert(names.begin(), "band");
+    return names;
+  }
+  std::vector<Tuning> tunings(const Problem& problem) const override {
+    const Stages stages(problem);
+    // The band should leave room in L2 for what surrounds it.
+    const auto fit = [&](int64_t budget) {
+      int64_t rows = 1;
+      while (rows < 32 && rows < problem.out.shape[2] &&
+             row_bytes(stages) * most_rows_below(stages, rows + 1) <= budget) {
+        ++rows;
+      }
+      return static_cast<int>(rows);
+    };
+    const auto l2 = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10));
+    const int large = fit(l2 / 2), small = fit(l2 / 4);
+    std::vector<Tuning> list;
+    const auto add = [&](int band, const Tuning& conv) {
+      list.push_back({band});
+      list.back().insert(list.back().end(), conv.begin(), conv.end());
+    };
+    const std::vector<Tuning> convs = conv_->tunings(stages.conv);
+    for (const Tuning& conv : convs) add(large, conv);
+    if (small != large) add(small, convs[0]);
+    return list;
+  }
+
+  size_t packed_bytes(const Problem& problem, const Tuning& tuning) const override {
+    return conv_->packed_bytes(Stages(problem).conv, conv_tuning(tuning));
+  }
+  std::string pack_key(const Problem& problem, const Tuning& tuning) const override {
+    return conv_->pack_key(Stages(problem).conv, conv_tuning(tuning));
+  }
+  double expected_error(const Problem& problem, const Tuning& tuning) const override {
+    return conv_->expected_error(Stages(problem).conv, conv_tuning(tuning));
+  }
+  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
+    return conv_->pack(Stages(problem).conv, conv_tuning(tuning));
+  }
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed> packed) const override {
+    if (tuning[0] < 1) throw Error("band must be positive, not " + std::to_string(tuning[0]));
+    const Stages stages(problem);
+    return std::make_unique<PreparedBands>(problem, stages, info().isa, tuning[0],
+                                           conv_->prepare(stages.conv, conv_tuning(tuning), std::move(packed)));
+  }
+
+ private:
+  static Tuning conv_tuning(const Tuning& tuning) { return {tuning.begin() + 1, tuning.end()}; }
+  int64_t row_bytes(const Stages& stages) const {
+    const Shape& shape = stages.layers.between.shape;
+    const int64_t block = info().out.layout.block;
+    return (shape[1] + block - 1) / block * block * shape[3] * static_cast<int64_t>(sizeof(float));
+  }
+
+  std::unique_ptr<const Routine> conv_;
+};
+
+}  // namespace
+
+void conv_pool_bands(RoutineList& list) {
+  RoutineList convs;
+  conv2d_first(convs);
+  conv2d_first_winograd(convs);
+  conv2d_winograd(convs);
+  for (auto& conv : convs.take()) list.add<ConvPoolBands>(std::move(conv));
+}
+
+}  // namespace softneuro

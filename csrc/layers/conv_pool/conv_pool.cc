@@ -1,0 +1,60 @@
+#include "layers/conv_pool/conv_pool.h"
+
+#include <vector>
+
+#include "layers/routine.h"
+#include "layers/validate.h"
+
+namespace softneuro {
+
+#define SN_ROUTINES "layers/conv_pool/routines.inc"
+#include "layers/collect.inc"
+
+ConvPoolStages conv_pool_stages(const Layer& layer, const TensorDesc& in) {
+  layer.attrs.expect_only({"stride", "padding", "dilation", "groups", "conv_function", "conv_a", "conv_b",
+                           "pool_function", "pool_kernel", "pool_stride", "pool_padding", "pool_dilation",
+                           "pool_ceil_mode", "pool_count_include_pad"});
+  ConvPoolStages stages;
+  Layer &conv = stages.conv, &pool = stages.pool;
+  conv.type = "conv2d";
+  conv.set_weight("weight", layer.weight("conv_weight"));
+  if (const Constant* bias = layer.find_weight("conv_bias")) conv.set_weight("bias", *bias);
+  conv.post.activation.kind = parse_activation(layer.attrs.text("conv_function", "none"));
+  conv.post.activation.a = static_cast<float>(layer.attrs.real("conv_a", 0));
+  conv.post.activation.b = static_cast<float>(layer.attrs.real("conv_b", 0));
+  for (const char* name : {"stride", "padding", "dilation", "groups"}) {
+    if (const AttrValue* value = layer.attrs.find(name)) conv.attrs.set(name, *value);
+  }
+  pool.type = "pool2d";
+  for (const char* name : {"function", "kernel", "stride", "padding", "dilation", "ceil_mode", "count_include_pad"}) {
+    if (const AttrValue* value = layer.attrs.find(std::string("pool_") + name)) pool.attrs.set(name, *value);
+  }
+  stages.between = conv2d_layer().infer(conv, {&in, 1});
+  return stages;
+}
+
+namespace {
+
+TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
+  expect_inputs(in, 1);
+  const ConvPoolStages stages = conv_pool_stages(layer, in[0]);
+  return pool2d_layer().infer(stages.pool, {&stages.between, 1});
+}
+
+void reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out) {
+  const ConvPoolStages stages = conv_pool_stages(layer, {in[0].shape, DType::float32});
+  std::vector<double> memory(static_cast<size_t>(stages.between.shape.elements()));
+  const RefTensor between{stages.between.shape, memory.data()};
+  run_reference(conv2d_layer(), stages.conv, in, between);
+  // The layer's own post-ops are applied to the whole's result.
+  pool2d_reference(stages.pool, {&between, 1}, out);
+}
+
+}  // namespace
+
+const LayerDef& conv_pool_layer() {
+  static constexpr LayerDef def{"conv_pool", infer, reference, collect_routines};
+  return def;
+}
+
+}  // namespace softneuro
