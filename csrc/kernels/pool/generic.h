@@ -65,10 +65,54 @@ SN_INLINE void pool_window(const PoolRow& p, const float* src, int64_t taps, int
   }
 }
 
+// Three taps of a column. A maximum that heeds NaN takes three operations; the sum tells whether there is any (or
+// infinities that cancel), so that the maxima may ignore it.
+template <bool is_max>
+struct PoolColumn {
+  Vf top, sum;
+
+  SN_INLINE PoolColumn(const PoolRow& p, const float* src) {
+    const Vf a = load(src), b = load(src + p.row_stride), c = load(src + 2 * p.row_stride);
+    sum = a + b + c;
+    if constexpr (is_max) top = at_least(at_least(a, b), c);
+  }
+};
+
+// Outputs [begin, end), whose windows of 3x3 lie `step` columns apart, in one block of channels: what two windows share
+// is reduced once.
+template <bool is_max, int step>
+SN_INLINE void pool_columns(const PoolRow& p, int64_t begin, int64_t end) {
+  using Column = PoolColumn<is_max>;
+  const float* src = p.src + p.spans[begin].begin * lanes;
+  Column first(p, src), second(p, src + lanes);
+  for (int64_t x = begin; x < end; ++x, src += step * lanes) {
+    if (step == 2) second = Column(p, src + lanes);
+    const Column third(p, src + 2 * lanes);
+    const Vf sum = first.sum + second.sum + third.sum;
+    float* dst = p.dst + x * p.dst_pixel;
+    if constexpr (!is_max) {
+      store(dst, sum * set(p.scale[x] * p.row_scale));
+    } else if (any(is_nan(sum))) {
+      store(dst, pool_window<true, 3, 3>(p, src));
+    } else {
+      store(dst, at_least(at_least(first.top, second.top), third.top));
+    }
+    if (step == 1) first = second, second = third;
+    if (step == 2) first = third;
+  }
+}
+
 template <bool is_max>
 SN_INLINE void pool_lanes_of(const PoolRow& p) {
   const bool three = p.rows == 3, two = p.rows == 2;
+  const bool columns = three && p.inner_begin < p.inner_end && p.spans[p.inner_begin].count == 3 && p.dilation == 1 &&
+                       p.step <= 2 && p.pixel == lanes && p.channels == lanes;
   for (int64_t x = 0; x < p.outputs; ++x) {
+    if (columns && x == p.inner_begin) {
+      p.step == 1 ? pool_columns<is_max, 1>(p, x, p.inner_end) : pool_columns<is_max, 2>(p, x, p.inner_end);
+      x = p.inner_end - 1;
+      continue;
+    }
     const PoolSpan span = p.spans[x];
     const float* src = p.src + span.begin * p.pixel;
     float* dst = p.dst + x * p.dst_pixel;

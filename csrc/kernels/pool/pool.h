@@ -29,10 +29,10 @@ struct PoolRow {
   bool is_max;
   const float* scale;  // of averages
   float row_scale;
-  // For pool_line only.
-  int64_t width;  // columns of src
-  int64_t step;   // columns between windows of outputs in [inner_begin, inner_end), all with the same count
+  int64_t step;  // columns between windows of outputs in [inner_begin, inner_end), all with the same count
   int64_t inner_begin, inner_end;
+  // For pool_line only.
+  int64_t width;   // columns of src
   float* scratch;  // width floats
 };
 

@@ -117,10 +117,10 @@ class PreparedBands final : public Prepared {
              .is_max = windows_.is_max,
              .scale = cols.scale.data(),
              .row_scale = windows_.rows.scale[static_cast<size_t>(y)],
-             .width = width_,
              .step = cols.step,
              .inner_begin = cols.inner_begin,
              .inner_end = cols.inner_end,
+             .width = width_,
              .scratch = nullptr});
   }
 
@@ -167,24 +167,14 @@ class ConvPoolBands final : public Routine {
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const Stages stages(problem);
     // The band should leave room in L2 for what surrounds it.
-    const auto fit = [&](int64_t budget) {
-      int64_t rows = 1;
-      while (rows < 32 && rows < problem.out.shape[2] &&
-             row_bytes(stages) * most_rows_below(stages, rows + 1) <= budget) {
-        ++rows;
-      }
-      return static_cast<int>(rows);
-    };
-    const auto l2 = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10));
-    const int large = fit(l2 / 2), small = fit(l2 / 4);
-    std::vector<Tuning> list;
-    const auto add = [&](int band, const Tuning& conv) {
-      list.push_back({band});
-      list.back().insert(list.back().end(), conv.begin(), conv.end());
-    };
-    const std::vector<Tuning> convs = conv_->tunings(stages.conv);
-    for (const Tuning& conv : convs) add(large, conv);
-    if (small != large) add(small, convs[0]);
+    const auto budget = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10)) / 2;
+    int band = 1;
+    while (band < 32 && band < problem.out.shape[2] &&
+           row_bytes(stages) * most_rows_below(stages, band + 1) <= budget) {
+      ++band;
+    }
+    std::vector<Tuning> list = conv_->tunings(stages.conv);
+    for (Tuning& tuning : list) tuning.insert(tuning.begin(), band);
     return list;
   }
 

@@ -77,10 +77,10 @@ class PreparedPool final : public Prepared {
              .is_max = windows_.is_max,
              .scale = cols.scale.data(),
              .row_scale = rows.scale[static_cast<size_t>(y)],
-             .width = width,
              .step = cols.step,
              .inner_begin = cols.inner_begin,
              .inner_end = cols.inner_end,
+             .width = width,
              .scratch = scratch});
   }
 
