@@ -8,7 +8,9 @@
 #include "tune/accuracy.h"
 #include "tune/cost_keys.h"
 #include "tune/memory_limit.h"
+#include "tune/refine.h"
 #include "tune/solution.h"
+#include "tune/trial.h"
 
 namespace softneuro {
 namespace {
@@ -20,25 +22,13 @@ std::vector<double> time_as_wholes(const Graph& graph, const std::vector<Assignm
                                    const TuneSettings& settings, const ParallelFor& parallel_for, PackedCache& cache) {
   std::vector<std::shared_ptr<const Net>> nets;
   for (const Assignment& plan : plans) nets.push_back(Net::prepare(graph, plan, settings.threads, cache));
-  const auto make = [&](const std::vector<int>& blobs) {
-    std::vector<std::vector<float>> memory;
-    for (const int blob : blobs) memory.emplace_back(static_cast<size_t>(graph.blob(blob).desc.shape.elements()), 0.5F);
-    return memory;
-  };
-  auto inputs = make(graph.inputs()), outputs = make(graph.outputs());
-  std::vector<const float*> in;
-  std::vector<float*> out;
-  for (auto& memory : inputs) in.push_back(memory.data());
-  for (auto& memory : outputs) out.push_back(memory.data());
-
+  Trial trial(graph);
   std::vector<std::vector<double>> samples(nets.size());
   const auto begin = Clock::now();
   for (int round = 0; round < 12; ++round) {
     for (size_t i = 0; i < nets.size(); ++i) {
-      const auto start = Clock::now();
-      nets[i]->run(in, out, parallel_for);
-      // The first round only warms up.
-      if (round > 0) samples[i].push_back(std::chrono::duration<double>(Clock::now() - start).count());
+      const double seconds = trial.run(*nets[i], parallel_for);
+      if (round > 0) samples[i].push_back(seconds);  // the first one only warms up
     }
     const double spent = std::chrono::duration<double>(Clock::now() - begin).count();
     if (round >= 3 && spent > std::min(2.0, 0.1 * settings.time_budget_s)) break;
@@ -92,7 +82,7 @@ LimitedPlans solve(const Graph& graph, const GraphCosts& costs, const DprsProble
 void report(const Graph& graph, const GraphCosts& costs, const LimitedPlans& found, size_t index, double price,
             TuneResult& result) {
   const DprsResult &best = found.plans.front(), &chosen = found.plans[index];
-  result.predicted_s = chosen.cost - price * plan_noise(costs, chosen);
+  result.predicted_s = 0;
   result.lower_bound_s = best.lower_bound - price * plan_noise(costs, best);
   result.exact = best.exact;
   result.candidates = costs.candidates;
@@ -106,10 +96,14 @@ void report(const Graph& graph, const GraphCosts& costs, const LimitedPlans& fou
       entry.descriptor = candidate->descriptor;
       entry.seconds = candidate->seconds;
       entry.measured = candidate->measured;
+      result.predicted_s += candidate->seconds;
     }
     result.layers.push_back(std::move(entry));
   }
-  for (const DprsAdapt& adapt : chosen.adapts) result.adapt_seconds.push_back(adapt.cost);
+  for (const DprsAdapt& adapt : chosen.adapts) {
+    result.adapt_seconds.push_back(adapt.cost);
+    result.predicted_s += adapt.cost;
+  }
 }
 
 // How far a choice of the same routine is from the wanted one: 0 for the same params, well below 1 for others. Shapes
@@ -137,9 +131,23 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
       solve_within_budget(graph, costs, to_dprs(graph, costs), settings, db, parallel_for, cache);
   const int wholes = settings.mode == TuneMode::off ? 1 : settings.integrated_plans;
   LimitedPlans found = solve(graph, costs, solution.problem, settings, wholes, result);
-  if (solution.price > 0 && found.plans.size() > 1) {
-    const auto too_noisy = [&](const DprsResult& plan) { return plan_noise(costs, plan) > solution.noise; };
-    found.plans.erase(std::remove_if(found.plans.begin() + 1, found.plans.end(), too_noisy), found.plans.end());
+  // The best plan's error is within half the budget: with twice its noise another one's is, too.
+  const double noise =
+      solution.price > 0 ? solution.noise : std::max(2 * solution.noise, 0.01 * std::pow(settings.limits.max_error, 2));
+  const auto too_noisy = [&](const DprsResult& plan) { return plan_noise(costs, plan) > noise; };
+  found.plans.erase(std::remove_if(found.plans.begin() + 1, found.plans.end(), too_noisy), found.plans.end());
+  const auto solve_anew = [&](const DprsProblem& problem) -> std::optional<DprsResult> {
+    TuneResult unused;
+    LimitedPlans again = solve(graph, costs, problem, settings, 1, unused);
+    DprsResult& plan = again.plans.front();
+    if (again.fits != found.fits || too_noisy(plan)) return {};
+    return std::move(plan);
+  };
+  if (wholes > 1) {
+    for (DprsResult& plan :
+         refine(graph, costs, solution.problem, found.plans.front(), solve_anew, settings, db, parallel_for, cache)) {
+      found.plans.push_back(std::move(plan));
+    }
   }
   std::vector<Assignment> assignments;
   for (const DprsResult& plan : found.plans) assignments.push_back(to_assignment(graph, costs, plan));

@@ -1,4 +1,4 @@
-// From a graph to a plan: enumerate, profile, solve, and time the best few plans as wholes.
+// From a graph to a plan: enumerate, profile, solve, refine in the net, and time the best few plans as wholes.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ struct TuneSettings {
   TuneMode mode = TuneMode::profile;
   double time_budget_s = 30;  // for all of tuning; what is left unmeasured then is guessed
   int threads = 1;
-  int integrated_plans = 4;  // that are timed as wholes; below 2 none is
+  int integrated_plans = 3;  // best ones by the routines' own times that are timed in their nets; below 2 none is
   double max_memory = 4;     // packed weights of the plan as a multiple of the graph's weights
 };
 

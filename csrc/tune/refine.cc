@@ -1,0 +1,151 @@
+#include "tune/refine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "tune/cost_keys.h"
+#include "tune/solution.h"
+#include "tune/trial.h"
+
+namespace softneuro {
+namespace {
+
+constexpr int most_plans = 5;  // that are run step by step
+constexpr int rounds = 9;
+
+// A layer's label or a group, as in the problem.
+struct Arm {
+  int layer, label;  // layer -1: a group
+  friend auto operator<=>(const Arm&, const Arm&) = default;
+};
+double& cost_of(DprsProblem& problem, const Arm& arm) {
+  const auto label = static_cast<size_t>(arm.label);
+  return arm.layer < 0 ? problem.groups[label].cost : problem.layers[static_cast<size_t>(arm.layer)].labels[label].cost;
+}
+
+class Refiner {
+ public:
+  Refiner(const Graph& graph, const GraphCosts& costs, const DprsProblem& problem, const TuneSettings& settings,
+          CostDb& db, const ParallelFor& parallel_for, PackedCache& cache)
+      : graph_(graph),
+        costs_(costs),
+        problem_(problem),
+        settings_(settings),
+        ledger_(db, settings.threads),
+        parallel_for_(parallel_for),
+        cache_(cache),
+        trial_(graph) {}
+
+  // Corrects the costs of what is in the plan; false if its times are not to be had.
+  bool correct(const DprsResult& plan) {
+    const auto steps = step_times(to_assignment(graph_, costs_, plan));
+    if (steps.empty()) return false;
+    for (const auto& [layer, seconds] : steps) {
+      const auto l = static_cast<size_t>(layer);
+      const Candidate* candidate = chosen_candidate(costs_, plan, l);
+      if (candidate == nullptr || candidate->seconds <= 0) continue;
+      const DprsChoice& choice = plan.choices[l];
+      const Arm arm = choice.group >= 0 ? Arm{-1, choice.group} : Arm{layer, choice.label};
+      // What accuracy or memory cost on top stays.
+      cost_of(problem_, arm) += seconds - seen_.try_emplace(arm, candidate->seconds).first->second;
+      seen_[arm] = seconds;
+      worse_[l] = std::max(worse_[l], seconds / candidate->seconds);
+    }
+    return true;
+  }
+
+  const DprsProblem& problem() const { return problem_; }
+
+  // With what has not been in a net as much worse as what has been in its place.
+  DprsProblem sober() {
+    DprsProblem problem = problem_;
+    for (size_t l = 0; l < problem.layers.size(); ++l) {
+      for (size_t i = 0; i < costs_.layers[l].size(); ++i) {
+        raise(problem, {static_cast<int>(l), static_cast<int>(i)}, costs_.layers[l][i].seconds, factor(l));
+      }
+    }
+    for (size_t g = 0; g < costs_.fused.size(); ++g) {
+      double most = 1;
+      for (const int l : costs_.fused[g].fusion->layers) most = std::max(most, factor(static_cast<size_t>(l)));
+      raise(problem, {-1, static_cast<int>(g)}, costs_.fused[g].candidate.seconds, most);
+    }
+    return problem;
+  }
+
+ private:
+  double factor(size_t layer) const {
+    const auto at = worse_.find(layer);
+    return at == worse_.end() ? 1 : std::max(1.0, at->second);
+  }
+  void raise(DprsProblem& problem, const Arm& arm, double seconds, double factor) const {
+    if (!seen_.contains(arm)) cost_of(problem, arm) += seconds * (factor - 1);
+  }
+
+  // Seconds by layer, from the database if it has them.
+  std::map<int, double> step_times(const Assignment& plan) {
+    const std::string signature = "steps of graph " + graph_.structural_hash();
+    const std::string name = "plan " + content_hash(plan_text(plan));
+    const auto step = [&](int layer) { return name + " layer " + std::to_string(layer); };
+    std::map<int, double> times;
+    const int layers = static_cast<int>(graph_.layers().size());
+    if (ledger_.find(signature, name)) {
+      for (int l = 0; l < layers; ++l) {
+        if (const auto seconds = ledger_.find(signature, step(l))) times[l] = *seconds;
+      }
+      return times;
+    }
+    if (settings_.mode != TuneMode::profile) return times;
+    const auto net = Net::prepare(graph_, plan, settings_.threads, cache_);
+    double sum = 0;
+    for (const StepTime& time : trial_.profile(*net, parallel_for_, rounds)) {
+      sum += time.seconds;
+      if (time.layer < 0) continue;
+      times[time.layer] = time.seconds;
+      ledger_.add(signature, step(time.layer), time.seconds);
+    }
+    ledger_.add(signature, name, sum);
+    return times;
+  }
+
+  const Graph& graph_;
+  const GraphCosts& costs_;
+  DprsProblem problem_;
+  const TuneSettings& settings_;
+  Ledger ledger_;
+  const ParallelFor& parallel_for_;
+  PackedCache& cache_;
+  Trial trial_;
+  std::map<Arm, double> seen_;      // seconds in a net
+  std::map<size_t, double> worse_;  // by layer: the largest ratio of the time in a net to the routine's own
+};
+
+}  // namespace
+
+std::vector<DprsResult> refine(const Graph& graph, const GraphCosts& costs, const DprsProblem& problem,
+                               const DprsResult& best, const SolveAnew& solve, const TuneSettings& settings, CostDb& db,
+                               const ParallelFor& parallel_for, PackedCache& cache) {
+  const auto start = Profiler::Clock::now();
+  Refiner refiner(graph, costs, problem, settings, db, parallel_for, cache);
+  std::vector<DprsResult> seen{best};
+  const auto known = [&](const DprsResult& plan) {
+    return std::any_of(seen.begin(), seen.end(), [&](const DprsResult& other) {
+      return other.choices == plan.choices && other.adapts == plan.adapts;
+    });
+  };
+  while (refiner.correct(seen.back()) && seen.size() < most_plans) {
+    const double spent = std::chrono::duration<double>(Profiler::Clock::now() - start).count();
+    if (spent > 0.15 * settings.time_budget_s) break;
+    auto next = solve(refiner.problem());
+    if (!next || known(*next)) break;
+    seen.push_back(std::move(*next));
+  }
+  std::vector<DprsResult> plans;
+  if (auto last = solve(refiner.sober()); last && !known(*last)) plans.push_back(std::move(*last));
+  if (seen.size() > 1) plans.push_back(std::move(seen.back()));
+  return plans;
+}
+
+}  // namespace softneuro

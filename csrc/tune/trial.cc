@@ -1,0 +1,29 @@
+#include "tune/trial.h"
+
+#include <chrono>
+
+namespace softneuro {
+
+Trial::Trial(const Graph& graph) {
+  const auto make = [&](const std::vector<int>& blobs) {
+    std::vector<std::vector<float>> memory;
+    for (const int blob : blobs) memory.emplace_back(static_cast<size_t>(graph.blob(blob).desc.shape.elements()), 0.5F);
+    return memory;
+  };
+  inputs_ = make(graph.inputs()), outputs_ = make(graph.outputs());
+  for (auto& memory : inputs_) in_.push_back(memory.data());
+  for (auto& memory : outputs_) out_.push_back(memory.data());
+}
+
+double Trial::run(const Net& net, const ParallelFor& parallel_for) {
+  const auto start = std::chrono::steady_clock::now();
+  net.run(in_, out_, parallel_for);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::vector<StepTime> Trial::profile(const Net& net, const ParallelFor& parallel_for, int rounds) {
+  net.run(in_, out_, parallel_for);
+  return net.profile(in_, out_, parallel_for, rounds);
+}
+
+}  // namespace softneuro
