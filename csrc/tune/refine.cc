@@ -15,6 +15,7 @@ namespace {
 
 constexpr int most_plans = 5;  // that are run step by step
 constexpr int rounds = 9;
+constexpr double most_worse = 2;  // beyond this the routine's own time was wrong, not the net's worse
 
 // A layer's label or a group, as in the problem.
 struct Arm {
@@ -52,14 +53,15 @@ class Refiner {
       // What accuracy or memory cost on top stays.
       cost_of(problem_, arm) += seconds - seen_.try_emplace(arm, candidate->seconds).first->second;
       seen_[arm] = seconds;
-      worse_[l] = std::max(worse_[l], seconds / candidate->seconds);
+      const double ratio = std::clamp(seconds / candidate->seconds, 1.0, most_worse);
+      worse_[l] = std::min(worse_.try_emplace(l, ratio).first->second, ratio);
     }
     return true;
   }
 
   const DprsProblem& problem() const { return problem_; }
 
-  // With what has not been in a net as much worse as what has been in its place.
+  // With what has not been in a net as much worse as what has been in its place, at least.
   DprsProblem sober() {
     DprsProblem problem = problem_;
     for (size_t l = 0; l < problem.layers.size(); ++l) {
@@ -78,7 +80,7 @@ class Refiner {
  private:
   double factor(size_t layer) const {
     const auto at = worse_.find(layer);
-    return at == worse_.end() ? 1 : std::max(1.0, at->second);
+    return at == worse_.end() ? 1 : at->second;
   }
   void raise(DprsProblem& problem, const Arm& arm, double seconds, double factor) const {
     if (!seen_.contains(arm)) cost_of(problem, arm) += seconds * (factor - 1);
@@ -119,7 +121,7 @@ class Refiner {
   PackedCache& cache_;
   Trial trial_;
   std::map<Arm, double> seen_;      // seconds in a net
-  std::map<size_t, double> worse_;  // by layer: the largest ratio of the time in a net to the routine's own
+  std::map<size_t, double> worse_;  // by layer: least ratio of the time in a net to the routine's own
 };
 
 }  // namespace
