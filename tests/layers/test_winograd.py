@@ -147,6 +147,14 @@ def test_weights_in_passing_take_the_memory_of_taps(square: Layer) -> None:
         assert foretold == actual == times * square.weights["weight"].nbytes
 
 
+def test_positions_of_a_single_tap_share_its_weights(strided: Layer) -> None:
+    """F(4, 3) of stride 2 multiplies at 9 x 9 positions with 6 x 6 weights."""
+    descriptor = f"{BEST}{{tile=4,block=14,split=0,passing=0}}"
+    shapes = [strided.x.shape]
+    foretold, actual = _C.testing.packed_bytes("conv2d", strided.attrs, strided.weights, shapes, descriptor)
+    assert foretold == actual == 4 * strided.weights["weight"].nbytes
+
+
 def test_unknown_tiles_are_refused(square: Layer, strided: Layer) -> None:
     for layer, tile, block, passing in (
         (square, 7, 14, 0),

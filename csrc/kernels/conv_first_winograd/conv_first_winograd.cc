@@ -38,7 +38,8 @@ void conv_first_winograd_pack(const ConvFirstArgs& s, int block, const float* we
             double sum = 0;
             if (first + lane < s.out_channels) {
               const float* row = weights + (static_cast<size_t>(first + lane) * rows + c * s.kernel_h + r) * s.kernel_w;
-              for (int k = 0; k < s.kernel_w; ++k) sum += g[static_cast<size_t>(p) * s.kernel_w + k] * row[k];
+              for (int k = 0; k < s.kernel_w; ++k)
+                sum += g[static_cast<size_t>(axis.weight_of(p)) * s.kernel_w + k] * row[k];
             }
             packed[lane] = static_cast<float>(sum);
           }

@@ -3,7 +3,7 @@
 //
 //   encoded   [position][input block][tile][lane], positions an odd number of cache lines apart
 //   products  [position][tile][lane of panel], the same
-//   passing   [position][channel of a chunk][lane of panel], the same: weights transformed in passing
+//   passing   [weight][channel of a chunk][lane of panel], the same: weights transformed in passing
 #pragma once
 
 #include "kernels/finish_row.h"
@@ -82,14 +82,15 @@ inline size_t scratch_bytes(const WinogradShape& s, int block) {
   const Plan plan(s, block);
   const size_t tile = static_cast<size_t>(s.positions()) * lanes;
   return round_up(static_cast<int>(tile), 16) * sizeof(float) +
-         s.positions() * (plan.encoded_position + plan.product_position + plan.passing_position) * sizeof(float);
+         (s.positions() * (plan.encoded_position + plan.product_position) + s.weights() * plan.passing_weight) *
+             sizeof(float);
 }
 
 inline void run(const WinogradArgs& args, int panel_begin, int panel_end, int tile_begin, int tile_end, void* scratch) {
   const WinogradShape& s = args.shape;
   const Plan plan(s, args.block, scratch);
   const int per_group = ceil_div(plan.out_blocks, winograd_panel);
-  const int per_pair = s.in_passing ? s.kernel_h * s.kernel_w : s.positions();  // weights of two channels, floats
+  const int per_pair = s.in_passing ? s.kernel_h * s.kernel_w : s.weights();  // weights of two channels, floats
   const size_t per_block = static_cast<size_t>(plan.in_blocks) * lanes * lanes * per_pair;
   const int total = tile_end - tile_begin, blocks = ceil_div(total, args.block);
   for (int i = 0, first = tile_begin; i < blocks; ++i) {
@@ -107,8 +108,8 @@ inline void run(const WinogradArgs& args, int panel_begin, int panel_end, int ti
       } else if (s.in_passing) {
         multiply_passing(s, plan, weights, panel, count);
       } else {
-        const size_t position = static_cast<size_t>(plan.in_blocks) * lanes * panel * lanes;
-        multiply_block(plan, s.positions(), {weights, position, 0, plan.in_blocks, nullptr, 0}, panel, count);
+        const size_t weight = static_cast<size_t>(plan.in_blocks) * lanes * panel * lanes;
+        multiply_block(plan, {weights, weight, 0, plan.in_blocks, nullptr, 0}, panel, count);
       }
       decode_block(args, plan, out_block, panel, tail, first, count);
     }

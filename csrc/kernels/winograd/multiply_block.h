@@ -15,6 +15,17 @@ inline bool can_pass(const WinogradShape& s) {
          has_transform(s.tile_h, s.kernel_h, s.stride_h);
 }
 
+// The positions of an axis that share weight i: begin[i] to begin[i + 1].
+struct Sharing {
+  int weights = 0;
+  int begin[winograd_max_axis + 1];
+
+  SN_INLINE explicit Sharing(const WinogradAxis& axis, int positions) : weights(axis.weights()) {
+    for (int i = positions - 1; i >= 0; --i) begin[axis.weight_of(i)] = i;
+    begin[weights] = positions;
+  }
+};
+
 // Where things are; strides in floats.
 struct Plan {
   static constexpr size_t chunk_bytes = 128
@@ -23,10 +34,12 @@ struct Plan {
   int in_blocks, out_blocks;  // of a group
   int chunk;                  // channel blocks whose weights are transformed together; 0: all are, ahead
   size_t src_plane, dst_plane;
-  size_t encoded_position, product_position, passing_position;
+  size_t encoded_position, product_position, passing_weight;
   float *encoded, *product, *passing, *tile;
+  Sharing across_rows, along_rows;
 
-  Plan(const WinogradShape& s, int block, void* scratch = nullptr) {
+  Plan(const WinogradShape& s, int block, void* scratch = nullptr)
+      : across_rows(s.across_rows(), s.positions_h()), along_rows(s.along_rows(), s.positions_w()) {
     in_blocks = ceil_div(s.in_channels, lanes);
     out_blocks = ceil_div(s.out_channels, lanes);
     src_plane = static_cast<size_t>(s.h) * s.w * lanes;
@@ -34,58 +47,67 @@ struct Plan {
     encoded_position = odd_lines(static_cast<size_t>(in_blocks) * block * lanes);
     product_position = odd_lines(static_cast<size_t>(winograd_panel) * block * lanes);
     const size_t of_block = static_cast<size_t>(winograd_panel) * lanes * lanes;
-    chunk = s.in_passing ? static_cast<int>(chunk_bytes / (s.positions() * of_block * sizeof(float))) : 0;
+    chunk = s.in_passing ? static_cast<int>(chunk_bytes / (s.weights() * of_block * sizeof(float))) : 0;
     if (s.in_passing) chunk = chunk < 1 ? 1 : chunk > in_blocks ? in_blocks : chunk;
-    passing_position = s.in_passing ? odd_lines(chunk * of_block) : 0;
+    passing_weight = s.in_passing ? odd_lines(chunk * of_block) : 0;
     encoded = static_cast<float*>(scratch);
     product = encoded + s.positions() * encoded_position;
     passing = product + s.positions() * product_position;
-    tile = passing + s.positions() * passing_position;
+    tile = passing + s.weights() * passing_weight;
   }
   static size_t odd_lines(size_t floats) { return ((floats + 15) / 16 | 1) * 16; }
 };
 
 // The weights of some channel blocks for one panel.
 struct Weights {
-  const float* at;  // [position][channel][lane of panel]
-  size_t position;
+  const float* at;  // [weight][channel][lane of panel]
+  size_t weight;
   int first, blocks;
-  const float* next;  // floats that the caller will read next, of which each position is to fetch so many
+  const float* next;  // floats that the caller will read next, of which each weight is to fetch so many
   int fetch;
 };
-inline void multiply_block(const Plan& plan, int positions, const Weights& weights, int panel, int count) {
+inline void multiply_block(const Plan& plan, const Weights& weights, int panel, int count) {
   const int groups = ceil_div(count, max_group), length = count / groups, longer = count % groups;
+  const Sharing &rows = plan.across_rows, &columns = plan.along_rows;
+  const int positions_w = columns.begin[columns.weights];
   Product p;
   p.blocks = weights.blocks;
   p.add = weights.first > 0;
   p.src_block = static_cast<size_t>(count) * lanes;
-  for (int position = 0; position < positions; ++position) {
+  p.weights = weights.at;
+  const auto multiply = [&](int position) {
     p.src = plan.encoded + position * plan.encoded_position + weights.first * p.src_block;
     p.dst = plan.product + position * plan.product_position;
-    p.weights = weights.at + position * weights.position;
-    const float* next = weights.next + static_cast<ptrdiff_t>(position) * weights.fetch;
-    for (int i = 0; i < weights.fetch; i += 16) prefetch_l2(next + i);
     for (int i = 0; i < groups; ++i) {
       const int tiles = length + (i < longer ? 1 : 0);
       products.multiply[panel][tiles][i == 0](p);
       p.src += tiles * lanes;
       p.dst += tiles * panel * lanes;
     }
+  };
+  const float* next = weights.next;
+  for (int i = 0; i < rows.weights; ++i) {
+    for (int j = 0; j < columns.weights; ++j, p.weights += weights.weight, next += weights.fetch) {
+      for (int k = 0; k < weights.fetch; k += 16) prefetch_l2(next + k);
+      for (int y = rows.begin[i]; y < rows.begin[i + 1]; ++y) {
+        for (int x = columns.begin[j]; x < columns.begin[j + 1]; ++x) multiply(y * positions_w + x);
+      }
+    }
   }
 }
 
 // With the taps of a panel, chunk by chunk.
 inline void multiply_passing(const WinogradShape& s, const Plan& plan, const float* taps, int panel, int count) {
-  const int positions = s.positions(), width = panel * lanes, per_block = s.kernel_h * s.kernel_w * lanes * width;
+  const int weights = s.weights(), width = panel * lanes, per_block = s.kernel_h * s.kernel_w * lanes * width;
   const auto transform = passing.at[s.stride_h - 1][s.kernel_h - 1][s.tile_h - 1];
-  Weights w{plan.passing, plan.passing_position, 0, 0, nullptr, 0};
+  Weights w{plan.passing, plan.passing_weight, 0, 0, nullptr, 0};
   for (w.first = 0; w.first < plan.in_blocks; w.first += w.blocks) {
     const int left = plan.in_blocks - w.first;
     w.blocks = left < plan.chunk ? left : plan.chunk;
-    transform({taps, w.blocks * lanes, panel, plan.passing, plan.passing_position});
+    transform({taps, w.blocks * lanes, panel, plan.passing, plan.passing_weight});
     taps += static_cast<ptrdiff_t>(w.blocks) * per_block;
-    w.next = taps, w.fetch = round_up(ceil_div(w.blocks * per_block, positions), 16);
-    multiply_block(plan, positions, w, panel, count);
+    w.next = taps, w.fetch = round_up(ceil_div(w.blocks * per_block, weights), 16);
+    multiply_block(plan, w, panel, count);
   }
 }
 

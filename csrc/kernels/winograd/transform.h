@@ -26,8 +26,9 @@ constexpr int winograd_max_axis = 13;  // positions of an axis, all phases toget
 // One axis of a convolution that is computed in tiles. A correlation of stride s is a sum of s ones of stride 1, its
 // phases: every s-th sample with every s-th tap, from sample and tap 0, 1, ... s - 1 on. Their positions follow each
 // other, so that the whole is again a linear transform to positions, products there, and one back; a phase of a single
-// tap needs no arithmetic. Together there are as many positions as a tile has inputs. Stride 2 makes three taps 9
-// products for 4 outputs instead of 12.
+// tap needs no arithmetic, and its weights are the same at all its positions: they are kept once. Together there are as
+// many positions as a tile has inputs. Stride 2 makes three taps 9 products for 4 outputs instead of 12, with 6
+// weights.
 struct WinogradAxis {
   int tile = 1, taps = 1, stride = 1;
 
@@ -38,6 +39,24 @@ struct WinogradAxis {
     int sum = 0;
     for (int i = 0; i < phase; ++i) sum += phase_positions(i);
     return sum;
+  }
+  [[gnu::always_inline]] constexpr int weights() const { return first_weight(stride); }
+  [[gnu::always_inline]] constexpr int first_weight(int phase) const {
+    int sum = 0;
+    for (int i = 0; i < phase; ++i) {
+      const int n = (taps - i + stride - 1) / stride;
+      sum += n > 1 ? tile + n - 1 : n;
+    }
+    return sum;
+  }
+  [[gnu::always_inline]] constexpr int weight_of(int position) const {
+    int first = 0;
+    for (int phase = 0; phase < stride; ++phase) {
+      const int n = (taps - phase + stride - 1) / stride, count = n > 0 ? tile + n - 1 : 0;
+      if (position < first + count) return first_weight(phase) + (n > 1 ? position - first : 0);
+      first += count;
+    }
+    return -1;
   }
 };
 

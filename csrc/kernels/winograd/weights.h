@@ -16,8 +16,8 @@ namespace winograd {
 using Doubles [[gnu::vector_size(lanes * sizeof(double))]] = double;
 using Floats [[gnu::vector_size(lanes * sizeof(float))]] = float;
 
-// A whole block at once: positions are far apart, and lines that are written in halves would be fetched twice.
-inline void transform_weights(const WinogradWeights& g, const float* taps, int width, float* dst, size_t dst_position) {
+// A whole block at once: weights are far apart, and lines that are written in halves would be fetched twice.
+inline void transform_weights(const WinogradWeights& g, const float* taps, int width, float* dst, size_t dst_weight) {
   Doubles half[winograd_max_axis][winograd_max_axis];
   for (int r = 0; r < g.taps_h; ++r) {
     for (int j = 0; j < g.columns; ++j) half[r][j] = Doubles{};
@@ -29,7 +29,7 @@ inline void transform_weights(const WinogradWeights& g, const float* taps, int w
     }
   }
   for (int i = 0; i < g.rows; ++i) {
-    for (int j = 0; j < g.columns; ++j, dst += dst_position) {
+    for (int j = 0; j < g.columns; ++j, dst += dst_weight) {
       Doubles sum = {};
       for (int r = 0; r < g.taps_h; ++r) sum += g.gh[i * g.taps_h + r] * half[r][j];
       const Floats to = __builtin_convertvector(sum, Floats);
@@ -72,14 +72,13 @@ SN_INLINE void transform(const Vf (&g)[taps], Vf (&u)[positions]) {
 }
 
 // Of all phases.
-template <WinogradAxis axis, int taps, int positions>
-SN_INLINE void transform_axis(const Vf (&g)[taps], Vf (&u)[positions]) {
-  static_assert(taps == axis.taps && positions == axis.positions());
+template <WinogradAxis axis, int taps, int weights>
+SN_INLINE void transform_axis(const Vf (&g)[taps], Vf (&u)[weights]) {
+  static_assert(taps == axis.taps && weights == axis.weights());
   unroll<axis.stride>([&](auto phase) {
-    constexpr int n = axis.phase_positions(phase), of_phase = axis.phase_taps(phase),
-                  first = axis.first_position(phase);
+    constexpr int n = axis.phase_positions(phase), of_phase = axis.phase_taps(phase), first = axis.first_weight(phase);
     if constexpr (of_phase == 1) {
-      unroll<n>([&](auto i) { u[first + i] = g[phase]; });
+      u[first] = g[phase];
     } else if constexpr (of_phase > 1) {
       Vf in[of_phase], out[n];
       unroll<of_phase>([&](auto i) { in[i] = g[i * axis.stride + phase]; });
@@ -92,29 +91,29 @@ SN_INLINE void transform_axis(const Vf (&g)[taps], Vf (&u)[positions]) {
 struct PassingWeights {
   const float* from;  // [channel][tap][lane of panel]
   int channels, panel;
-  float* to;  // [position][channel][lane of panel]
-  size_t to_position;
+  float* to;  // [weight][channel][lane of panel]
+  size_t to_weight;
 };
 // A kernel both of whose axes are of one form.
 template <WinogradAxis axis>
 [[gnu::flatten]] void transform_square(const PassingWeights& a) {
-  constexpr int taps = axis.taps, positions = axis.positions();
+  constexpr int taps = axis.taps, weights = axis.weights();
   const float* from = a.from;
   float* to = a.to;
   const int width = a.panel * lanes;
   for (int i = 0; i < a.channels; ++i, from += (taps * taps - 1) * width) {
     for (int b = 0; b < a.panel; ++b, from += lanes, to += lanes) {
-      Vf half[taps][positions];
+      Vf half[taps][weights];
       unroll<taps>([&](auto r) {
         Vf g[taps];
         unroll<taps>([&](auto s) { g[s] = load(from + (r * taps + s) * width); });
         transform_axis<axis>(g, half[r]);
       });
-      unroll<positions>([&](auto x) {
-        Vf g[taps], u[positions];
+      unroll<weights>([&](auto x) {
+        Vf g[taps], u[weights];
         unroll<taps>([&](auto r) { g[r] = half[r][x]; });
         transform_axis<axis>(g, u);
-        unroll<positions>([&](auto y) { store(to + (y * positions + x) * a.to_position, u[y]); });
+        unroll<weights>([&](auto y) { store(to + (y * weights + x) * a.to_weight, u[y]); });
       });
     }
   }

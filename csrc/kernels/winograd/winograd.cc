@@ -55,13 +55,13 @@ double noise_gain(const WinogradAxis& axis) {
 }  // namespace
 
 std::vector<double> winograd_weight_transform(const WinogradAxis& axis) {
-  std::vector<double> g(static_cast<size_t>(axis.positions()) * axis.taps);
+  std::vector<double> g(static_cast<size_t>(axis.weights()) * axis.taps);
   for (int phase = 0; phase < axis.stride; ++phase) {
-    const int positions = axis.phase_positions(phase), taps = axis.phase_taps(phase);
-    if (taps == 0) continue;
-    const std::vector<double> part = phase_weight_transform(positions, taps);
-    for (int j = 0; j < positions; ++j) {
-      double* row = &g[static_cast<size_t>(axis.first_position(phase) + j) * axis.taps];
+    const int taps = axis.phase_taps(phase), weights = axis.first_weight(phase + 1) - axis.first_weight(phase);
+    if (weights == 0) continue;
+    const std::vector<double> part = phase_weight_transform(axis.phase_positions(phase), taps);
+    for (int j = 0; j < weights; ++j) {
+      double* row = &g[static_cast<size_t>(axis.first_weight(phase) + j) * axis.taps];
       for (int k = 0; k < taps; ++k) row[phase + k * axis.stride] = part[static_cast<size_t>(j) * taps + k];
     }
   }
@@ -83,7 +83,7 @@ int winograd_panels(const WinogradShape& shape, int block) {
 
 size_t winograd_packed_size(const WinogradShape& shape, int block) {
   return static_cast<size_t>(shape.groups) * round_up(shape.out_channels, block) * round_up(shape.in_channels, block) *
-         (shape.in_passing ? shape.kernel_h * shape.kernel_w : shape.positions());
+         (shape.in_passing ? shape.kernel_h * shape.kernel_w : shape.weights());
 }
 
 size_t winograd_bias_size(const WinogradShape& shape, int block) {
@@ -101,14 +101,18 @@ void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, c
   const int in_channels = round_up(shape.in_channels, block), out_blocks = ceil_div(shape.out_channels, block);
   const std::vector<double> gh = winograd_weight_transform(shape.across_rows());
   const std::vector<double> gw = winograd_weight_transform(shape.along_rows());
-  const WinogradWeights transform{shape.positions_h(), shape.positions_w(), shape.kernel_h,
-                                  shape.kernel_w,      gh.data(),           gw.data()};
+  const WinogradWeights transform{shape.across_rows().weights(),
+                                  shape.along_rows().weights(),
+                                  shape.kernel_h,
+                                  shape.kernel_w,
+                                  gh.data(),
+                                  gw.data()};
   std::vector<float> lanes(static_cast<size_t>(most_channels) * taps * winograd_panel * block);
   for (int g = 0; g < shape.groups; ++g) {
     const float* group = weights + static_cast<size_t>(g) * shape.out_channels * shape.in_channels * taps;
     for (int first = 0; first < out_blocks; first += winograd_panel) {
       const int width = std::min(winograd_panel, out_blocks - first) * block;  // lanes of this panel
-      const size_t position = static_cast<size_t>(in_channels) * width;
+      const size_t weight = static_cast<size_t>(in_channels) * width;
       for (int c = 0; c < in_channels; c += most_channels) {
         const int channels = std::min(most_channels, in_channels - c);
         const int real = std::clamp(shape.in_channels - c, 0, channels) * taps;
@@ -124,11 +128,11 @@ void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, c
         for (int i = 0; i < channels; ++i) {
           for (int lane = 0; lane < width; lane += block) {
             kernels.transform_weights(transform, &lanes[static_cast<size_t>(i) * taps * width + lane], width,
-                                      packed + static_cast<size_t>(c + i) * width + lane, position);
+                                      packed + static_cast<size_t>(c + i) * width + lane, weight);
           }
         }
       }
-      if (!shape.in_passing) packed += shape.positions() * position;
+      if (!shape.in_passing) packed += shape.weights() * weight;
     }
   }
 }

@@ -35,6 +35,7 @@ struct WinogradShape {
   [[gnu::always_inline]] constexpr int positions_h() const { return (tile_h - 1) * stride_h + kernel_h; }
   [[gnu::always_inline]] constexpr int positions_w() const { return (tile_w - 1) * stride_w + kernel_w; }
   [[gnu::always_inline]] constexpr int positions() const { return positions_h() * positions_w(); }
+  [[gnu::always_inline]] constexpr int weights() const { return across_rows().weights() * along_rows().weights(); }
   [[gnu::always_inline]] constexpr int tiles_h() const { return (out_h + tile_h - 1) / tile_h; }
   [[gnu::always_inline]] constexpr int tiles_w() const { return (out_w + tile_w - 1) / tile_w; }
   [[gnu::always_inline]] constexpr int tiles() const { return images * tiles_h() * tiles_w(); }
@@ -56,9 +57,9 @@ constexpr int winograd_panel = 2;  // output channel blocks that share a pass ov
 
 // The transforms of weights, in double: rows of G for each axis.
 struct WinogradWeights {
-  int rows, columns;      // positions
+  int rows, columns;      // WinogradAxis::weights
   int taps_h, taps_w;     // of the kernel
-  const double *gh, *gw;  // [position][tap]
+  const double *gh, *gw;  // [weight][tap]
 };
 
 struct WinogradKernels {
@@ -70,9 +71,9 @@ struct WinogradKernels {
   bool (*can_pass)(const WinogradShape&);  // whether in_passing may be set: both axes must be of one form
   // Whether weights transformed in passing stay in registers for so many tiles: else it takes as long as two products.
   bool (*passes_in_registers)(const WinogradShape&, int tiles);
-  // One input channel for one block of output channels: taps [kernel_h][kernel_w] to dst [position], `width` and
-  // `dst_position` floats apart.
-  void (*transform_weights)(const WinogradWeights&, const float* taps, int width, float* dst, size_t dst_position);
+  // One input channel for one block of output channels: taps [kernel_h][kernel_w] to dst [weight], `width` and
+  // `dst_weight` floats apart.
+  void (*transform_weights)(const WinogradWeights&, const float* taps, int width, float* dst, size_t dst_weight);
   // Panels [panel_begin, panel_end) of winograd_panels, tiles [tile_begin, tile_end) of shape.tiles().
   void (*run)(const WinogradArgs&, int panel_begin, int panel_end, int tile_begin, int tile_end, void* scratch);
 };
@@ -83,12 +84,12 @@ const WinogradKernels* winograd_kernels(Isa isa);
 // Panels never mix groups.
 int winograd_panels(const WinogradShape& shape, int block);
 size_t winograd_packed_size(const WinogradShape& shape, int block);  // floats
-// From [groups * out_channels][in_channels][kernel_h][kernel_w] to [panel][position][in channel][lane of panel],
+// From [groups * out_channels][in_channels][kernel_h][kernel_w] to [panel][weight][in channel][lane of panel],
 // transformed in double, or with in_passing to [panel][in channel][tap][lane of panel].
 void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, const float* weights, float* packed);
 size_t winograd_bias_size(const WinogradShape& shape, int block);  // floats, output channels rounded up to c
 
-// G of all phases: [position][tap], zero for the taps of other phases.
+// G of all phases: [weight][tap], zero for the taps of other phases.
 std::vector<double> winograd_weight_transform(const WinogradAxis& axis);
 
 // Relative L2 error of the result on data without structure: what rounding does to the transforms' sums, from the

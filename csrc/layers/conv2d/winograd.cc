@@ -205,11 +205,12 @@ std::vector<WinogradConv2d::Tiling> WinogradConv2d::tilings(const Conv2dParams& 
       if (!has_transforms(kernels(), t.shape) || (in_passing && !kernels().can_pass(t.shape))) continue;
       t.error = winograd_error(t.shape);
       const int tiles = std::max(t.shape.tiles(), 1), group = kernels().max_group, positions = t.shape.positions();
+      const int kinds = t.shape.weights();  // of weights, which some positions share
       // Either a block stays in L2 between encoding and decoding, or weights that are larger than that, or that are
       // transformed in passing, pass by only once.
       const double tile_bytes = positions * (in_blocks + winograd_panel) * lanes * sizeof(float);
-      const double pairs = in_blocks * out_blocks * lanes;  // vectors of weights per position
-      const double ahead_bytes = positions * pairs * lanes * sizeof(float);
+      const double pairs = in_blocks * out_blocks * lanes;  // vectors of weights of a kind
+      const double ahead_bytes = kinds * pairs * lanes * sizeof(float);
       if (in_passing && ahead_bytes < l2) continue;  // they stay where they are
       const int fit = std::clamp(static_cast<int>(0.5 * l2 / tile_bytes) / group, 1, 4) * group;
       t.blocks[0] = std::min(fit, tiles);
@@ -218,10 +219,10 @@ std::vector<WinogradConv2d::Tiling> WinogradConv2d::tilings(const Conv2dParams& 
       if (kernels().scratch_bytes(t.shape, std::max(t.blocks[0], t.blocks[1])) > max_scratch) continue;
       const double transforms = 6.0 * tiles * (in_blocks + out_blocks);
       // Weights from memory at 8 bytes per operation; two threads together get half as much again as one.
-      const double streaming = std::max(0.0, ahead_bytes / positions / 16 * (1 + threads) - tiles * pairs);
-      const double passing = kernels().passes_in_registers(t.shape, tiles) ? 0.6 * pairs : 2 * pairs;
+      const double streaming = std::max(0.0, ahead_bytes / 16 * (1 + threads) - positions * tiles * pairs);
+      const double passing = kinds * (kernels().passes_in_registers(t.shape, tiles) ? 0.6 : 2) * pairs;
       const double weights = in_passing ? passing : streaming;
-      t.cost = positions * (tiles * pairs + weights + transforms);
+      t.cost = positions * (tiles * pairs + transforms) + weights;
       list.push_back(t);
     }
   }
