@@ -7,13 +7,15 @@ from .conv2d import CHANNELS, output_size
 
 
 @st.composite
-def problems(draw: st.DrawFn, first: bool = False) -> Problem:
-    """Layers whose kernel fits the padded input. first: such as nets begin with."""
+def problems(draw: st.DrawFn, first: bool = False, last: bool = False) -> Problem:
+    """Layers whose kernel fits the padded input. first: such as nets begin with; last: with few output channels."""
     group_c, group_k, groups = (draw(st.integers(1, 4)), draw(st.integers(8, 64)), 1) if first else draw(CHANNELS)
     kernel = draw(st.sampled_from([3, 5, 7]) if first else st.integers(1, 9))
     stride, dilation = (draw(st.one_of(st.just(1), st.integers(1, 3))) for _ in range(2))
     if first:
         dilation = 1
+    if last:
+        group_c, group_k, groups, stride = draw(st.integers(8, 70)), draw(st.integers(1, 8)), 1, 1
     before, after = draw(st.integers(0, 4)), draw(st.integers(0, 4))
     least = max(1, dilation * (kernel - 1) + 1 - before - after)
     length = least + draw(st.integers(0, 70))
@@ -32,4 +34,4 @@ def problems(draw: st.DrawFn, first: bool = False) -> Problem:
 
 def special() -> list[st.SearchStrategy[Problem]]:
     """What random problems seldom are."""
-    return [problems(first=True)]
+    return [problems(first=True), problems(last=True)]
