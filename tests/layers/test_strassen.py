@@ -13,7 +13,7 @@ from softneuro import _C
 ROUTINES = [
     e["descriptor"]
     for e in softneuro.registry()
-    if e["available"] and e["layer"] != "conv1d" and "/strassen_" in e["descriptor"]
+    if e["available"] and e["layer"] in {"linear", "conv2d"} and "/strassen_" in e["descriptor"]
 ]
 Array = np.ndarray[Any, Any]
 

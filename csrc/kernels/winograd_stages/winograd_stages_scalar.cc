@@ -1,0 +1,1 @@
+#include "kernels/winograd_stages/generic.h"

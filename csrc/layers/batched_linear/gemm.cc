@@ -1,0 +1,103 @@
+// One matrix product after the other on the gemm kernels.
+#include <algorithm>
+
+#include "layers/batched_linear/batched_linear.h"
+#include "layers/conv2d/split.h"
+#include "layers/gemm_tasks.h"
+#include "layers/packed_floats.h"
+
+namespace softneuro {
+namespace {
+
+class PreparedBatchedGemm final : public Prepared {
+ public:
+  PreparedBatchedGemm(const Problem& problem, const GemmKernels& kernels, int panel,
+                      std::shared_ptr<const Packed> packed)
+      : packed_(std::move(packed)), run_(kernels.run) {
+    const BatchedLinearParams p = batched_linear_params(*problem.layer, problem.in[0]);
+    gemm_.m = static_cast<int>(p.rows);
+    gemm_.n = static_cast<int>(p.k);
+    gemm_.k = static_cast<int>(p.c);
+    gemm_.tiling = gemm_tiling(kernels, panel);
+    gemm_.a_stride = p.c;
+    gemm_.dst_stride = p.k;
+    matrix_ = static_cast<int64_t>(gemm_packed_size(gemm_.n, gemm_.k, kernels.lanes));
+    if (p.empty()) return;
+    split_ = WorkSplit(p.batch, gemm_panels(gemm_.n, kernels.lanes, panel), p.rows, problem.threads, SplitBy::panels);
+    scratch_ = round_to_line(kernels.scratch_bytes(gemm_.m, gemm_.k, gemm_.tiling));
+  }
+
+  size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
+
+  void run(const RunArgs& args) const override {
+    args.parallel_for(split_.tasks, [&](int64_t task) {
+      split_.for_task(task, [&](int64_t index, Range panels, Range rows) {
+        GemmArgs call = gemm_;
+        call.a = args.in[0].f32() + index * args.in[0].batch_stride;
+        call.b = packed_floats(packed_.get()) + index * matrix_;
+        call.dst = args.out.f32() + index * args.out.batch_stride;
+        run_(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), static_cast<int>(rows.begin),
+             static_cast<int>(rows.end), args.workspace + static_cast<size_t>(task) * scratch_);
+      });
+    });
+  }
+
+ private:
+  std::shared_ptr<const Packed> packed_;
+  decltype(GemmKernels::run) run_;
+  GemmArgs gemm_;
+  int64_t matrix_ = 0;  // floats of a packed matrix
+  WorkSplit split_;
+  size_t scratch_ = 0;  // bytes of a task
+};
+
+class GemmBatchedLinear final : public Routine {
+ public:
+  explicit GemmBatchedLinear(Isa isa)
+      : Routine({.layer_type = "batched_linear", .algorithm = "gemm", .isa = isa, .in = f32_nchw, .out = f32_nchw}) {}
+
+  Refusal check(const Problem& problem) const override {
+    if (!problem.layer->post.empty()) return "has post-ops";
+    const BatchedLinearParams p = batched_linear_params(*problem.layer, problem.in[0]);
+    return check_gemm_sizes(p.rows, p.k, p.c);
+  }
+
+  std::vector<std::string> param_names() const override { return {"panel"}; }
+  std::vector<Tuning> tunings(const Problem&) const override { return {{2}, {3}}; }
+
+  size_t packed_bytes(const Problem& problem, const Tuning&) const override {
+    const BatchedLinearParams p = batched_linear_params(*problem.layer, problem.in[0]);
+    return static_cast<size_t>(p.batch) * matrix_size(p) * sizeof(float);
+  }
+  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
+    const BatchedLinearParams p = batched_linear_params(*problem.layer, problem.in[0]);
+    const GemmKernels& kernels = *gemm_kernels(info().isa);
+    const int n = static_cast<int>(p.k), k = static_cast<int>(p.c), panel = gemm_tiling(kernels, tuning[0]).panel;
+    const auto size = static_cast<int64_t>(matrix_size(p));
+    auto packed = std::make_shared<PackedFloats>(p.batch * size);
+    const auto weight = problem.layer->weight("weight")->values();
+    for (int64_t b = 0; b < p.batch; ++b) {
+      kernels.pack_b(n, k, panel, weight.get() + b * n * k, k, true, 0, gemm_panels(n, kernels.lanes, panel),
+                     packed->data() + b * size);
+    }
+    return packed;
+  }
+
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed> packed) const override {
+    return std::make_unique<PreparedBatchedGemm>(problem, *gemm_kernels(info().isa), tuning[0], std::move(packed));
+  }
+
+ private:
+  size_t matrix_size(const BatchedLinearParams& p) const {
+    return gemm_packed_size(static_cast<int>(p.k), static_cast<int>(p.c), gemm_kernels(info().isa)->lanes);
+  }
+};
+
+}  // namespace
+
+void batched_linear_gemm(RoutineList& list) {
+  for (Isa isa : all_isas()) list.add<GemmBatchedLinear>(isa);
+}
+
+}  // namespace softneuro

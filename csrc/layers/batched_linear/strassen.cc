@@ -1,0 +1,131 @@
+// One Strassen product after the other (layers/strassen), dealt to threads by products.
+#include <algorithm>
+
+#include "layers/batched_linear/batched_linear.h"
+#include "layers/gemm_tasks.h"
+#include "layers/packed_floats.h"
+#include "layers/strassen.h"
+
+namespace softneuro {
+namespace {
+
+constexpr int deepest = 3;
+
+StrassenShape shape_of(const BatchedLinearParams& p, int depth) { return {p.rows, p.k, p.c, depth}; }
+
+class PreparedBatchedStrassen final : public Prepared {
+ public:
+  PreparedBatchedStrassen(const BatchedLinearParams& p, int threads, std::vector<StrassenGemm> products,
+                          std::shared_ptr<const Packed> packed)
+      : packed_(std::move(packed)),
+        p_(p),
+        products_(std::move(products)),
+        tasks_(std::min<int64_t>(threads, p.batch)),
+        scratch_(products_.empty() ? 0 : products_[0].scratch_bytes()) {}
+
+  size_t workspace() const override { return scratch_ * static_cast<size_t>(tasks_); }
+
+  void run(const RunArgs& args) const override {
+    args.parallel_for(tasks_, [&](int64_t task) {
+      const Range share = split_range(p_.batch, tasks_, task);
+      for (int64_t b = share.begin; b < share.end; ++b) {
+        StrassenArgs call;
+        call.a = args.in[0].f32() + b * args.in[0].batch_stride;
+        call.a_stride = p_.c;
+        call.dst = args.out.f32() + b * args.out.batch_stride;
+        call.dst_stride = p_.k;
+        products_[static_cast<size_t>(b)].run(call, 0, args.workspace + static_cast<size_t>(task) * scratch_);
+      }
+    });
+  }
+
+ private:
+  std::shared_ptr<const Packed> packed_;
+  BatchedLinearParams p_;
+  std::vector<StrassenGemm> products_;
+  int64_t tasks_;
+  size_t scratch_;  // bytes of a task
+};
+
+class StrassenBatchedLinear final : public Routine {
+ public:
+  explicit StrassenBatchedLinear(Isa isa)
+      : Routine({.layer_type = "batched_linear",
+                 .algorithm = "strassen",
+                 .isa = isa,
+                 .in = f32_nchw,
+                 .out = f32_nchw,
+                 .error = ErrorClass::strassen,
+                 .spreads_nonfinite = true}) {}
+
+  Refusal check(const Problem& problem) const override {
+    if (!problem.layer->post.empty()) return "has post-ops";
+    const BatchedLinearParams p = batched_linear_params(*problem.layer, problem.in[0]);
+    const Refusal sizes = check_gemm_sizes(p.rows, p.k, p.c);
+    if (!sizes.accepted()) return sizes;
+    if (p.empty() || !strassen_saves(p.rows, p.k, p.c)) return "too small: more additions than multiplications saved";
+    return {};
+  }
+
+  std::vector<std::string> param_names() const override { return {"depth", "panel"}; }
+  std::vector<Tuning> tunings(const Problem& problem) const override {
+    const BatchedLinearParams p = batched_linear_params(*problem.layer, problem.in[0]);
+    std::vector<Tuning> list;
+    for (int depth = strassen_depth(p.rows, p.k, p.c); depth > 0; --depth) list.push_back({depth, 2});
+    return list;
+  }
+
+  size_t packed_bytes(const Problem& problem, const Tuning& tuning) const override {
+    const BatchedLinearParams p = batched_linear_params(*problem.layer, problem.in[0]);
+    return static_cast<size_t>(p.batch) * matrix_size(checked_shape(p, tuning)) * sizeof(float);
+  }
+  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
+    const BatchedLinearParams p = batched_linear_params(*problem.layer, problem.in[0]);
+    const GemmKernels& kernels = *gemm_kernels(info().isa);
+    const StrassenShape shape = checked_shape(p, tuning);
+    const size_t size = matrix_size(shape);
+    auto packed = std::make_shared<PackedFloats>(p.batch * static_cast<int64_t>(size));
+    const auto weight = problem.layer->weight("weight")->values();
+    for (int64_t b = 0; b < p.batch; ++b) {
+      strassen_pack(kernels, shape, gemm_tiling(kernels, tuning[1]).panel, weight.get() + b * p.k * p.c,
+                    packed->data() + static_cast<size_t>(b) * size);
+    }
+    return packed;
+  }
+
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed> packed) const override {
+    const BatchedLinearParams p = batched_linear_params(*problem.layer, problem.in[0]);
+    const StrassenShape shape = checked_shape(p, tuning);
+    const size_t size = matrix_size(shape);
+    std::vector<StrassenGemm> products;
+    for (int64_t b = 0; b < p.batch; ++b) {
+      products.emplace_back(info().isa, shape, tuning[1], packed_floats(packed.get()) + static_cast<size_t>(b) * size,
+                            Activation{}, 1);
+    }
+    return std::make_unique<PreparedBatchedStrassen>(p, problem.threads, std::move(products), std::move(packed));
+  }
+
+  double expected_error(const Problem& problem, const Tuning& tuning) const override {
+    return strassen_error(checked_shape(batched_linear_params(*problem.layer, problem.in[0]), tuning));
+  }
+
+ private:
+  static StrassenShape checked_shape(const BatchedLinearParams& p, const Tuning& tuning) {
+    if (tuning[0] < 1 || tuning[0] > deepest) {
+      throw Error("depth must be in [1, " + std::to_string(deepest) + "], not " + std::to_string(tuning[0]));
+    }
+    return shape_of(p, tuning[0]);
+  }
+  size_t matrix_size(const StrassenShape& shape) const {
+    return strassen_packed_size(*gemm_kernels(info().isa), shape);
+  }
+};
+
+}  // namespace
+
+void batched_linear_strassen(RoutineList& list) {
+  for (Isa isa : all_isas()) list.add<StrassenBatchedLinear>(isa);
+}
+
+}  // namespace softneuro
