@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tune/childnets.h"
 #include "tune/cost_keys.h"
 
 namespace softneuro {
@@ -33,17 +34,12 @@ double copied_fraction(const Graph& graph, int index) {
 
 // Everything that needs a cost, each distinct thing once.
 struct Work {
-  struct LayerItem {
-    Problem problem;
-    std::string signature;
-    std::vector<Candidate> candidates;
-  };
   struct AdaptItem {
     TensorDesc desc;
     const Routine* routine;
     double seconds = 0;
   };
-  std::vector<LayerItem> layers;  // fusions too
+  std::vector<LayerCandidates> layers;  // fusions and the parts of childnets too
   std::map<std::string, size_t> by_signature;
   std::vector<AdaptItem> adapts;
   std::map<std::string, size_t> by_conversion;
@@ -119,8 +115,9 @@ Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs
       add_schema(candidate.out);
     }
     work.by_signature.emplace(signature, work.layers.size());
-    work.layers.push_back({std::move(problem), std::move(signature), std::move(candidates)});
+    work.layers.push_back({std::move(problem), std::move(signature), std::move(candidates), nullptr});
   }
+  add_childnet_parts(work.layers, settings.threads);
   const auto meetings = possible_conversions(graph, work, costs, settings);
   for (size_t b = 0; b < meetings.size(); ++b) {
     const TensorDesc& desc = graph.blobs()[b].desc;
@@ -229,7 +226,7 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& 
   Work work = collect(graph, settings, costs);
   const Coldness coldness = coldness_for(static_cast<size_t>(model_weight_bytes(graph)));
   Ledger ledger(db, settings.threads);
-  const auto signature_of = [&](const Work::LayerItem& item) {
+  const auto signature_of = [&](const LayerCandidates& item) {
     const bool weights = !item.problem.layer->weights.empty();
     return item.signature + " " + std::string(coldness_name(weights ? coldness : Coldness::hot));
   };
@@ -241,6 +238,7 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& 
   for (size_t i = 0; i < work.layers.size(); ++i) {
     auto& item = work.layers[i];
     for (Candidate& candidate : item.candidates) {
+      if (is_childnet(candidate)) continue;
       ++costs.candidates;
       if (candidate.choice.routine->info().view) {
         candidate.measured = true;
@@ -295,6 +293,7 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& 
     }
   }
   costs.guessed = costs.candidates - costs.measured - costs.recalled;
+  sum_childnets(work.layers, settings.threads);
   distribute(graph, settings, work, costs);
   return costs;
 }

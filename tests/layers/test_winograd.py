@@ -16,7 +16,7 @@ CASES = [(tile, stride) for stride in (1, 2) for tile in TILES if tile < 8 or st
 ROUTINES = [
     e["descriptor"]
     for e in softneuro.registry()
-    if e["layer"] == "conv2d" and e["available"] and e["descriptor"].rpartition("/")[2].startswith("winograd")
+    if e["layer"] == "conv2d" and e["available"] and e["descriptor"].endswith(f"/winograd_{e['isa']}")
 ]
 BEST = ROUTINES[-1]
 

@@ -65,6 +65,23 @@ def problems(draw: st.DrawFn, first: bool = False, last: bool = False) -> Proble
     return {"attrs": attrs, "weights": weights, "inputs": inputs, "post": post}
 
 
+@st.composite
+def whole_blocks(draw: st.DrawFn) -> Problem:
+    """Channels in whole blocks and no stride: what a convolution in stages asks for."""
+    kernel = draw(st.one_of(st.just((3, 3)), st.tuples(st.integers(1, 7), st.integers(1, 7))))
+    c, k = draw(st.sampled_from([16, 32, 64, 80])), draw(st.sampled_from([16, 32, 48, 96]))
+    padding = [draw(st.integers(0, 3)) for _ in range(4)]
+    least = [max(1, kernel[i] - padding[i] - padding[i + 2]) for i in range(2)]
+    size = [low + draw(st.integers(0, 20)) for low in least]
+    batch = draw(st.integers(1, 3))
+    out = [size[i] + padding[i] + padding[i + 2] - kernel[i] + 1 for i in range(2)]
+
+    rng = generator(draw)
+    weights = {"weight": normal(rng, k, c, *kernel), "bias": normal(rng, k)}
+    inputs, post = with_post_ops(draw, rng, [normal(rng, batch, c, *size)], (batch, k, *out))
+    return {"attrs": {"padding": padding}, "weights": weights, "inputs": inputs, "post": post}
+
+
 def special() -> list[st.SearchStrategy[Problem]]:
     """What random problems seldom are."""
-    return [problems(first=True), problems(last=True)]
+    return [problems(first=True), problems(last=True), whole_blocks()]

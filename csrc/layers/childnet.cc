@@ -1,0 +1,115 @@
+#include "layers/childnet.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace softneuro {
+namespace {
+
+constexpr int64_t line = 16;  // floats
+
+class PackedParts final : public Packed {
+ public:
+  std::vector<std::shared_ptr<const Packed>> parts;
+
+  size_t bytes() const override {
+    size_t sum = 0;
+    for (const auto& part : parts) sum += part == nullptr ? 0 : part->bytes();
+    return sum;
+  }
+};
+
+// A blob between two parts. The matrices along axis 0 are an odd number of lines apart, for what walks across them
+// would meet itself in the same sets of a cache.
+TensorView inner_view(const ChildPart& part) {
+  TensorView view = dense_view(nullptr, part.out.shape, part.choice.routine->info().out);
+  view.batch_stride = ((view.image_elements() + line - 1) / line | 1) * line;
+  return view;
+}
+size_t view_bytes(const TensorView& view) {
+  return static_cast<size_t>(view.shape[0] * view.batch_stride) * sizeof(float);
+}
+
+class PreparedChildnet final : public Prepared {
+ public:
+  PreparedChildnet(const Childnet& net, int threads, std::shared_ptr<const Packed> packed)
+      : packed_(std::move(packed)) {
+    const auto& parts = static_cast<const PackedParts&>(*packed_).parts;
+    for (size_t i = 0; i < net.size(); ++i) {
+      const RoutineChoice& choice = net[i].choice;
+      const Problem problem = net[i].problem(threads);
+      steps_.push_back({choice.routine->prepare(problem, choice.tuning, parts[i]), {}, net[i].layer->post.residual});
+      scratch_ = std::max(scratch_, steps_.back().prepared->workspace());
+      if (i + 1 < net.size()) steps_.back().out = inner_view(net[i]);
+    }
+    scratch_ = (scratch_ + 63) / 64 * 64;
+    for (const Step& step : steps_) blobs_ += step.out.shape.rank() == 0 ? 0 : view_bytes(step.out);
+  }
+
+  size_t workspace() const override { return scratch_ + blobs_; }
+
+  void run(const RunArgs& args) const override {
+    TensorView in[2] = {args.in[0], {}};
+    std::byte* blob = args.workspace + scratch_;
+    for (const Step& step : steps_) {
+      const bool last = &step == &steps_.back();
+      TensorView out = args.out;
+      if (!last) {
+        out = step.out;
+        out.data = blob;
+        blob += view_bytes(out);
+      }
+      if (step.residual) in[1] = args.in[1];
+      step.prepared->run({in, out, args.workspace, args.parallel_for});
+      in[0] = out;
+    }
+  }
+
+ private:
+  struct Step {
+    std::unique_ptr<const Prepared> prepared;
+    TensorView out;  // without its memory; the last step's is the caller's
+    bool residual;
+  };
+  std::shared_ptr<const Packed> packed_;
+  std::vector<Step> steps_;
+  size_t scratch_ = 0, blobs_ = 0;  // bytes
+};
+
+}  // namespace
+
+ChildPart child_part(Layer layer, std::vector<TensorDesc> in, RoutineChoice choice) {
+  const auto main = static_cast<size_t>(static_cast<int>(in.size()) - (layer.post.residual ? 1 : 0));
+  const TensorDesc out = layer_def(layer.type).infer(layer, std::span(in).first(main));
+  return {std::make_shared<const Layer>(std::move(layer)), std::move(in), out, std::move(choice)};
+}
+
+size_t childnet_blob_bytes(const Childnet& net) {
+  size_t bytes = 0;
+  for (size_t i = 0; i + 1 < net.size(); ++i) bytes += view_bytes(inner_view(net[i]));
+  return bytes;
+}
+
+size_t ChildnetRoutine::packed_bytes(const Problem& problem, const Tuning& tuning) const {
+  size_t sum = 0;
+  for (const ChildPart& part : childnet(problem, tuning)) {
+    sum += part.choice.routine->packed_bytes(part.problem(problem.threads), part.choice.tuning);
+  }
+  return sum;
+}
+
+std::shared_ptr<const Packed> ChildnetRoutine::pack(const Problem& problem, const Tuning& tuning) const {
+  auto packed = std::make_shared<PackedParts>();
+  for (const ChildPart& part : childnet(problem, tuning)) {
+    packed->parts.push_back(part.choice.routine->pack(part.problem(problem.threads), part.choice.tuning));
+  }
+  return packed;
+}
+
+std::unique_ptr<const Prepared> ChildnetRoutine::prepare(const Problem& problem, const Tuning& tuning,
+                                                         std::shared_ptr<const Packed> packed) const {
+  return std::make_unique<PreparedChildnet>(childnet(problem, tuning), problem.threads, std::move(packed));
+}
+
+}  // namespace softneuro

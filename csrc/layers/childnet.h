@@ -1,0 +1,43 @@
+// A childnet: a routine that is a small net of other layers, each with a routine of its own.
+#pragma once
+
+#include "layers/registry.h"
+
+namespace softneuro {
+
+// One layer of a chain: it reads what the one before it wrote, the first the parent's input, and the last, if it has
+// a residual, the parent's.
+struct ChildPart {
+  std::shared_ptr<const Layer> layer;
+  std::vector<TensorDesc> in;
+  TensorDesc out;
+  RoutineChoice choice;
+
+  Problem problem(int threads) const { return {layer.get(), in, out, threads}; }
+};
+using Childnet = std::vector<ChildPart>;
+
+// A part's output follows from its layer and inputs.
+ChildPart child_part(Layer layer, std::vector<TensorDesc> in, RoutineChoice choice);
+
+// A routine from the childnet that its tuning stands for. The tuner measures the parts, each once however many
+// tunings and layers share it, and takes the sum for the routine's time.
+class ChildnetRoutine : public Routine {
+ public:
+  using Routine::Routine;
+
+  // For problems that it accepts and tunings of its own; throws Error for others.
+  virtual Childnet childnet(const Problem& problem, const Tuning& tuning) const = 0;
+  // Whether the parts are worth measuring: they are several, and each takes time to tune.
+  virtual bool promising(const Problem&) const { return true; }
+
+  size_t packed_bytes(const Problem& problem, const Tuning& tuning) const final;
+  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const final;
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed> packed) const final;
+};
+
+// Bytes of the blobs between the parts.
+size_t childnet_blob_bytes(const Childnet& net);
+
+}  // namespace softneuro

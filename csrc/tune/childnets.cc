@@ -1,0 +1,88 @@
+#include "tune/childnets.h"
+
+#include <algorithm>
+#include <map>
+
+#include "layers/childnet.h"
+
+namespace softneuro {
+namespace {
+
+// Nested childnets would need their parts' costs first; there are none.
+const ChildnetRoutine* childnet_routine(const Candidate& candidate) {
+  return dynamic_cast<const ChildnetRoutine*>(candidate.choice.routine);
+}
+
+using Index = std::map<std::string, size_t>;  // of layers by signature
+Index index_of(const std::vector<LayerCandidates>& layers) {
+  Index index;
+  for (size_t i = 0; i < layers.size(); ++i) index.emplace(layers[i].signature, i);
+  return index;
+}
+
+Candidate part_candidate(const ChildPart& part, const Problem& problem) {
+  const Routine& routine = *part.choice.routine;
+  Candidate candidate;
+  candidate.choice = part.choice;
+  candidate.descriptor = part.choice.descriptor();
+  for (int i = 0; i < static_cast<int>(part.in.size()); ++i) {
+    candidate.in.push_back(routine.input_schema(problem, i));
+  }
+  candidate.out = routine.info().out;
+  candidate.packed_bytes = routine.packed_bytes(problem, part.choice.tuning);
+  candidate.seconds = estimate_seconds(problem, 0);
+  return candidate;
+}
+
+auto find_candidate(auto& candidates, const std::string& descriptor) {
+  return std::find_if(candidates.begin(), candidates.end(),
+                      [&](const Candidate& candidate) { return candidate.descriptor == descriptor; });
+}
+
+}  // namespace
+
+bool is_childnet(const Candidate& candidate) { return childnet_routine(candidate) != nullptr; }
+
+void add_childnet_parts(std::vector<LayerCandidates>& layers, int threads) {
+  Index index = index_of(layers);
+  const size_t whole = layers.size();
+  for (size_t i = 0; i < whole; ++i) {
+    for (size_t j = 0; j < layers[i].candidates.size(); ++j) {
+      const Candidate& candidate = layers[i].candidates[j];
+      const ChildnetRoutine* routine = childnet_routine(candidate);
+      if (routine == nullptr) continue;
+      for (const ChildPart& part : routine->childnet(layers[i].problem, candidate.choice.tuning)) {
+        const Problem problem = part.problem(threads);
+        const std::string signature = problem.signature();
+        const auto [at, fresh] = index.emplace(signature, layers.size());
+        if (fresh) layers.push_back({problem, signature, {}, part.layer});
+        auto& known = layers[at->second].candidates;
+        Candidate own = part_candidate(part, problem);
+        if (find_candidate(known, own.descriptor) == known.end()) known.push_back(std::move(own));
+      }
+    }
+  }
+}
+
+void sum_childnets(std::vector<LayerCandidates>& layers, int threads) {
+  const Index index = index_of(layers);
+  for (LayerCandidates& layer : layers) {
+    for (Candidate& candidate : layer.candidates) {
+      const ChildnetRoutine* routine = childnet_routine(candidate);
+      if (routine == nullptr) continue;
+      double seconds = 0;
+      bool measured = true;
+      for (const ChildPart& part : routine->childnet(layer.problem, candidate.choice.tuning)) {
+        const auto& known = layers[index.at(part.problem(threads).signature())].candidates;
+        const auto own = find_candidate(known, part.choice.descriptor());
+        seconds += own->seconds;
+        measured = measured && own->measured;
+      }
+      if (!measured) continue;  // the guess stands
+      candidate.seconds = seconds;
+      candidate.measured = true;
+    }
+  }
+}
+
+}  // namespace softneuro
