@@ -60,7 +60,7 @@ template <int kernel, int stride, int tiles>
 [[gnu::flatten]] void compute(const Tiles& t) {
   using F = Form<kernel, stride>;
   constexpr int outputs = F::outputs;
-  unroll<tiles * outputs>([&](auto i) { prefetch_to_write(t.dst + i * lanes); });
+  for (int i = 0; i < tiles * outputs; ++i) prefetch_to_write(t.dst + i * lanes);
   Vf sum[tiles * F::positions];
   unroll<tiles * F::positions>([&](auto i) { sum[i] = zero(); });
   const float* w = t.weights;

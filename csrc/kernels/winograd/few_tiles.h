@@ -50,7 +50,7 @@ template <int row, int tiles>
   for (int cb = 0; cb < p.blocks; ++cb, src += p.src_block) {
     for (int lane = 0; lane < lanes; ++lane, from += taps * taps * width, next += few_lines * 16) {
       prefetch_l2(next),
-          prefetch_l2(next + 16);  // not in a lambda of their own: g++ 12 would drop it as without effect
+          prefetch_l2(next + 16);
       Vf g[taps], u[positions];
       unroll<taps>([&](auto s) { g[s] = weigh_column<positions, taps, row>(from + s * width, width); });
       transform(g, u);
