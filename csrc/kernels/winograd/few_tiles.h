@@ -49,8 +49,7 @@ template <int row, int tiles>
   const int width = p.width;
   for (int cb = 0; cb < p.blocks; ++cb, src += p.src_block) {
     for (int lane = 0; lane < lanes; ++lane, from += taps * taps * width, next += few_lines * 16) {
-      prefetch_l2(next),
-          prefetch_l2(next + 16);
+      prefetch_l2(next), prefetch_l2(next + 16);
       Vf g[taps], u[positions];
       unroll<taps>([&](auto s) { g[s] = weigh_column<positions, taps, row>(from + s * width, width); });
       transform(g, u);
