@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "tune/cost_keys.h"
 #include "tune/solution.h"
+#include "tune/trial.h"
 
 namespace softneuro {
 namespace {
@@ -14,17 +15,15 @@ namespace {
 constexpr double budget_share = 0.5;
 constexpr int attempts = 4;
 
-using Tensors = std::vector<std::vector<float>>;
-
 // Nearly normal values of variance one, as images commonly are after normalisation.
-Tensors make_tensors(const Graph& graph, const std::vector<int>& blobs) {
+Tensors random_inputs(const Graph& graph) {
   Tensors tensors;
   uint32_t state = 2463534242;
   const auto uniform = [&] {
     state ^= state << 13, state ^= state >> 17, state ^= state << 5;
     return static_cast<float>(state >> 8) * (2.0F / 16777216.0F) - 1.0F;
   };
-  for (const int blob : blobs) {
+  for (const int blob : graph.inputs()) {
     auto& data = tensors.emplace_back(static_cast<size_t>(graph.blob(blob).desc.shape.elements()));
     for (float& x : data) x = uniform() + uniform() + uniform();
   }
@@ -96,14 +95,9 @@ class ErrorMeter {
  private:
   Tensors run(const Assignment& assignment) {
     const auto net = Net::prepare(graph_, assignment, settings_.threads, cache_);
-    const Tensors inputs = make_tensors(graph_, graph_.inputs());
-    Tensors outputs = make_tensors(graph_, graph_.outputs());
-    std::vector<const float*> in;
-    std::vector<float*> out;
-    for (const auto& tensor : inputs) in.push_back(tensor.data());
-    for (auto& tensor : outputs) out.push_back(tensor.data());
-    net->run(in, out, parallel_for_);
-    return outputs;
+    Trial trial(graph_, random_inputs(graph_));
+    trial.run(*net, parallel_for_);
+    return trial.outputs();
   }
 
   const Graph& graph_;

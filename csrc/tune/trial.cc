@@ -1,16 +1,20 @@
 #include "tune/trial.h"
 
 #include <chrono>
+#include <utility>
 
 namespace softneuro {
 
-Trial::Trial(const Graph& graph) {
-  const auto make = [&](const std::vector<int>& blobs) {
-    std::vector<std::vector<float>> memory;
-    for (const int blob : blobs) memory.emplace_back(static_cast<size_t>(graph.blob(blob).desc.shape.elements()), 0.5F);
-    return memory;
-  };
-  inputs_ = make(graph.inputs()), outputs_ = make(graph.outputs());
+static Tensors make_tensors(const Graph& graph, const std::vector<int>& blobs) {
+  Tensors tensors;
+  for (const int blob : blobs) tensors.emplace_back(static_cast<size_t>(graph.blob(blob).desc.shape.elements()), 0.5F);
+  return tensors;
+}
+
+Trial::Trial(const Graph& graph) : Trial(graph, make_tensors(graph, graph.inputs())) {}
+
+Trial::Trial(const Graph& graph, Tensors inputs)
+    : inputs_(std::move(inputs)), outputs_(make_tensors(graph, graph.outputs())) {
   for (auto& memory : inputs_) in_.push_back(memory.data());
   for (auto& memory : outputs_) out_.push_back(memory.data());
 }
