@@ -10,7 +10,7 @@ namespace conv_direct {
 struct Panel {
   int group, first_block, blocks, out_block;  // out_block: in dst, counted over all groups
   int tail;                                   // channels in the last block
-  const float* weights;
+  const float *weights, *weights_end;
 };
 inline Panel find_panel(const ConvDirectArgs& args, int index) {
   const ConvDirectShape& s = args.shape;
@@ -26,12 +26,20 @@ inline Panel find_panel(const ConvDirectArgs& args, int index) {
   const size_t per_block =
       static_cast<size_t>(round_up(s.in_channels, lanes)) * s.kernel_h * s.kernel_w * lanes;  // floats
   p.weights = args.weights + p.out_block * per_block;
+  p.weights_end = p.weights + p.blocks * per_block;
   return p;
 }
 
 // Input channels of the last block, in fours.
 inline int last_channels(int in_channels) {
   return round_up(in_channels - (ceil_div(in_channels, lanes) - 1) * lanes, 4);
+}
+
+// Together the tiles of some input blocks fetch the weights of as many that come next, once, so that weights from far
+// away arrive at an even rate and not all of them during the first tile. They are packed in the order of use.
+inline void fetch_ahead(Tile& t, const float* weights, const float* end, int panel, int tiles) {
+  t.next = weights + t.blocks * t.weights_block;
+  t.fetch = t.next < end ? ceil_div(panel * lanes, tiles) : 0;
 }
 
 inline void finish_panel(const ConvDirectArgs& args, const Panel& panel, float* dst, size_t dst_block, int pixels) {
@@ -89,11 +97,12 @@ inline void copy_band(const ConvDirectArgs& args, const Buffer& buffer, int grou
 
 // All output rows of a band for one panel; buffer row 0 is row y0 of src.
 inline void compute_band(const ConvDirectArgs& args, const Buffer& buffer, const float* src, const int* tap_x, int y0,
-                         int row_begin, int row_end, const Panel& panel) {
+                         int row_begin, int row_end, const Panel& panel, const float* weights_end) {
   const ConvDirectShape& s = args.shape;
   const int in_blocks = ceil_div(s.in_channels, lanes);
   Tile t;
   t.tap_x = tap_x;
+  t.fetch_src = false;
   t.src_block = buffer.block;
   t.src_row = s.dilation_h * buffer.row;
   t.weights_row = static_cast<size_t>(s.kernel_w) * lanes * panel.blocks * lanes;
@@ -107,6 +116,8 @@ inline void compute_band(const ConvDirectArgs& args, const Buffer& buffer, const
     t.first = cb == 0;
     t.last = cb + t.blocks == in_blocks;
     t.last_block = t.last ? last_channels(s.in_channels) : lanes;
+    const float* weights = panel.weights + cb * t.weights_block;
+    fetch_ahead(t, weights, weights_end, panel.blocks, (row_end - row_begin) * ceil_div(s.out_w, max_tile(panel.blocks)));
     for (int row = row_begin; row < row_end; ++row) {
       const int y = row * s.stride_h - s.pad_top;
       const int r_begin = y >= 0 ? 0 : ceil_div(-y, s.dilation_h);
@@ -115,7 +126,7 @@ inline void compute_band(const ConvDirectArgs& args, const Buffer& buffer, const
       t.rows = r_end > r_begin ? r_end - r_begin : 0;
       // Without a row in the image nothing is read; the pointers stay inside all the same.
       t.src = src + cb * buffer.block + (t.rows > 0 ? (y + r_begin * s.dilation_h - y0) * buffer.row : 0);
-      t.weights = panel.weights + cb * t.weights_block + (t.rows > 0 ? r_begin * t.weights_row : 0);
+      t.weights = weights + (t.rows > 0 ? r_begin * t.weights_row : 0);
       const size_t at = panel.out_block * t.dst_block + static_cast<size_t>(row) * s.out_w * lanes;
       t.dst = args.dst + at;
       t.residual = args.epilogue.residual != nullptr ? args.epilogue.residual + at : nullptr;
@@ -146,6 +157,7 @@ inline void run(const ConvDirectArgs& args, int panel_begin, int panel_end, int 
     const int x = k * s.dilation_w;
     tap_x[k] = (x % s.stride_w * buffer.columns + x / s.stride_w) * lanes;
   }
+  const float* weights_end = panel_begin < panel_end ? find_panel(args, panel_end - 1).weights_end : nullptr;
   for (int row = row_begin; row < row_end; row += step) {
     const int end = row_end - row < step ? row_end : row + step;
     int y0 = row * s.stride_h - s.pad_top;
@@ -156,7 +168,7 @@ inline void run(const ConvDirectArgs& args, int panel_begin, int panel_end, int 
     for (int index = panel_begin; index < panel_end; ++index) {
       const Panel panel = find_panel(args, index);
       if (panel.group != group) copy_band(args, buffer, group = panel.group, y0, y1 - y0, src);
-      compute_band(args, buffer, src, tap_x, y0, row, end, panel);
+      compute_band(args, buffer, src, tap_x, y0, row, end, panel, weights_end);
     }
   }
 }
@@ -175,6 +187,7 @@ inline void run_pointwise(const ConvDirectArgs& args, int panel_begin, int panel
   t.src_row = t.weights_row = 0;
   t.rows = t.taps = 1;
   t.activation = &args.epilogue.activation;
+  const float* weights_end = panel_begin < panel_end ? find_panel(args, panel_end - 1).weights_end : nullptr;
   for (int pixel = pixel_begin; pixel < pixel_end; pixel += args.tiling.row_block) {
     const int pixels = pixel_end - pixel < args.tiling.row_block ? pixel_end - pixel : args.tiling.row_block;
     for (int index = panel_begin; index < panel_end; ++index) {
@@ -191,6 +204,8 @@ inline void run_pointwise(const ConvDirectArgs& args, int panel_begin, int panel
         t.last_block = t.last ? last_channels(s.in_channels) : lanes;
         t.src = args.src + (panel.group * in_blocks + cb) * src_plane + static_cast<size_t>(pixel) * lanes;
         t.weights = panel.weights + cb * t.weights_block;
+        fetch_ahead(t, t.weights, weights_end, panel.blocks, ceil_div(pixels, max_tile(panel.blocks)));
+        t.fetch_src = index == panel_begin;
         compute_run(t, panel.blocks, panel.tail, pixels);
       }
       finish_panel(args, panel, t.dst, dst_plane, pixels);

@@ -26,7 +26,10 @@ struct Tile {
   size_t src_block, src_row;
   const float* weights;  // at the first tap
   size_t weights_block, weights_row;
-  int blocks, rows, taps;  // input channel blocks, r, s
+  const float* next;  // weights that later tiles want, to be in L2 by then
+  int fetch;          // floats of them for each input channel and tap, of which one line is fetched: more would cost time
+  bool fetch_src;     // into L2: the pixels of the tile behind this one, which nothing has read yet
+  int blocks, rows, taps;        // input channel blocks, r, s
   int last_block;          // channels to sum of the last of these blocks, a multiple of 4: the rest is padding
   float* dst;
   const float* residual;  // null: none
@@ -71,16 +74,30 @@ template <int tile, int panel, bool narrow>
     unroll<panel>(
         [&](auto b) { unroll<tile>([&](auto p) { sum[b * tile + p] = load(t.dst + b * t.dst_block + p * lanes); }); });
   }
+  const float* next = t.next;
   for (int cb = 0; cb < t.blocks; ++cb) {
     const int channels = cb + 1 < t.blocks ? lanes : t.last_block;
+    // Each block's pixels are a short run of lines of its own, which the hardware's prefetch notices too late. Larger
+    // kernels read a copy that is near and read again.
+    if (t.taps == 1) {
+      const float* src = cb + 1 < t.blocks ? t.src + (cb + 1) * t.src_block : t.src + tile * lanes;
+      for (int p = 0; p < tile; ++p) prefetch(src + p * lanes);
+    }
+    if (t.fetch_src) {
+      for (int p = 0; p < tile; ++p) prefetch_l2(t.src + cb * t.src_block + (tile + p) * lanes);
+    }
     for (int r = 0; r < t.rows; ++r) {
       const float* row = t.src + cb * t.src_block + r * t.src_row;
       for (int s = 0; s < t.taps; ++s) {
         const float* src = row + t.tap_x[s];
         const float* w = t.weights + cb * t.weights_block + r * t.weights_row + s * (panel * lanes * lanes);
         for (int i = 0; i < channels; i += 4) {
-          unroll<4>([&](auto j) { accumulate<tile, panel, narrow>(sum, src + i + j, w + j * panel * lanes); });
+          unroll<4>([&](auto j) {
+            accumulate<tile, panel, narrow>(sum, src + i + j, w + j * panel * lanes);
+            prefetch_l2(next + j * t.fetch);
+          });
           w += 4 * panel * lanes;
+          next += 4 * t.fetch;
         }
       }
     }
@@ -106,17 +123,20 @@ constexpr TileTable tile_table() {
 }
 constexpr TileTable tiles = tile_table();
 
-// A run of output pixels, cut in tiles of nearly equal length. channels: of the panel's last block.
-inline void compute_run(Tile t, int panel, int channels, int pixels) {
+// A run of output pixels, cut in tiles of nearly equal length. channels: of the panel's last block. Moves t.next on.
+inline void compute_run(Tile& run, int panel, int channels, int pixels) {
+  Tile t = run;
   const ComputeTile* compute = channels <= lanes / 2 ? tiles.narrow[panel] : tiles.compute[panel];
   const int count = ceil_div(pixels, max_tile(panel)), length = pixels / count, longer = pixels % count;
   for (int i = 0; i < count; ++i) {
     const int tile = length + (i < longer ? 1 : 0);
     compute[tile](t);
+    t.next += t.blocks * t.rows * t.taps * lanes * t.fetch;
     t.src += tile * lanes;
     t.dst += tile * lanes;
     if (t.residual != nullptr) t.residual += tile * lanes;
   }
+  run.next = t.next;
 }
 
 }  // namespace conv_direct

@@ -26,6 +26,8 @@ struct Tile : RowTile {
   ptrdiff_t a_stride;  // in place only
   const float* b;
   int k;
+  const float* next;  // of b, what later tiles want, to be in L2 by then
+  int fetch;          // floats of it for each product, of which one line is fetched: a loop or a test here costs 4 %
 };
 
 template <int rows, int panel>
@@ -34,12 +36,14 @@ template <int rows, int panel>
   unroll<rows * panel>([&](auto i) { sum[i] = zero(); });
   const float* a = t.a;
   const float* b = t.b;
-  for (int l = 0; l < t.k; ++l, a += lanes, b += panel * lanes) {
+  const float* next = t.next;
+  for (int l = 0; l < t.k; ++l, a += lanes, b += panel * lanes, next += t.fetch) {
     Vf w[panel];
     unroll<panel>([&](auto v) {
       w[v] = load(b + v * lanes);
       prefetch(b + v * lanes + ahead);
     });
+    prefetch_l2(next);
     unroll<rows>([&](auto i) {
       const Vf x = set(a[i]);
       unroll<panel>([&](auto v) { sum[i * panel + v] = fma(x, w[v], sum[i * panel + v]); });
@@ -143,7 +147,7 @@ struct Block {
   }
 };
 
-inline void compute_panel(const GemmArgs& args, const Block& block, int index) {
+inline void compute_panel(const GemmArgs& args, const Block& block, int index, bool last) {
   const int first = index * args.tiling.panel, vectors = ceil_div(args.n, lanes) - first;
   const int panel = vectors < args.tiling.panel ? vectors : args.tiling.panel;
   const int column = first * lanes;
@@ -157,6 +161,9 @@ inline void compute_panel(const GemmArgs& args, const Block& block, int index) {
   t.first = block.l == 0 && !args.accumulate;
   t.last = block.l + block.k == args.k;
   t.bounds = clamp_bounds(args.epilogue.activation);
+  // Together the tiles fetch the next panel, once: it arrives at an even rate and not all during the next first tile.
+  t.next = t.b + static_cast<size_t>(panel) * lanes * args.k;
+  t.fetch = last ? 0 : ceil_div(panel * lanes, block.tiles);
   for (int i = 0; i < block.tiles; ++i) {
     const int row = block.begin(i), rows = block.begin(i + 1) - row;
     const ptrdiff_t at = row * args.dst_stride + column;
@@ -166,6 +173,7 @@ inline void compute_panel(const GemmArgs& args, const Block& block, int index) {
     if (block.packed != nullptr) {
       t.a = block.packed + static_cast<size_t>(i) * block.k * lanes;
       table.packed[panel][rows](t);
+      t.next += static_cast<size_t>(block.k) * t.fetch;
     } else {
       t.a = args.a + row * args.a_stride + block.l;
       table.in_place[panel][rows](t);
@@ -205,7 +213,9 @@ inline void run(const GemmArgs& args, int panel_begin, int panel_end, int row_be
         pack_tile(args.a + block.begin(i) * args.a_stride + block.l, args.a_stride, block.begin(i + 1) - block.begin(i),
                   block.k, packed + static_cast<size_t>(i) * block.k * lanes);
       }
-      for (int index = panel_begin; index < panel_end; ++index) compute_panel(args, block, index);
+      for (int index = panel_begin; index < panel_end; ++index) {
+        compute_panel(args, block, index, index + 1 == panel_end);
+      }
     }
   }
 }

@@ -108,8 +108,9 @@ inline void run(const WinogradArgs& args, int panel_begin, int panel_end, int ti
       } else if (s.in_passing) {
         multiply_passing(s, plan, weights, panel, count);
       } else {
-        const size_t weight = static_cast<size_t>(plan.in_blocks) * lanes * panel * lanes;
-        multiply_block(plan, {weights, weight, 0, plan.in_blocks, nullptr, 0}, panel, count);
+        const int weight = plan.in_blocks * lanes * panel * lanes;
+        multiply_block(plan, {weights, static_cast<size_t>(weight), 0, plan.in_blocks, weights + weight, weight}, panel,
+                       count);
       }
       decode_block(args, plan, out_block, panel, tail, first, count);
     }

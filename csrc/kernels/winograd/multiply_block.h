@@ -63,7 +63,9 @@ struct Weights {
   const float* at;  // [weight][channel][lane of panel]
   size_t weight;
   int first, blocks;
-  const float* next;  // floats that the caller will read next, of which each weight is to fetch so many
+  // What is read next, of which the products of each weight fetch so many floats into L2, at an even rate: out of L3 or
+  // memory all of a weight's lines at once would keep its first products waiting.
+  const float* next;
   int fetch;
 };
 inline void multiply_block(const Plan& plan, const Weights& weights, int panel, int count) {
@@ -75,6 +77,7 @@ inline void multiply_block(const Plan& plan, const Weights& weights, int panel, 
   p.add = weights.first > 0;
   p.src_block = static_cast<size_t>(count) * lanes;
   p.weights = weights.at;
+  p.fetch = ceil_div(weights.fetch, weights.blocks * lanes * groups);
   const auto multiply = [&](int position) {
     p.src = plan.encoded + position * plan.encoded_position + weights.first * p.src_block;
     p.dst = plan.product + position * plan.product_position;
@@ -83,12 +86,13 @@ inline void multiply_block(const Plan& plan, const Weights& weights, int panel, 
       products.multiply[panel][tiles][i == 0](p);
       p.src += tiles * lanes;
       p.dst += tiles * panel * lanes;
+      p.next += weights.blocks * lanes * p.fetch;
     }
   };
   const float* next = weights.next;
   for (int i = 0; i < rows.weights; ++i) {
     for (int j = 0; j < columns.weights; ++j, p.weights += weights.weight, next += weights.fetch) {
-      for (int k = 0; k < weights.fetch; k += 16) prefetch_l2(next + k);
+      p.next = next;
       for (int y = rows.begin[i]; y < rows.begin[i + 1]; ++y) {
         for (int x = columns.begin[j]; x < columns.begin[j + 1]; ++x) multiply(y * positions_w + x);
       }

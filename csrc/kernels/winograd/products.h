@@ -19,6 +19,8 @@ struct Product {
   int blocks;
   bool add;  // to dst; else dst is overwritten
   float* dst;
+  const float* next;  // what later products read, to be in L2 by then
+  int fetch;          // floats of it for each channel, of which one line is fetched
 };
 
 template <int tiles, int panel, bool fetch>
@@ -43,10 +45,15 @@ template <int tiles, int panel, bool fetch>
     unroll<tiles * panel>([&](auto i) { sum[i] = zero(); });
   }
   const float *src = p.src, *weights = p.weights;
+  const float* next = p.next;
   for (int cb = 0; cb < p.blocks; ++cb, src += p.src_block) {
     for (int lane = 0; lane < lanes; lane += 4) {
-      unroll<4>([&](auto j) { accumulate<tiles, panel, fetch>(sum, src + lane + j, weights + j * panel * lanes); });
+      unroll<4>([&](auto j) {
+        accumulate<tiles, panel, fetch>(sum, src + lane + j, weights + j * panel * lanes);
+        prefetch_l2(next + j * p.fetch);
+      });
       weights += 4 * panel * lanes;
+      next += 4 * p.fetch;
     }
   }
   unroll<tiles * panel>([&](auto i) { store(p.dst + i * lanes, sum[i]); });

@@ -23,10 +23,8 @@ class PointwiseConv2d final : public BlockedConv2d {
     const int split = p.oh * p.ow >= 28 * 28 ? 0 : 1;
     std::vector<Tuning> list{{narrow, rows, 128, split}};
     if (p.group_k() > narrow * block()) list.push_back({wide, rows, 128, split});
-    // Panels of three where that leaves no block alone that is at most half full.
-    const int64_t blocks = (p.group_k() + block() - 1) / block(), tail = p.group_k() % block();
-    if (wide > 3 && tail > 0 && 2 * tail <= block() && blocks > wide && blocks % 3 != 1)
-      list.push_back({3, rows, 128, split});
+    // Panels of three load the least for each product; of four, they leave the fewest blocks alone at the end.
+    if (wide > 3 && p.group_k() > 2 * block()) list.push_back({3, rows, 128, split});
     if (p.group_c() > 16 * block()) list.push_back({narrow, rows, 16, split});
     if (problem.threads > 1) list.push_back({narrow, rows, 128, 1 - split});
     return list;
