@@ -38,7 +38,9 @@ inline int last_channels(int in_channels) {
 // Together the tiles of some input blocks fetch the weights of as many that come next, once, so that weights from far
 // away arrive at an even rate and not all of them during the first tile. They are packed in the order of use.
 inline void fetch_ahead(Tile& t, const float* weights, const float* end, int panel, int tiles) {
-  t.next = weights + t.blocks * t.weights_block;
+  const size_t own = t.blocks * t.weights_block;
+  t.next = weights + own;
+  t.next_end = t.next + own;
   t.fetch = t.next < end ? ceil_div(panel * lanes, tiles) : 0;
 }
 
@@ -117,7 +119,8 @@ inline void compute_band(const ConvDirectArgs& args, const Buffer& buffer, const
     t.last = cb + t.blocks == in_blocks;
     t.last_block = t.last ? last_channels(s.in_channels) : lanes;
     const float* weights = panel.weights + cb * t.weights_block;
-    fetch_ahead(t, weights, weights_end, panel.blocks, (row_end - row_begin) * ceil_div(s.out_w, max_tile(panel.blocks)));
+    fetch_ahead(t, weights, weights_end, panel.blocks,
+                (row_end - row_begin) * ceil_div(s.out_w, max_tile(panel.blocks)));
     for (int row = row_begin; row < row_end; ++row) {
       const int y = row * s.stride_h - s.pad_top;
       const int r_begin = y >= 0 ? 0 : ceil_div(-y, s.dilation_h);

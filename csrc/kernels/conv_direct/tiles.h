@@ -26,10 +26,10 @@ struct Tile {
   size_t src_block, src_row;
   const float* weights;  // at the first tap
   size_t weights_block, weights_row;
-  const float* next;  // weights that later tiles want, to be in L2 by then
-  int fetch;          // floats of them for each input channel and tap, of which one line is fetched: more would cost time
-  bool fetch_src;     // into L2: the pixels of the tile behind this one, which nothing has read yet
-  int blocks, rows, taps;        // input channel blocks, r, s
+  const float *next, *next_end;  // weights that later tiles want, to be in L2 by then
+  int fetch;       // floats of them for each input channel and tap, of which one line is fetched: more would cost time
+  bool fetch_src;  // into L2: the pixels of the tile behind this one, which nothing has read yet
+  int blocks, rows, taps;  // input channel blocks, r, s
   int last_block;          // channels to sum of the last of these blocks, a multiple of 4: the rest is padding
   float* dst;
   const float* residual;  // null: none
@@ -132,11 +132,12 @@ inline void compute_run(Tile& run, int panel, int channels, int pixels) {
     const int tile = length + (i < longer ? 1 : 0);
     compute[tile](t);
     t.next += t.blocks * t.rows * t.taps * lanes * t.fetch;
+    if (t.next >= t.next_end) t.fetch = 0;
     t.src += tile * lanes;
     t.dst += tile * lanes;
     if (t.residual != nullptr) t.residual += tile * lanes;
   }
-  run.next = t.next;
+  run.next = t.next, run.fetch = t.fetch;
 }
 
 }  // namespace conv_direct

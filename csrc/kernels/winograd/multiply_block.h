@@ -120,7 +120,7 @@ inline bool is_few(const WinogradShape& s, int count) {
          s.positions_h() == few_positions;
 }
 inline void multiply_few_tiles(const Plan& plan, const float* taps, int panel, int count) {
-  constexpr int chunk = 8;  // channel blocks whose taps stay close from row to row
+  constexpr int chunk = 2;  // channel blocks whose taps, a vector of them at a time, stay in L1 from row to row
   FewTiles f;
   f.width = panel * lanes;
   f.src_position = plan.encoded_position, f.src_block = static_cast<size_t>(count) * lanes;
