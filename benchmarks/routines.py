@@ -123,9 +123,14 @@ def race(samplers: dict[str, Callable[[], float]], settings: Settings) -> dict[s
     return {name: statistics.median(values) for name, values in samples.items()}
 
 
-def floor(shape: Shape, settings: Settings) -> tuple[float, str]:
-    """The least seconds that the layer can take without saving arithmetic, and what sets them."""
-    arithmetic = shape.flops / device.fma_peak(threads=settings.threads, seconds=0.01)
+def floor(shape: Shape, arithmetic: float, settings: Settings) -> tuple[float, str]:
+    """The least seconds that the layer can take without saving arithmetic, and what sets them.
+
+    Args:
+        shape: the layer.
+        arithmetic: seconds that its multiplications and additions take at the peak.
+        settings: of the run.
+    """
     held = {name: 2 * _C.bytes_within(level, settings.threads) for name, level in device.LEVELS.items() if level < 4}
     fits = [name for name, size in held.items() if shape.bytes <= size * settings.threads]
     level = "memory" if settings.cold or not fits else fits[0]
@@ -133,8 +138,11 @@ def floor(shape: Shape, settings: Settings) -> tuple[float, str]:
     return (arithmetic, "fma") if arithmetic >= traffic else (traffic, level)
 
 
-def measure(shape: Shape, settings: Settings) -> list[Row]:
-    """oneDNN's ways first, then the routines, fastest first."""
+def measure(shape: Shape, settings: Settings) -> tuple[list[Row], tuple[float, str]]:
+    """oneDNN's ways first, then the routines, fastest first; and the floor.
+
+    The multiply-add peak is taken in turn with the contenders: clocks fall with load, by a tenth or more on some CPUs.
+    """
     weights = shape.weights()
     if shape.type not in settings.overhead:
         settings.overhead[shape.type] = onednn.call_overhead(shape.type, settings.threads)
@@ -150,9 +158,11 @@ def measure(shape: Shape, settings: Settings) -> list[Row]:
         routine: routine_sampler(timer(shape, weights, descriptor, settings), settings)
         for routine, descriptor in chosen.items()
     }
+    samplers["peak"] = lambda: shape.flops / device.fma_peak(threads=settings.threads, seconds=0.002)
     medians = race(samplers, settings)
+    least = floor(shape, medians.pop("peak"), settings)
     rows = [Row(name, seconds, chosen.get(name, "")[len(name) :]) for name, seconds in medians.items()]
-    return sorted(rows, key=lambda row: (row.name in chosen, row.seconds))
+    return sorted(rows, key=lambda row: (row.name in chosen, row.seconds)), least
 
 
 def is_peer(row: Row) -> bool:
@@ -255,8 +265,7 @@ def main() -> None:
     figures = []
     with torch.no_grad(), Progress(console=console, transient=True) as progress:
         for shape in progress.track(list(merged.values()), description="shapes"):
-            least = floor(shape, settings)
-            rows = measure(shape, settings)
+            rows, least = measure(shape, settings)
             results.append((shape, rows))
             print_shape(table, shape, rows, least)
             figures.append(
