@@ -38,9 +38,9 @@ inline int last_channels(int in_channels) {
 // Together the tiles of some input blocks fetch the weights of as many that come next, once, so that weights from far
 // away arrive at an even rate and not all of them during the first tile. They are packed in the order of use.
 inline void fetch_ahead(Tile& t, const float* weights, const float* end, int panel, int tiles) {
-  const size_t own = t.blocks * t.weights_block;
+  const auto own = static_cast<ptrdiff_t>(t.blocks * t.weights_block);
   t.next = weights + own;
-  t.next_end = t.next + own;
+  t.next_end = end - t.next < own ? end : t.next + own;
   t.fetch = t.next < end ? ceil_div(panel * lanes, tiles) : 0;
 }
 

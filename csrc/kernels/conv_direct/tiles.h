@@ -123,7 +123,7 @@ constexpr TileTable tile_table() {
 }
 constexpr TileTable tiles = tile_table();
 
-// A run of output pixels, cut in tiles of nearly equal length. channels: of the panel's last block. Moves t.next on.
+// A run of output pixels, cut in tiles of nearly equal length. channels: of the panel's last block. Moves run.next on.
 inline void compute_run(Tile& run, int panel, int channels, int pixels) {
   Tile t = run;
   const ComputeTile* compute = channels <= lanes / 2 ? tiles.narrow[panel] : tiles.compute[panel];
@@ -131,7 +131,7 @@ inline void compute_run(Tile& run, int panel, int channels, int pixels) {
   for (int i = 0; i < count; ++i) {
     const int tile = length + (i < longer ? 1 : 0);
     compute[tile](t);
-    t.next += t.blocks * t.rows * t.taps * lanes * t.fetch;
+    t.next += static_cast<ptrdiff_t>(t.blocks) * t.rows * t.taps * lanes * t.fetch;
     if (t.next >= t.next_end) t.fetch = 0;
     t.src += tile * lanes;
     t.dst += tile * lanes;

@@ -86,7 +86,7 @@ inline void multiply_block(const Plan& plan, const Weights& weights, int panel, 
       products.multiply[panel][tiles][i == 0](p);
       p.src += tiles * lanes;
       p.dst += tiles * panel * lanes;
-      p.next += weights.blocks * lanes * p.fetch;
+      p.next += static_cast<ptrdiff_t>(weights.blocks) * lanes * p.fetch;
     }
   };
   const float* next = weights.next;
