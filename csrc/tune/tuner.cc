@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -38,22 +39,37 @@ std::vector<double> time_as_wholes(const Graph& graph, const std::vector<Assignm
   return times;
 }
 
-// From the database if it knows them all, else measured if the mode allows it, else empty.
+// From the database if it knows them all, else measured if the mode allows it, else infinite where they are not known.
 std::vector<double> whole_times(const Graph& graph, const std::vector<Assignment>& plans, const TuneSettings& settings,
                                 CostDb& db, const ParallelFor& parallel_for, PackedCache& cache) {
   Ledger ledger(db, settings.threads);
   const std::string signature = "graph " + graph.structural_hash();
   std::vector<double> times;
   for (const Assignment& plan : plans) {
-    if (const auto known = ledger.find(signature, "plan " + content_hash(plan_text(plan)))) times.push_back(*known);
+    times.push_back(ledger.find(signature, "plan " + content_hash(plan_text(plan))).value_or(INFINITY));
   }
-  if (times.size() == plans.size()) return times;
-  if (settings.mode != TuneMode::profile) return {};
+  const bool all_known = std::all_of(times.begin(), times.end(), [](double time) { return std::isfinite(time); });
+  if (all_known || settings.mode != TuneMode::profile) return times;
   times = time_as_wholes(graph, plans, settings, parallel_for, cache);
   for (size_t i = 0; i < plans.size(); ++i) {
     ledger.add(signature, "plan " + content_hash(plan_text(plans[i])), times[i]);
   }
   return times;
+}
+
+// By plan, once those are gone that do what one before them does. The database has one time for both, while a run would
+// have two and choose by the lucky one.
+std::vector<Assignment> distinct_assignments(const Graph& graph, const GraphCosts& costs,
+                                             std::vector<DprsResult>& plans) {
+  std::vector<Assignment> assignments;
+  std::set<std::string> texts;
+  std::erase_if(plans, [&](const DprsResult& plan) {
+    Assignment assignment = to_assignment(graph, costs, plan);
+    if (!texts.insert(plan_text(assignment)).second) return true;
+    assignments.push_back(std::move(assignment));
+    return false;
+  });
+  return assignments;
 }
 
 PlanBytes candidate_bytes(const Graph& graph, const GraphCosts& costs) {
@@ -150,16 +166,13 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
       found.plans.push_back(std::move(plan));
     }
   }
-  std::vector<Assignment> assignments;
-  for (const DprsResult& plan : found.plans) assignments.push_back(to_assignment(graph, costs, plan));
+  std::vector<Assignment> assignments = distinct_assignments(graph, costs, found.plans);
   size_t chosen = 0;
   if (assignments.size() > 1) {
     // A warm start finds the wholes' times in the database and so neither measures nor changes its mind.
     const auto times = whole_times(graph, assignments, settings, db, parallel_for, cache);
-    if (!times.empty()) {
-      chosen = static_cast<size_t>(std::min_element(times.begin(), times.end()) - times.begin());
-      result.integrated_s = times[chosen];
-    }
+    chosen = static_cast<size_t>(std::min_element(times.begin(), times.end()) - times.begin());
+    if (std::isfinite(times[chosen])) result.integrated_s = times[chosen];
   }
   report(graph, costs, found, chosen, solution.price, result);
   result.assignment = std::move(assignments[chosen]);

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
+import numpy as np
 import pytest
 
+import softneuro
 from softneuro import _C
 from tests.tune.test_accuracy import convolutions, costs, descriptors
 
@@ -44,3 +47,54 @@ def test_plans_are_run_a_limited_number_of_times(tmp_path: Path, monkeypatch: py
     plans = {name for name in names if " layer " not in name}
     assert 1 <= len(plans) <= 5
     assert names == plans | {f"{plan} layer {layer}" for plan in plans for layer in (0, 1)}
+
+
+def small() -> softneuro.Graph:
+    """Two convolutions, each with routines of which one is as fast as the other."""
+    rng = np.random.default_rng(0)
+    graph = softneuro.Graph()
+    blob = graph.input("x", (1, 3, 12, 12))
+    for channels, outputs in ((3, 8), (8, 4)):
+        weights = {"weight": rng.standard_normal((outputs, channels, 3, 3), dtype=np.float32)}
+        blob = graph.add("conv2d", [blob], weights=weights)
+    graph.output(blob)
+    return graph
+
+
+def wholes(folder: Path) -> list[tuple[str, ...]]:
+    """The database's entries of plans that were timed as nets."""
+    return [line for line in costs(folder) if line[3].startswith("graph ")]
+
+
+# Exact routines alone, for the second-best plan is not to be refused for its error.
+EXACT = {"max_error": "1e-7"}
+
+
+def test_a_warm_start_chooses_what_was_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = small()
+    for run in range(40):  # often, the plan that refinement ends with is one of the best by the routines' own times
+        monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / str(run)))
+        first = _C.tune(graph, _C.parse_options(EXACT), 2)
+        timed = [line[4] for line in wholes(tmp_path / str(run))]
+        assert len(timed) > 1
+        assert len(timed) == len(set(timed)), "a plan has two times"
+        again = _C.tune(graph, _C.parse_options({**EXACT, "tune": "cached"}), 2)
+        assert descriptors(again) == descriptors(first)
+        assert again.integrated_s == first.integrated_s
+
+
+def test_those_that_were_timed_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where measuring is not allowed, a plan without a time is passed over, and the others' times still count."""
+    graph, cached = small(), _C.parse_options({**EXACT, "tune": "cached"})
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "all"))
+    first = _C.tune(graph, _C.parse_options(EXACT), 2)
+    slowest = max(wholes(tmp_path / "all"), key=lambda line: float(line[5]))
+    lines = (tmp_path / "all" / "costs.txt").read_text().splitlines(keepends=True)
+    kept = [line for line in lines if not (" graph%20" in line and quote(slowest[4]) in line)]
+    assert len(kept) == len(lines) - 1
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some" / "costs.txt").write_text("".join(kept))
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "some"))
+    again = _C.tune(graph, cached, 2)
+    assert descriptors(again) == descriptors(first)
+    assert again.integrated_s == first.integrated_s
