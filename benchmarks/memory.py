@@ -24,7 +24,7 @@ CASES: dict[str, tuple[str, dict[str, Any]] | None] = {
     "aot_eager": ("aot_eager", {}),
     "inductor": ("inductor", {}),
     "softneuro": ("softneuro", {}),
-    "softneuro, max_memory=1.2": ("softneuro", {"max_memory": 1.2}),
+    "softneuro, max_memory=0.5": ("softneuro", {"max_memory": 0.5}),
 }
 MIB = 1 << 20
 

@@ -141,11 +141,11 @@ class Lowering:
         return {role: self.constant(node) for role, node in nodes.items() if node is not None}
 
     def constant(self, node: Node) -> np.ndarray[Any, Any]:
-        """float32 value of a constant node; a weight's own memory where it can be used as it is."""
+        """float32 value of a constant node; a weight's own memory where it can be used as it is, seen as the node does."""
         value = self._evaluate(node).detach()
         if value.device.type != "cpu":
             raise softneuro.Error(f"{layer_name(node)}: weight on {value.device.type}")
-        return np.asarray(value.to(torch.float32).contiguous().numpy())
+        return np.asarray(value.to(torch.float32).numpy())
 
     def watch(self, *nodes: Node) -> None:
         """Marks weights that the host may change unnoticed: they are compared whole at every call."""

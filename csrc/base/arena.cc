@@ -10,6 +10,7 @@
 #ifdef __linux__
 #include <pthread.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -20,18 +21,30 @@
 namespace softneuro {
 namespace {
 
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
+
 constexpr size_t huge_page = size_t{2} << 20;
 
-void* allocate(size_t bytes, size_t align) {
-  void* data = nullptr;
-  if (bytes > PTRDIFF_MAX - align || posix_memalign(&data, align, bytes) != 0) return nullptr;
-#ifdef __linux__
-  if (bytes >= huge_page) madvise(data, bytes, MADV_HUGEPAGE);  // advice only: refusal changes nothing but speed
-#endif
-  return data;
+// Buffers of a huge page and more are mapped, each for itself: the C library's heap would keep what is given back.
+void* map(size_t bytes) {
+  if (bytes > PTRDIFF_MAX - huge_page) return nullptr;
+  const size_t whole = bytes + huge_page;
+  void* memory = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  auto* begin = static_cast<std::byte*>(memory);
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t before = (huge_page - reinterpret_cast<uintptr_t>(begin) % huge_page) % huge_page;
+  const size_t used = (bytes + page - 1) / page * page;
+  if (before > 0) munmap(begin, before);
+  if (before + used < whole) munmap(begin + before + used, whole - before - used);
+  madvise(begin + before, used, MADV_HUGEPAGE);  // advice only: refusal changes nothing but speed
+  return begin + before;
 }
 
-#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
+void unmap(void* data, size_t bytes) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  munmap(data, (bytes + page - 1) / page * page);
+}
 
 // Huge pages for buffers that are smaller than one. A network's packed weights are dozens of these, and each run reads
 // them from end to end: on small pages much of that is waiting for page tables, and prefetching ends with every page.
@@ -50,7 +63,7 @@ class Chunks {
     for (auto& [start, gaps] : chunks_) {
       if (void* data = cut(start, gaps, bytes)) return data;
     }
-    void* memory = allocate(chunk_bytes, chunk_bytes);
+    void* memory = map(chunk_bytes);
     if (memory == nullptr) return nullptr;
     Gaps& gaps = chunks_[static_cast<std::byte*>(memory)];
     gaps[0] = chunk_bytes;
@@ -81,7 +94,7 @@ class Chunks {
     };
     // One is kept: candidates are packed and dropped by the hundred while a net is tuned.
     if (idle(*chunk) && std::count_if(chunks_.begin(), chunks_.end(), idle) > 1) {
-      std::free(chunk->first);
+      unmap(chunk->first, chunk_bytes);
       chunks_.erase(chunk);
     }
     return true;
@@ -114,20 +127,36 @@ class Chunks {
   std::map<std::byte*, Gaps> chunks_;
 };
 
-void* allocate_shared(size_t bytes) { return Chunks::serves(bytes) ? Chunks::global().take(bytes) : nullptr; }
-bool release_shared(void* data, size_t bytes) {
-  if (!Chunks::serves(bytes)) return false;
+void* allocate(size_t bytes) {
+  if (Chunks::serves(bytes)) {
+    if (void* data = Chunks::global().take(bytes)) return data;
+  }
+  if (bytes >= huge_page) return map(bytes);
+  void* data = nullptr;
+  return posix_memalign(&data, AlignedBuffer::alignment, bytes) == 0 ? data : nullptr;
+}
+
+void release(void* data, size_t bytes) {
   try {
-    return Chunks::global().give_back(data, bytes);
+    if (Chunks::serves(bytes) && Chunks::global().give_back(data, bytes)) return;
   } catch (const std::bad_alloc&) {  // for the note that it is free: rather lost than an end of the program
-    return true;
+    return;
+  }
+  if (bytes >= huge_page) {
+    unmap(data, bytes);
+  } else {
+    std::free(data);
   }
 }
 
 #else
 
-void* allocate_shared(size_t) { return nullptr; }
-bool release_shared(void*, size_t) { return false; }
+void* allocate(size_t bytes) {
+  void* data = nullptr;
+  if (bytes > PTRDIFF_MAX - AlignedBuffer::alignment) return nullptr;
+  return posix_memalign(&data, AlignedBuffer::alignment, bytes) == 0 ? data : nullptr;
+}
+void release(void* data, size_t) { std::free(data); }
 
 #endif
 
@@ -135,15 +164,14 @@ bool release_shared(void*, size_t) { return false; }
 
 AlignedBuffer::AlignedBuffer(size_t bytes) : size_(bytes) {
   if (bytes == 0) return;
-  data_ = allocate_shared(bytes);
-  if (data_ == nullptr) data_ = allocate(bytes, bytes >= huge_page ? huge_page : alignment);
+  data_ = allocate(bytes);
   if (data_ != nullptr) return;
   throw Error("out of memory: " + std::to_string(bytes) + " bytes could not be allocated", {},
               "use a smaller batch or image, fewer prepared shapes, or free memory elsewhere");
 }
 
 AlignedBuffer::~AlignedBuffer() {
-  if (data_ != nullptr && !release_shared(data_, size_)) std::free(data_);
+  if (data_ != nullptr) release(data_, size_);
 }
 
 }  // namespace softneuro

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,15 +12,22 @@
 
 namespace softneuro {
 
+class ConstantData;
+using Constant = std::shared_ptr<const ConstantData>;
+
 // Row-major float32 values. Immutable; shared between graphs.
 class ConstantData {
  public:
   using Values = std::shared_ptr<const float>;
+  using MakeFactors = std::function<std::vector<double>()>;
 
   // Borrows memory that `values` keeps alive.
   ConstantData(const Shape& shape, Values values);
   // Computes the values at each call of values(); `make` must be pure and thread-safe.
   ConstantData(const Shape& shape, std::function<Values()> make);
+  // The rows of another, which are its parts along axis 0, each times its own factor; computed at each call of
+  // values().
+  ConstantData(Constant rows, MakeFactors factors);
 
   const Shape& shape() const { return shape_; }
   int64_t elements() const { return shape_.elements(); }
@@ -28,16 +36,28 @@ class ConstantData {
   // Hash of the values, computed once: equal for equal weights, wherever they are.
   const std::string& identity() const;
 
+  // The memory that the values come from, without computing them.
+  struct Rows {
+    Values values;
+    std::vector<double> factors;  // one per row, or none
+  };
+  // Nothing where they are computed otherwise.
+  std::optional<Rows> rows() const;
+  bool has_rows() const { return !computed() || (rows_ != nullptr && rows_->has_rows()); }
+
  private:
+  bool computed() const { return make_ || rows_ != nullptr; }
+  Values compute() const;
+
   Shape shape_;
   Values values_;
+  Constant rows_;
+  MakeFactors factors_;
   std::function<Values()> make_;
   mutable std::mutex mutex_;
   mutable std::weak_ptr<const float> made_;
   mutable std::string identity_;
 };
-
-using Constant = std::shared_ptr<const ConstantData>;
 
 Constant constant_from(const Shape& shape, std::vector<float> values);
 

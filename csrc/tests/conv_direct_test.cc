@@ -32,14 +32,22 @@ void check(Isa isa, const Conv& c) {
   if (shape.pointwise()) tiling.row_block = pick(1, 60);
   const int out_channels = c.groups * c.out_channels, pixels = c.out_h * c.out_w;
 
-  const auto src = random_data(c.src_size()), weights = random_data(c.weights_size());
+  const auto src = random_data(c.src_size()), rows_of_weights = random_data(c.weights_size());
+  const auto factors = pick(0, 1) ? random_data(out_channels) : std::vector<float>();
+  std::vector<float> weights = rows_of_weights;
+  for (size_t i = 0; i < weights.size() && !factors.empty(); ++i) {
+    weights[i] *= factors[i / (weights.size() / static_cast<size_t>(out_channels))];
+  }
   const auto bias = pick(0, 1) ? random_data(out_channels) : std::vector<float>();
   const auto residual = pick(0, 1) ? random_data(c.dst_size()) : std::vector<float>();
   const Activation act = random_activation();
 
   Guarded blocked(to_blocked(src, c.groups * c.in_channels, c.h * c.w, block));
   Guarded packed(conv_direct_packed_size(shape, block));
-  conv_direct_pack(shape, block, tiling.panel, weights.data(), packed.data());
+  Guarded own_rows(rows_of_weights);
+  const ConvDirectRows rows{own_rows.data(), factors.empty() ? nullptr : factors.data()};
+  kernels.pack(shape, tiling.panel, rows, packed.data());
+  Guarded panel(conv_direct_panel_size(shape, block, tiling.panel), NAN);
   Guarded padded_bias(conv_direct_bias_size(shape, block));
   std::copy(bias.begin(), bias.end(), padded_bias.data());
   Guarded padded_residual(residual.empty() ? std::vector<float>() : to_blocked(residual, out_channels, pixels, block));
@@ -51,8 +59,14 @@ void check(Isa isa, const Conv& c) {
                       .tiling = tiling,
                       .src = blocked.data(),
                       .weights = packed.data(),
+                      .rows = {},
                       .dst = dst.data(),
                       .epilogue = {}};
+  if (pick(0, 1)) {
+    args.weights = nullptr;
+    args.rows = rows;
+    args.panel_scratch = panel.data();
+  }
   args.epilogue.bias = bias.empty() ? nullptr : padded_bias.data();
   args.epilogue.residual = residual.empty() ? nullptr : padded_residual.data();
   args.epilogue.activation = act;

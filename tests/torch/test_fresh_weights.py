@@ -11,10 +11,11 @@ def small():
     return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 4, 3, stride=2)).eval()
 
 
-@pytest.fixture
-def ready(compile_model, agree):
+# With less than any packing takes, weights are read where the model has them.
+@pytest.fixture(params=[4.0, 0.01], ids=["packed", "unpacked"])
+def ready(request, compile_model, agree):
     model = small()
-    compiled = compile_model(model)
+    compiled = compile_model(model, max_memory=request.param)
     x = torch.randn(1, 3, 12, 12)
     agree(compiled, model, x)
     return model, compiled, x

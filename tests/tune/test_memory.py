@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import math
 from typing import Any
 
@@ -121,12 +122,55 @@ def test_large_packings_are_foretold_closely() -> None:
             assert 0.8 * actual <= foretold <= 1.3 * actual, descriptor
 
 
-def test_the_option_reaches_the_plan() -> None:
+@pytest.mark.parametrize(("layer", "least"), [("conv2d", 0), ("conv_transpose2d", 1024)])
+def test_the_option_reaches_the_plan(layer: str, least: int) -> None:
     graph = softneuro.Graph()
     x = graph.input("x", (1, 16, 8, 8))
-    graph.output(graph.add("conv2d", [x], weights={"weight": np.ones((16, 16, 1, 1), np.float32)}))
+    graph.output(graph.add(layer, [x], weights={"weight": np.ones((16, 16, 1, 1), np.float32)}))
     graph.optimize()
     plan = softneuro.tune(graph, {"tune": "off"})
     assert plan.memory == {"weights": 1024, "packed": 1024, "limited": False, "fits": True}
     plan = softneuro.tune(graph, {"tune": "off", "max_memory": 0.5})
-    assert plan.memory == {"weights": 1024, "packed": 1024, "limited": True, "fits": False}
+    assert plan.memory == {"weights": 1024, "packed": least, "limited": True, "fits": least == 0}
+
+
+def normalised(groups: int, widths: tuple[int, ...]) -> softneuro.Graph:
+    """Convolutions with batch normalisations, then a linear layer: weights times factors."""
+    rng = np.random.default_rng(0)
+
+    def normal(*shape: int) -> np.ndarray[Any, Any]:
+        return rng.standard_normal(shape, dtype=np.float32)
+
+    graph = softneuro.Graph()
+    blob = graph.input("x", (1, widths[0], 9, 9))
+    for i, (before, after) in enumerate(itertools.pairwise(widths)):
+        side = 1 + 2 * (i % 2)
+        weight = normal(after, before // groups, side, side) / 8
+        blob = graph.add("conv2d", [blob], weights={"weight": weight}, groups=groups, padding=[side // 2] * 4)
+        weights = {role: normal(after) for role in ("weight", "bias", "mean", "variance")}
+        weights["variance"] = abs(weights["variance"]) + 0.5
+        blob = graph.add("batch_norm", [blob], weights=weights, eps=1e-5)
+    blob = graph.add("adaptive_pool2d", [blob], function="avg", output_size=[1, 1])
+    blob = graph.add("reshape", [blob], shape=[1, widths[-1]])
+    blob = graph.add("linear", [blob], weights={"weight": normal(10, widths[-1]), "bias": normal(10)})
+    graph.output(blob)
+    return graph
+
+
+@pytest.mark.parametrize(("groups", "widths"), [(1, (64, 64, 80, 80, 97)), (4, (64, 64, 128))])
+def test_weights_are_read_where_the_model_has_them(groups: int, widths: tuple[int, ...]) -> None:
+    graph = normalised(groups, widths)
+    x = np.random.default_rng(1).standard_normal((1, widths[0], 9, 9), dtype=np.float32)
+    expected = graph.reference([x])[0]
+    graph.optimize()
+    limit = 2000  # bytes: for biases
+    share = limit / softneuro.tune(graph, {"tune": "off"}).memory["weights"]
+    plan = softneuro.tune(graph, {"tune": "off", "max_memory": share})
+    assert plan.memory["limited"]
+    assert plan.memory["fits"], plan.memory
+    descriptors = [layer.descriptor for layer in plan.layers if layer.type in ("conv2d", "linear")]
+    assert len(descriptors) == len(widths)
+    assert all("packed=0" in one or "/dot_" in one for one in descriptors), descriptors
+    net = softneuro.Net(graph, plan)
+    assert np.linalg.norm(net.run([x])[0] - expected) <= 1e-5 * np.linalg.norm(expected)
+    assert net.stats["packed_bytes"] <= limit

@@ -93,19 +93,21 @@ int channel_axis(const Layer& layer, const Shape& out) {
 
 Constant folded_weight(const Layer& before, const MakeAffine& make) {
   const Constant weight = before.weight("weight");
-  const Shape shape = weight->shape();
-  // [C, K/groups, ...] of a transposed convolution, [K, ...] of the others.
-  const bool transposed = before.type == "conv_transpose2d";
-  const int64_t groups = transposed ? before.attrs.integer("groups", 1) : 1;
-  return lazy_constant(shape, [weight, shape, transposed, groups, make] {
+  if (before.type != "conv_transpose2d") {
+    return std::make_shared<const ConstantData>(weight, [make] { return make().scale; });
+  }
+  // Output channels are not the rows: [C, K/groups, ...].
+  const int64_t groups = before.attrs.integer("groups", 1);
+  return lazy_constant(weight->shape(), [weight, groups, make] {
     const std::vector<double> scale = make().scale;
     const auto values = weight->values();
-    const int64_t rows = shape[0], columns = transposed ? shape[1] : 1;
+    const Shape& shape = weight->shape();
+    const int64_t rows = shape[0], columns = shape[1];
     const int64_t inner = shape.elements() / std::max<int64_t>(1, rows * columns);
     std::vector<float> result(static_cast<size_t>(shape.elements()));
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t c = 0; c < columns; ++c) {
-        const double factor = scale[static_cast<size_t>(transposed ? r / (rows / groups) * columns + c : r)];
+        const double factor = scale[static_cast<size_t>(r / (rows / groups) * columns + c)];
         const int64_t at = (r * columns + c) * inner;
         for (int64_t i = at; i < at + inner; ++i)
           result[static_cast<size_t>(i)] = static_cast<float>(values.get()[i] * factor);

@@ -1,8 +1,5 @@
 #include "kernels/conv_direct/conv_direct.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include "kernels/integers.h"
 
 namespace softneuro {
@@ -29,31 +26,12 @@ size_t conv_direct_packed_size(const ConvDirectShape& shape, int block) {
          shape.kernel_h * shape.kernel_w;
 }
 
-size_t conv_direct_bias_size(const ConvDirectShape& shape, int block) {
-  return static_cast<size_t>(round_up(shape.groups * shape.out_channels, block));
+size_t conv_direct_panel_size(const ConvDirectShape& shape, int block, int panel) {
+  return static_cast<size_t>(panel) * block * round_up(shape.in_channels, block) * shape.kernel_h * shape.kernel_w;
 }
 
-void conv_direct_pack(const ConvDirectShape& shape, int block, int panel, const float* weights, float* packed) {
-  const int taps = shape.kernel_h * shape.kernel_w;
-  const int out_blocks = ceil_div(shape.out_channels, block), in_blocks = ceil_div(shape.in_channels, block);
-  for (int g = 0; g < shape.groups; ++g) {
-    const float* group = weights + static_cast<size_t>(g) * shape.out_channels * shape.in_channels * taps;
-    for (int first = 0; first < out_blocks; first += panel) {
-      const int width = std::min(panel, out_blocks - first) * block;  // lanes of this panel
-      for (int cb = 0; cb < in_blocks; ++cb) {
-        for (int tap = 0; tap < taps; ++tap) {
-          for (int ci = 0; ci < block; ++ci, packed += width) {
-            const int c = cb * block + ci;
-            for (int lane = 0; lane < width; ++lane) {
-              const int k = first * block + lane;
-              const bool real = k < shape.out_channels && c < shape.in_channels;
-              packed[lane] = real ? group[(static_cast<size_t>(k) * shape.in_channels + c) * taps + tap] : 0.0f;
-            }
-          }
-        }
-      }
-    }
-  }
+size_t conv_direct_bias_size(const ConvDirectShape& shape, int block) {
+  return static_cast<size_t>(round_up(shape.groups * shape.out_channels, block));
 }
 
 }  // namespace softneuro

@@ -36,13 +36,23 @@ struct ConvDirectTiling {
   int c_block = 16;   // input channel blocks summed in one go; partial sums wait in dst
 };
 
+// Weights as models have them: [groups * out_channels][in_channels][kernel_h][kernel_w].
+struct ConvDirectRows {
+  const float* weights = nullptr;
+  const float* factors = nullptr;  // by which each output channel's are multiplied; null: 1
+};
+
 struct ConvDirectArgs {
   ConvDirectShape shape;
   ConvDirectTiling tiling;
   const float* src;      // [groups * in_channels / c][h][w][c], the last block padded with zeros
-  const float* weights;  // of conv_direct_pack, 64-byte aligned
-  float* dst;            // [groups * out_channels / c][out_h][out_w][c]; lanes past the channels are written as zero
-  Epilogue epilogue;     // bias: conv_direct_bias_size floats
+  const float* weights;  // of pack, 64-byte aligned; not read if there are rows
+  // If there are rows, each pass over a panel begins by packing it to panel_scratch: conv_direct_panel_size floats,
+  // 64-byte aligned.
+  ConvDirectRows rows;
+  float* panel_scratch = nullptr;
+  float* dst;         // [groups * out_channels / c][out_h][out_w][c]; lanes past the channels are written as zero
+  Epilogue epilogue;  // bias: conv_direct_bias_size floats
   // run_pointwise only: floats from channel block to channel block where the blobs are not dense; 0: dense.
   size_t src_plane = 0, dst_plane = 0;
 };
@@ -51,6 +61,8 @@ struct ConvDirectKernels {
   int block;        // c
   int max_panel;    // largest tiling.panel
   int max_tile[5];  // pixels per step by panel: widths that are multiples of it run best; [0] unused
+  // To [panel][in block][r][s][lane of c][lane of panel]: conv_direct_packed_size floats.
+  void (*pack)(const ConvDirectShape&, int panel, const ConvDirectRows&, float* packed);
   // Bytes of scratch that run needs, 64-byte aligned; 0 for run_pointwise.
   size_t (*scratch_bytes)(const ConvDirectShape&, const ConvDirectTiling&);
   // Panels [panel_begin, panel_end) of conv_direct_panels, output rows [row_begin, row_end).
@@ -64,9 +76,8 @@ const ConvDirectKernels* conv_direct_kernels(Isa isa);
 
 // Panels never mix groups: groups * ceil(blocks of a group's output channels / panel).
 int conv_direct_panels(const ConvDirectShape& shape, int block, int panel);
-size_t conv_direct_packed_size(const ConvDirectShape& shape, int block);  // floats
-// From [groups * out_channels][in_channels][kernel_h][kernel_w] to [panel][in block][r][s][lane of c][lane of panel].
-void conv_direct_pack(const ConvDirectShape& shape, int block, int panel, const float* weights, float* packed);
+size_t conv_direct_packed_size(const ConvDirectShape& shape, int block);            // floats
+size_t conv_direct_panel_size(const ConvDirectShape& shape, int block, int panel);  // of one panel
 size_t conv_direct_bias_size(const ConvDirectShape& shape, int block);  // floats, output channels rounded up to c
 
 }  // namespace softneuro

@@ -10,7 +10,8 @@ namespace conv_direct {
 struct Panel {
   int group, first_block, blocks, out_block;  // out_block: in dst, counted over all groups
   int tail;                                   // channels in the last block
-  const float *weights, *weights_end;
+  const float* weights;                       // packed
+  const float *source, *source_end;           // the same, or the rows that they are packed from
 };
 inline Panel find_panel(const ConvDirectArgs& args, int index) {
   const ConvDirectShape& s = args.shape;
@@ -23,11 +24,77 @@ inline Panel find_panel(const ConvDirectArgs& args, int index) {
   p.out_block = p.group * out_blocks + p.first_block;
   const bool last = p.first_block + p.blocks == out_blocks;
   p.tail = last ? s.out_channels - (out_blocks - 1) * lanes : lanes;
-  const size_t per_block =
-      static_cast<size_t>(round_up(s.in_channels, lanes)) * s.kernel_h * s.kernel_w * lanes;  // floats
-  p.weights = args.weights + p.out_block * per_block;
-  p.weights_end = p.weights + p.blocks * per_block;
+  const size_t taps = static_cast<size_t>(s.kernel_h) * s.kernel_w;
+  if (args.rows.weights != nullptr) {
+    const size_t row = s.in_channels * taps;  // floats
+    p.weights = args.panel_scratch;
+    p.source = args.rows.weights + (static_cast<size_t>(p.group) * s.out_channels + p.first_block * lanes) * row;
+    p.source_end = p.source + ((p.blocks - 1) * lanes + p.tail) * row;
+  } else {
+    const size_t per_block = round_up(s.in_channels, lanes) * taps * lanes;
+    p.weights = p.source = args.weights + p.out_block * per_block;
+    p.source_end = p.source + p.blocks * per_block;
+  }
   return p;
+}
+
+// The lanes of one block, which are `rows` rows with `count` floats from channel 0 on, to every `wide` floats.
+inline void pack_block(const ConvDirectShape& s, const float* src, const float* factors, int rows, int wide,
+                       float* packed) {
+  const int taps = s.kernel_h * s.kernel_w, depth = s.in_channels * taps;
+  const auto place = [&](int c, int tap) {
+    return packed + (static_cast<size_t>(c / lanes * taps + tap) * lanes + c % lanes) * wide;
+  };
+  int c = 0, tap = 0;
+  for (int l = 0; l < depth; l += lanes) {
+    const int count = depth - l < lanes ? depth - l : lanes;
+    Vf x[lanes];
+    unroll<lanes>([&](auto i) {
+      const float* from = src + static_cast<size_t>(i) * depth + l;
+      x[i] = i >= rows ? zero() : count == lanes ? load(from) : load_n(from, count);
+    });
+    if (factors != nullptr) {
+      unroll<lanes>([&](auto i) {
+        if (i < rows) x[i] = x[i] * set(factors[i]);
+      });
+    }
+    transpose(x);
+    unroll<lanes>([&](auto i) {
+      if (i >= count) return;
+      store(place(c, tap), x[i]);
+      if (++tap == taps) tap = 0, ++c;
+    });
+  }
+  for (; c < round_up(s.in_channels, lanes); ++c) {
+    for (tap = 0; tap < taps; ++tap) store(place(c, tap), zero());
+  }
+}
+
+inline void pack_panel(const ConvDirectShape& s, const Panel& panel, const ConvDirectRows& rows, float* packed) {
+  const size_t row = static_cast<size_t>(s.in_channels) * s.kernel_h * s.kernel_w;
+  const int channel = panel.group * s.out_channels + panel.first_block * lanes;
+  for (int b = 0; b < panel.blocks; ++b) {
+    const int first = channel + b * lanes;
+    pack_block(s, rows.weights + first * row, rows.factors == nullptr ? nullptr : rows.factors + first,
+               b + 1 == panel.blocks ? panel.tail : lanes, panel.blocks * lanes, packed + b * lanes);
+  }
+}
+
+inline void pack(const ConvDirectShape& shape, int panel, const ConvDirectRows& rows, float* packed) {
+  ConvDirectArgs args{};
+  args.shape = shape;
+  args.tiling.panel = panel;
+  args.weights = packed;
+  const int panels = shape.groups * ceil_div(ceil_div(shape.out_channels, lanes), panel);
+  for (int index = 0; index < panels; ++index) {
+    const Panel one = find_panel(args, index);
+    pack_panel(shape, one, rows, packed + (one.weights - packed));
+  }
+}
+
+// Where a task's weights end in the source.
+inline const float* source_end(const ConvDirectArgs& args, int panel_begin, int panel_end) {
+  return panel_begin < panel_end ? find_panel(args, panel_end - 1).source_end : nullptr;
 }
 
 // Input channels of the last block, in fours.
@@ -36,12 +103,14 @@ inline int last_channels(int in_channels) {
 }
 
 // Together the tiles of some input blocks fetch the weights of as many that come next, once, so that weights from far
-// away arrive at an even rate and not all of them during the first tile. They are packed in the order of use.
-inline void fetch_ahead(Tile& t, const float* weights, const float* end, int panel, int tiles) {
+// away arrive at an even rate and not all of them during the first tile. They are packed in the order of use; where
+// panels are packed in turn, it is the next panel's rows that are fetched.
+inline void fetch_ahead(Tile& t, const Panel& panel, int first_block, const float* end, int tiles) {
   const auto own = static_cast<ptrdiff_t>(t.blocks * t.weights_block);
-  t.next = weights + own;
+  t.next = panel.source + (panel.source == panel.weights ? own : panel.source_end - panel.source);
+  t.next += first_block * t.weights_block;
   t.next_end = end - t.next < own ? end : t.next + own;
-  t.fetch = t.next < end ? ceil_div(panel * lanes, tiles) : 0;
+  t.fetch = t.next < end ? ceil_div(panel.blocks * lanes, tiles) : 0;
 }
 
 inline void finish_panel(const ConvDirectArgs& args, const Panel& panel, float* dst, size_t dst_block, int pixels) {
@@ -99,7 +168,7 @@ inline void copy_band(const ConvDirectArgs& args, const Buffer& buffer, int grou
 
 // All output rows of a band for one panel; buffer row 0 is row y0 of src.
 inline void compute_band(const ConvDirectArgs& args, const Buffer& buffer, const float* src, const int* tap_x, int y0,
-                         int row_begin, int row_end, const Panel& panel, const float* weights_end) {
+                         int row_begin, int row_end, const Panel& panel, const float* end) {
   const ConvDirectShape& s = args.shape;
   const int in_blocks = ceil_div(s.in_channels, lanes);
   Tile t;
@@ -119,8 +188,7 @@ inline void compute_band(const ConvDirectArgs& args, const Buffer& buffer, const
     t.last = cb + t.blocks == in_blocks;
     t.last_block = t.last ? last_channels(s.in_channels) : lanes;
     const float* weights = panel.weights + cb * t.weights_block;
-    fetch_ahead(t, weights, weights_end, panel.blocks,
-                (row_end - row_begin) * ceil_div(s.out_w, max_tile(panel.blocks)));
+    fetch_ahead(t, panel, cb, end, (row_end - row_begin) * ceil_div(s.out_w, max_tile(panel.blocks)));
     for (int row = row_begin; row < row_end; ++row) {
       const int y = row * s.stride_h - s.pad_top;
       const int r_begin = y >= 0 ? 0 : ceil_div(-y, s.dilation_h);
@@ -160,18 +228,19 @@ inline void run(const ConvDirectArgs& args, int panel_begin, int panel_end, int 
     const int x = k * s.dilation_w;
     tap_x[k] = (x % s.stride_w * buffer.columns + x / s.stride_w) * lanes;
   }
-  const float* weights_end = panel_begin < panel_end ? find_panel(args, panel_end - 1).weights_end : nullptr;
+  const float* end = source_end(args, panel_begin, panel_end);
   for (int row = row_begin; row < row_end; row += step) {
-    const int end = row_end - row < step ? row_end : row + step;
+    const int band_end = row_end - row < step ? row_end : row + step;
     int y0 = row * s.stride_h - s.pad_top;
-    int y1 = (end - 1) * s.stride_h - s.pad_top + (s.kernel_h - 1) * s.dilation_h + 1;
+    int y1 = (band_end - 1) * s.stride_h - s.pad_top + (s.kernel_h - 1) * s.dilation_h + 1;
     if (y0 < 0) y0 = 0;
     if (y1 > s.h) y1 = s.h;
     int group = -1;
     for (int index = panel_begin; index < panel_end; ++index) {
       const Panel panel = find_panel(args, index);
       if (panel.group != group) copy_band(args, buffer, group = panel.group, y0, y1 - y0, src);
-      compute_band(args, buffer, src, tap_x, y0, row, end, panel, weights_end);
+      if (args.rows.weights != nullptr) pack_panel(s, panel, args.rows, args.panel_scratch);
+      compute_band(args, buffer, src, tap_x, y0, row, band_end, panel, end);
     }
   }
 }
@@ -190,11 +259,12 @@ inline void run_pointwise(const ConvDirectArgs& args, int panel_begin, int panel
   t.src_row = t.weights_row = 0;
   t.rows = t.taps = 1;
   t.activation = &args.epilogue.activation;
-  const float* weights_end = panel_begin < panel_end ? find_panel(args, panel_end - 1).weights_end : nullptr;
+  const float* end = source_end(args, panel_begin, panel_end);
   for (int pixel = pixel_begin; pixel < pixel_end; pixel += args.tiling.row_block) {
     const int pixels = pixel_end - pixel < args.tiling.row_block ? pixel_end - pixel : args.tiling.row_block;
     for (int index = panel_begin; index < panel_end; ++index) {
       const Panel panel = find_panel(args, index);
+      if (args.rows.weights != nullptr) pack_panel(s, panel, args.rows, args.panel_scratch);
       const size_t at = panel.out_block * dst_plane + static_cast<size_t>(pixel) * lanes;
       t.weights_block = static_cast<size_t>(lanes) * panel.blocks * lanes;
       t.bias = args.epilogue.bias != nullptr ? args.epilogue.bias + panel.out_block * lanes : nullptr;
@@ -207,7 +277,7 @@ inline void run_pointwise(const ConvDirectArgs& args, int panel_begin, int panel
         t.last_block = t.last ? last_channels(s.in_channels) : lanes;
         t.src = args.src + (panel.group * in_blocks + cb) * src_plane + static_cast<size_t>(pixel) * lanes;
         t.weights = panel.weights + cb * t.weights_block;
-        fetch_ahead(t, t.weights, weights_end, panel.blocks, ceil_div(pixels, max_tile(panel.blocks)));
+        fetch_ahead(t, panel, cb, end, ceil_div(pixels, max_tile(panel.blocks)));
         t.fetch_src = index == panel_begin;
         compute_run(t, panel.blocks, panel.tail, pixels);
       }
@@ -228,6 +298,7 @@ const ConvDirectKernels SN_ISA_NAME(conv_direct) = {
     .max_tile = {0, SN_ISA::conv_direct::max_tile(1), SN_ISA::conv_direct::max_tile(2),
                  SN_ISA::conv_direct::max_tile(3),
                  SN_ISA::conv_direct::max_panel >= 4 ? SN_ISA::conv_direct::max_tile(4) : 0},
+    .pack = SN_ISA::conv_direct::pack,
     .scratch_bytes = SN_ISA::conv_direct::scratch_bytes,
     .run = SN_ISA::conv_direct::run,
     .run_pointwise = SN_ISA::conv_direct::run_pointwise,

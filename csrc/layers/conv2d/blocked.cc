@@ -5,15 +5,22 @@
 #include <limits>
 
 #include "base/error.h"
+#include "layers/gemm_tasks.h"
+#include "layers/held_rows.h"
 #include "layers/packed_floats.h"
 
 namespace softneuro {
 namespace {
 
+// Floats before the biases.
+size_t packed_weights(const ConvDirectShape& shape, int block, bool is_packed) {
+  return is_packed ? conv_direct_packed_size(shape, block) : 0;
+}
+
 class PreparedBlocked final : public Prepared {
  public:
   PreparedBlocked(const Problem& problem, const ConvDirectKernels& kernels, const ConvDirectTiling& tiling, SplitBy by,
-                  std::shared_ptr<const Packed> packed)
+                  bool is_packed, std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual) {
     const Conv2dParams p = conv2d_params(problem);
     const ConvDirectShape shape = direct_shape(p);
@@ -22,21 +29,30 @@ class PreparedBlocked final : public Prepared {
     args_.weights = packed_floats(packed_.get());
     args_.epilogue.activation = problem.layer->post.activation;
     if (problem.layer->find_weight("bias") != nullptr) {
-      args_.epilogue.bias = args_.weights + conv_direct_packed_size(shape, kernels.block);
+      args_.epilogue.bias = args_.weights + packed_weights(shape, kernels.block, is_packed);
+    }
+    if (!is_packed) {
+      rows_ = HeldRows(*problem.layer->weight("weight"));
+      args_.rows = {rows_.values(), rows_.factors()};
     }
     if (p.empty()) return;
     const int64_t rows = shape.pointwise() ? p.oh * p.ow : p.oh;
     split_ = WorkSplit(p.n, conv_direct_panels(shape, kernels.block, tiling.panel), rows,
                        worth_threads(p, problem.threads), by);
-    if (!shape.pointwise()) scratch_ = (kernels.scratch_bytes(shape, tiling) + 63) / 64 * 64;
+    if (!shape.pointwise()) scratch_ = round_to_line(kernels.scratch_bytes(shape, tiling));
+    if (!is_packed) {
+      panel_ = round_to_line(conv_direct_panel_size(shape, kernels.block, tiling.panel) * sizeof(float));
+    }
   }
 
-  size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
+  size_t workspace() const override { return (scratch_ + panel_) * static_cast<size_t>(split_.tasks); }
 
   void run(const RunArgs& args) const override {
     args.parallel_for(split_.tasks, [&](int64_t task) {
+      std::byte* scratch = args.workspace + static_cast<size_t>(task) * (scratch_ + panel_);
       split_.for_task(task, [&](int64_t image, Range panels, Range rows) {
         ConvDirectArgs call = args_;
+        call.panel_scratch = reinterpret_cast<float*>(scratch + scratch_);
         call.src = args.in[0].f32() + image * args.in[0].batch_stride;
         call.dst = args.out.f32() + image * args.out.batch_stride;
         if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].batch_stride;
@@ -46,7 +62,6 @@ class PreparedBlocked final : public Prepared {
         if (call.shape.pointwise()) {
           kernels_.run_pointwise(call, panel_begin, panel_end, row_begin, row_end);
         } else {
-          std::byte* scratch = args.workspace + static_cast<size_t>(task) * scratch_;
           kernels_.run(call, panel_begin, panel_end, row_begin, row_end, scratch);
         }
       });
@@ -55,12 +70,18 @@ class PreparedBlocked final : public Prepared {
 
  private:
   std::shared_ptr<const Packed> packed_;
+  HeldRows rows_;
   const ConvDirectKernels& kernels_;
   ConvDirectArgs args_{};
   WorkSplit split_;
   bool residual_;
-  size_t scratch_ = 0;  // bytes of a task
+  size_t scratch_ = 0, panel_ = 0;  // bytes of a task
 };
+
+bool parse_packed(int value) {
+  if (value != 0 && value != 1) throw Error("packed must be 0 or 1, not " + std::to_string(value));
+  return value != 0;
+}
 
 ConvDirectTiling tiling_of(const Tuning& tuning, int max_panel) {
   const ConvDirectTiling tiling{tuning[0], tuning[1], tuning[2]};
@@ -125,13 +146,31 @@ Refusal BlockedConv2d::check(const Problem& problem) const {
   return sizes.accepted() ? check_kernel(p) : sizes;
 }
 
+void BlockedConv2d::add_unpacked(const Problem& problem, std::vector<Tuning>& list) const {
+  if (!problem.layer->weight("weight")->has_rows()) return;
+  Tuning tuning = list.front();
+  tuning[4] = 0;
+  list.push_back(std::move(tuning));
+}
+
+// Without the padding to whole blocks, which would keep the smallest models from their best routines.
+size_t BlockedConv2d::packed_bytes(const Problem& problem, const Tuning& tuning) const {
+  if (parse_packed(tuning[4])) return Routine::packed_bytes(problem, tuning);
+  const Constant* bias = problem.layer->find_weight("bias");
+  return bias == nullptr ? 0 : static_cast<size_t>((*bias)->elements()) * sizeof(float);
+}
+
 std::shared_ptr<const Packed> BlockedConv2d::pack(const Problem& problem, const Tuning& tuning) const {
   const int panel = tiling_of(tuning, max_panel()).panel;
+  const bool is_packed = parse_packed(tuning[4]);
   const ConvDirectShape shape = direct_shape(conv2d_params(problem));
   const Constant* bias = problem.layer->find_weight("bias");
-  const size_t weights = conv_direct_packed_size(shape, block()), biases = conv_direct_bias_size(shape, block());
+  const size_t weights = packed_weights(shape, block(), is_packed), biases = conv_direct_bias_size(shape, block());
   auto packed = std::make_shared<PackedFloats>(static_cast<int64_t>(weights + (bias != nullptr ? biases : 0)));
-  conv_direct_pack(shape, block(), panel, problem.layer->weight("weight")->values().get(), packed->data());
+  if (is_packed) {
+    const auto values = problem.layer->weight("weight")->values();
+    conv_direct_kernels(info().isa)->pack(shape, panel, {values.get()}, packed->data());
+  }
   if (bias != nullptr) {
     float* to = packed->data() + weights;
     std::fill_n(to, biases, 0.f);
@@ -143,7 +182,7 @@ std::shared_ptr<const Packed> BlockedConv2d::pack(const Problem& problem, const 
 std::unique_ptr<const Prepared> BlockedConv2d::prepare(const Problem& problem, const Tuning& tuning,
                                                        std::shared_ptr<const Packed> packed) const {
   return std::make_unique<PreparedBlocked>(problem, *conv_direct_kernels(info().isa), tiling_of(tuning, max_panel()),
-                                           parse_split(tuning[3]), std::move(packed));
+                                           parse_split(tuning[3]), parse_packed(tuning[4]), std::move(packed));
 }
 
 }  // namespace softneuro

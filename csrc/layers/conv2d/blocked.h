@@ -18,16 +18,19 @@ ConvDirectShape direct_shape(const Conv2dParams& p);
 // Threads that pay for a convolution (see split.h).
 int worth_threads(const Conv2dParams& p, int threads);
 
-// On nchw{c}c blobs, c being the level's block. Tuning: ConvDirectTiling's three and how work is dealt to threads.
+// On nchw{c}c blobs, c being the level's block. Tuning: ConvDirectTiling's three, how work is dealt to threads, and
+// whether weights are packed beforehand. Those that are not take no memory but the model's own: a panel is packed when
+// its turn comes, which takes some percent of the time for a hundred pixels and more.
 class BlockedConv2d : public Routine {
  public:
   BlockedConv2d(const char* algorithm, Isa isa);
 
   Refusal check(const Problem& problem) const override;
-  std::vector<std::string> param_names() const override { return {"panel", "rows", "c_block", "split"}; }
+  std::vector<std::string> param_names() const override { return {"panel", "rows", "c_block", "split", "packed"}; }
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override;
+  size_t packed_bytes(const Problem& problem, const Tuning& tuning) const override;
   std::string pack_key(const Problem&, const Tuning& tuning) const override {
-    return "panel " + std::to_string(tuning[0]);
+    return tuning[4] != 0 ? "panel " + std::to_string(tuning[0]) : "bias";
   }
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override;
@@ -35,6 +38,8 @@ class BlockedConv2d : public Routine {
  protected:
   int block() const { return info().in.layout.block; }
   int max_panel() const;
+  // Adds to what packs its weights beforehand one tuning that does not.
+  void add_unpacked(const Problem& problem, std::vector<Tuning>& list) const;
   // What is left to refuse after sizes and groups.
   virtual Refusal check_kernel(const Conv2dParams& p) const = 0;
 };

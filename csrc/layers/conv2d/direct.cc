@@ -27,10 +27,11 @@ class DirectConv2d final : public BlockedConv2d {
     const int wide = max_panel(), narrow = std::min(2, wide);
     // Small maps are bound by weights, which splitting by panels reads once.
     const int split = p.oh * p.ow >= 28 * 28 ? 0 : 1;
-    std::vector<Tuning> list{{narrow, std::max(rows, 1), 16, split}};
-    if (p.group_k() > narrow * block()) list.push_back({wide, std::max(rows, 1), 16, split});
-    if (p.group_c() > 4 * block()) list.push_back({narrow, std::max(rows, 1), 4, split});
-    if (problem.threads > 1) list.push_back({narrow, std::max(rows, 1), 16, 1 - split});
+    std::vector<Tuning> list{{narrow, std::max(rows, 1), 16, split, 1}};
+    if (p.group_k() > narrow * block()) list.push_back({wide, std::max(rows, 1), 16, split, 1});
+    if (p.group_c() > 4 * block()) list.push_back({narrow, std::max(rows, 1), 4, split, 1});
+    if (problem.threads > 1) list.push_back({narrow, std::max(rows, 1), 16, 1 - split, 1});
+    add_unpacked(problem, list);
     return list;
   }
 

@@ -21,12 +21,13 @@ class PointwiseConv2d final : public BlockedConv2d {
 
     const int wide = max_panel(), narrow = std::min(2, wide);
     const int split = p.oh * p.ow >= 28 * 28 ? 0 : 1;
-    std::vector<Tuning> list{{narrow, rows, 128, split}};
-    if (p.group_k() > narrow * block()) list.push_back({wide, rows, 128, split});
+    std::vector<Tuning> list{{narrow, rows, 128, split, 1}};
+    if (p.group_k() > narrow * block()) list.push_back({wide, rows, 128, split, 1});
     // Panels of three load the least for each product; of four, they leave the fewest blocks alone at the end.
-    if (wide > 3 && p.group_k() > 2 * block()) list.push_back({3, rows, 128, split});
-    if (p.group_c() > 16 * block()) list.push_back({narrow, rows, 16, split});
-    if (problem.threads > 1) list.push_back({narrow, rows, 128, 1 - split});
+    if (wide > 3 && p.group_k() > 2 * block()) list.push_back({3, rows, 128, split, 1});
+    if (p.group_c() > 16 * block()) list.push_back({narrow, rows, 16, split, 1});
+    if (problem.threads > 1) list.push_back({narrow, rows, 128, 1 - split, 1});
+    add_unpacked(problem, list);
     return list;
   }
 

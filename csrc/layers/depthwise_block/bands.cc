@@ -191,7 +191,7 @@ class DepthwiseBlockBands final : public Routine {
 
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
     check_tuning(tuning);
-    return pack_depthwise_block(problem, block(), tuning[1], tuning[2]);
+    return pack_depthwise_block(problem, *conv_direct_kernels(info().isa), tuning[1], tuning[2]);
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,

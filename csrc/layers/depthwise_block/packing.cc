@@ -29,8 +29,9 @@ DepthwiseBlockPacking::DepthwiseBlockPacking(const DepthwiseBlockParams& p, int 
   }
 }
 
-std::shared_ptr<const Packed> pack_depthwise_block(const Problem& problem, int block, int expand_panel,
-                                                   int project_panel) {
+std::shared_ptr<const Packed> pack_depthwise_block(const Problem& problem, const ConvDirectKernels& kernels,
+                                                   int expand_panel, int project_panel) {
+  const int block = kernels.block;
   const DepthwiseBlockStages stages = depthwise_block_stages(*problem.layer);
   const DepthwiseBlockParams p = depthwise_block_params(stages, problem.in[0]);
   const DepthwiseBlockPacking at(p, block);
@@ -43,7 +44,8 @@ std::shared_ptr<const Packed> pack_depthwise_block(const Problem& problem, int b
     }
   };
   const auto pointwise = [&](const Conv2dParams& stage, const Layer& layer, int panel, int64_t place) {
-    conv_direct_pack(direct_shape(stage), block, panel, layer.weight("weight")->values().get(), to + place);
+    const auto values = layer.weight("weight")->values();
+    kernels.pack(direct_shape(stage), panel, {values.get()}, to + place);
   };
   if (p.expand) {
     pointwise(*p.expand, *stages.expand, expand_panel, at.expand);

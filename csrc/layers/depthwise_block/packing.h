@@ -23,8 +23,8 @@ struct DepthwiseBlockPacking {
 
   DepthwiseBlockPacking(const DepthwiseBlockParams& p, int block);
 };
-std::shared_ptr<const Packed> pack_depthwise_block(const Problem& problem, int block, int expand_panel,
-                                                   int project_panel);
+std::shared_ptr<const Packed> pack_depthwise_block(const Problem& problem, const ConvDirectKernels& kernels,
+                                                   int expand_panel, int project_panel);
 
 // Without blobs. Bias: of conv_direct_bias_size.
 ConvDirectArgs pointwise_args(const Conv2dParams& p, const Layer& stage, int panel, const float* weights,

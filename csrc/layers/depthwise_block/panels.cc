@@ -102,7 +102,7 @@ class DepthwiseBlockPanels final : public Routine {
   }
 
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
-    return pack_depthwise_block(problem, info().in.layout.block, checked(tuning), 1);
+    return pack_depthwise_block(problem, *conv_direct_kernels(info().isa), checked(tuning), 1);
   }
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {

@@ -4,31 +4,12 @@
 #include "layers/conv2d/split.h"
 #include "layers/gemm_tasks.h"
 #include "layers/linear/linear.h"
+#include "layers/linear/rows.h"
 #include "layers/packed_floats.h"
 #include "layers/routine.h"
 
 namespace softneuro {
 namespace {
-
-// Where rows of a blob lie: only axis 0 may have a stride of its own.
-struct Rows {
-  float* data;
-  int64_t per_image, image_stride, row_stride;
-
-  explicit Rows(const TensorView& view) : data(view.f32()) {
-    const int rank = view.shape.rank();
-    const int64_t size = view.shape[rank - 1];
-    per_image = rank < 3 ? 1 : view.shape.product(1, rank - 1);
-    image_stride = rank < 2 ? size : view.batch_stride;
-    row_stride = rank < 3 ? image_stride : size;
-  }
-  float* row(int64_t index) const { return data + index / per_image * image_stride + index % per_image * row_stride; }
-  // From `begin` on to `end` at most, as far as the stride is the same.
-  int64_t run_end(int64_t begin, int64_t end) const {
-    if (image_stride == per_image * row_stride) return end;
-    return per_image == 1 ? end : std::min(end, (begin / per_image + 1) * per_image);
-  }
-};
 
 class PreparedLinear final : public Prepared {
  public:
@@ -55,14 +36,11 @@ class PreparedLinear final : public Prepared {
   size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
 
   void run(const RunArgs& args) const override {
-    const Rows in(args.in[0]), out(args.out), residual(args.in[residual_ ? 1 : 0]);
+    const BlobRows in(args.in[0]), out(args.out), residual(args.in[residual_ ? 1 : 0]);
     args.parallel_for(split_.tasks, [&](int64_t task) {
       split_.for_task(task, [&](int64_t, Range panels, Range rows) {
         for (int64_t row = rows.begin, end; row < rows.end; row = end) {
-          end = std::min(in.run_end(row, rows.end), out.run_end(row, rows.end));
-          // The kernel gives the residual the output's stride; where its own is another, it goes row by row.
-          if (residual_)
-            end = residual.row_stride == out.row_stride ? std::min(end, residual.run_end(row, end)) : row + 1;
+          end = even_rows(in, out, residual_ ? &residual : nullptr, row, rows.end);
           GemmArgs call = gemm_;
           call.m = static_cast<int>(end - row);
           call.a = in.row(row);

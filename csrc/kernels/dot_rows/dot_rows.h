@@ -1,0 +1,37 @@
+// Products of a few vectors with weights as models have them, row after row, which takes no second copy of the weights.
+//
+//   dst[i][n] = act(factors[n] * (sum over k of x[i][k] * weights[n][k]) + bias[n] + residual[i][n])
+#pragma once
+
+#include <cstddef>
+
+#include "base/arch.h"
+#include "kernels/epilogue.h"
+
+namespace softneuro {
+
+struct DotRows {
+  static constexpr int most_vectors = 4;
+
+  const float* weights;  // dense
+  const float* factors;  // null: 1
+  int k;                 // floats of a row
+  int vectors;           // 1 ... most_vectors
+  const float* x;
+  ptrdiff_t x_stride;
+  float* dst;
+  ptrdiff_t dst_stride;  // of the residual too
+  Epilogue epilogue;     // bias and residual are not padded
+};
+
+// Rows [begin, end) of the weights.
+using DotRowsKernel = void (*)(const DotRows&, int begin, int end);
+
+#define SN_KERNEL(level) void dot_rows_##level(const DotRows& p, int begin, int end);
+#include "kernels/dot_rows/kernels.inc"
+#undef SN_KERNEL
+
+// Null if this build has none for the level.
+DotRowsKernel dot_rows_kernel(Isa isa);
+
+}  // namespace softneuro

@@ -1,0 +1,89 @@
+#include "kernels/apply_activation.h"
+#include "kernels/dot_rows/dot_rows.h"
+#include "kernels/unroll.h"
+
+namespace softneuro::SN_ISA {
+namespace dot_rows_detail {
+
+// Rows read at a time, each from a part of the weights of its own: as many streams as the hardware follows with ease,
+// none of which ever jumps.
+constexpr int streams = 4;
+// Floats from the weights in use to those being fetched.
+constexpr int ahead = 1024;
+
+template <int vectors>
+SN_INLINE void finish(const DotRows& p, const ClampBounds& bounds, int n, const float (&products)[vectors]) {
+  for (int i = 0; i < vectors; ++i) {
+    float sum = products[i];
+    if (p.factors != nullptr) sum *= p.factors[n];
+    if (p.epilogue.bias != nullptr) sum += p.epilogue.bias[n];
+    if (p.epilogue.residual != nullptr) sum += p.epilogue.residual[i * p.dst_stride + n];
+    store_n(p.dst + i * p.dst_stride + n, clamp(set(sum), set(bounds.lo), set(bounds.hi)), 1);
+  }
+}
+
+// Rows first, first + step, ...
+template <int rows, int vectors>
+[[gnu::flatten]] void products(const DotRows& p, const ClampBounds& bounds, int first, int step) {
+  // Two sets of sums where one could not hide the latency.
+  constexpr int sets = rows * vectors <= 8 ? 2 : 1, count = rows * vectors;
+  const float* row[rows];
+  unroll<rows>([&](auto r) { row[r] = p.weights + static_cast<ptrdiff_t>(first + r * step) * p.k; });
+  Vf sum[sets * count];
+  unroll<sets * count>([&](auto i) { sum[i] = zero(); });
+  int l = 0;
+  for (; l + sets * lanes <= p.k; l += sets * lanes) {
+    unroll<sets>([&](auto s) {
+      const int at = l + s * lanes;
+      Vf x[vectors];
+      unroll<vectors>([&](auto i) { x[i] = load(p.x + i * p.x_stride + at); });
+      unroll<rows>([&](auto r) {
+        const Vf w = load(row[r] + at);
+        prefetch(row[r] + at + ahead);
+        unroll<vectors>([&](auto i) {
+          Vf& y = sum[s * count + r * vectors + i];
+          y = fma(w, x[i], y);
+        });
+      });
+    });
+  }
+  for (; l < p.k; l += lanes) {
+    const int left = p.k - l < lanes ? p.k - l : lanes;
+    unroll<vectors>([&](auto i) {
+      const Vf x = load_n(p.x + i * p.x_stride + l, left);
+      unroll<rows>([&](auto r) {
+        Vf& y = sum[r * vectors + i];
+        y = fma(load_n(row[r] + l, left), x, y);
+      });
+    });
+  }
+  unroll<sets - 1>([&](auto s) { unroll<count>([&](auto i) { sum[i] = sum[i] + sum[(s + 1) * count + i]; }); });
+  unroll<rows>([&](auto r) {
+    float sums[vectors];
+    unroll<vectors>([&](auto i) { sums[i] = reduce_add(sum[r * vectors + i]); });
+    finish<vectors>(p, bounds, first + r * step, sums);
+  });
+}
+
+template <int vectors>
+void all_rows(const DotRows& p, const ClampBounds& bounds, int begin, int end) {
+  const int part = (end - begin) / streams;
+  for (int n = 0; n < part; ++n) products<streams, vectors>(p, bounds, begin + n, part);
+  for (int n = begin + streams * part; n < end; ++n) products<1, vectors>(p, bounds, n, 0);
+}
+
+}  // namespace dot_rows_detail
+
+inline void dot_rows(const DotRows& p, int begin, int end) {
+  const ClampBounds bounds = clamp_bounds(p.epilogue.activation);
+  unroll<DotRows::most_vectors>([&](auto i) {
+    if (p.vectors == i + 1) dot_rows_detail::all_rows<i + 1>(p, bounds, begin, end);
+  });
+  if (is_clamp(p.epilogue.activation.kind)) return;
+  for (int i = 0; i < p.vectors; ++i) {
+    float* row = p.dst + i * p.dst_stride + begin;
+    activate_row(row, row, static_cast<size_t>(end - begin), p.epilogue.activation);
+  }
+}
+
+}  // namespace softneuro::SN_ISA

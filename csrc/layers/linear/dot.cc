@@ -1,0 +1,87 @@
+// A few rows x weights as the model has them: no packing, which would be a second copy of what is often most of a
+// model, and no slower, for memory's bandwidth is the limit.
+#include "kernels/dot_rows/dot_rows.h"
+#include "layers/conv2d/split.h"
+#include "layers/gemm_tasks.h"
+#include "layers/held_rows.h"
+#include "layers/linear/linear.h"
+#include "layers/linear/rows.h"
+#include "layers/routine.h"
+
+namespace softneuro {
+namespace {
+
+class PreparedDot final : public Prepared {
+ public:
+  PreparedDot(const Problem& problem, DotRowsKernel run)
+      : run_(run), weight_(*problem.layer->weight("weight")), residual_(problem.layer->post.residual) {
+    const LinearParams p = linear_params(*problem.layer, problem.in[0]);
+    if (const Constant* bias = problem.layer->find_weight("bias")) {
+      const auto values = (*bias)->values();
+      bias_.assign(values.get(), values.get() + p.k);
+    }
+    args_.weights = weight_.values();
+    args_.factors = weight_.factors();
+    args_.k = static_cast<int>(p.c);
+    args_.epilogue.bias = bias_.empty() ? nullptr : bias_.data();
+    args_.epilogue.activation = problem.layer->post.activation;
+    rows_ = p.rows;
+    columns_ = p.k;
+    if (p.rows * p.k == 0) return;
+    const auto flop = 2.0 * static_cast<double>(p.rows * p.k * p.c), bytes = 4.0 * static_cast<double>(p.k * p.c);
+    tasks_ = std::min<int64_t>(worth_threads(flop, bytes, problem.threads), p.k);
+  }
+
+  void run(const RunArgs& args) const override {
+    const BlobRows in(args.in[0]), out(args.out), residual(args.in[residual_ ? 1 : 0]);
+    args.parallel_for(tasks_, [&](int64_t task) {
+      const Range part = split_range(columns_, tasks_, task);
+      for (int64_t row = 0, end; row < rows_; row = end) {
+        end = even_rows(in, out, residual_ ? &residual : nullptr, row, rows_);
+        DotRows call = args_;
+        call.vectors = static_cast<int>(end - row);
+        call.x = in.row(row);
+        call.x_stride = in.row_stride;
+        call.dst = out.row(row);
+        call.dst_stride = out.row_stride;
+        if (residual_) call.epilogue.residual = residual.row(row);
+        run_(call, static_cast<int>(part.begin), static_cast<int>(part.end));
+      }
+    });
+  }
+
+ private:
+  DotRowsKernel run_;
+  HeldRows weight_;
+  std::vector<float> bias_;
+  bool residual_;
+  DotRows args_{};
+  int64_t rows_ = 0, columns_ = 0, tasks_ = 0;
+};
+
+class DotLinear final : public Routine {
+ public:
+  explicit DotLinear(Isa isa)
+      : Routine({.layer_type = "linear", .algorithm = "dot", .isa = isa, .in = f32_nchw, .out = f32_nchw}) {}
+
+  Refusal check(const Problem& problem) const override {
+    const LinearParams p = linear_params(*problem.layer, problem.in[0]);
+    if (p.rows > DotRows::most_vectors) return "more than " + std::to_string(DotRows::most_vectors) + " rows";
+    return check_gemm_sizes(p.rows, p.k, p.c);
+  }
+
+  size_t packed_bytes(const Problem&, const Tuning&) const override { return 0; }
+
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
+                                          std::shared_ptr<const Packed>) const override {
+    return std::make_unique<PreparedDot>(problem, dot_rows_kernel(info().isa));
+  }
+};
+
+}  // namespace
+
+void linear_dot(RoutineList& list) {
+  for (Isa isa : all_isas()) list.add<DotLinear>(isa);
+}
+
+}  // namespace softneuro

@@ -1,0 +1,38 @@
+// Rows of a linear layer's blobs: only axis 0 may have a stride of its own.
+#pragma once
+
+#include <algorithm>
+
+#include "base/tensor.h"
+
+namespace softneuro {
+
+struct BlobRows {
+  float* data;
+  int64_t per_image, image_stride, row_stride;
+
+  explicit BlobRows(const TensorView& view) : data(view.f32()) {
+    const int rank = view.shape.rank();
+    const int64_t size = view.shape[rank - 1];
+    per_image = rank < 3 ? 1 : view.shape.product(1, rank - 1);
+    image_stride = rank < 2 ? size : view.batch_stride;
+    row_stride = rank < 3 ? image_stride : size;
+  }
+  float* row(int64_t index) const { return data + index / per_image * image_stride + index % per_image * row_stride; }
+  // From `begin` on to `end` at most, as far as the stride is the same.
+  int64_t run_end(int64_t begin, int64_t end) const {
+    if (image_stride == per_image * row_stride) return end;
+    return per_image == 1 ? end : std::min(end, (begin / per_image + 1) * per_image);
+  }
+};
+
+// Rows from `begin` on to `end` at most that one call can do: each blob's with one stride. Kernels give the residual,
+// which may be null, the output's stride; where its own is another, it goes row by row.
+inline int64_t even_rows(const BlobRows& in, const BlobRows& out, const BlobRows* residual, int64_t begin,
+                         int64_t end) {
+  end = std::min(in.run_end(begin, end), out.run_end(begin, end));
+  if (residual == nullptr) return end;
+  return residual->row_stride == out.row_stride ? std::min(end, residual->run_end(begin, end)) : begin + 1;
+}
+
+}  // namespace softneuro
