@@ -29,6 +29,10 @@ struct SearchLimits {
 // Never empty for a valid problem: if the limits leave nothing, the row-major routines stand.
 std::vector<Candidate> enumerate_candidates(const Problem& problem, const SearchLimits& limits);
 
+// Drops measured candidates with large packings where another's, at most half as large, is as fast within what timings
+// scatter: memory is not to be had for nothing.
+void drop_needless_packings(std::vector<Candidate>& candidates);
+
 // A guess for plans made without measuring: arithmetic and traffic at fixed rates, later entries of routines.inc
 // dearer, so that list order is the prior. Comparable between candidates of one layer only.
 double estimate_seconds(const Problem& problem, size_t rank);
