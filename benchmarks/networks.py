@@ -19,7 +19,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from benchmarks import models
-from benchmarks.peers import PEERS, Runner
+from benchmarks.peers import PEERS, Runner, runner
 
 NETWORKS = [
     "resnet18",
@@ -43,12 +43,12 @@ def set_up(network: str, peers: list[str], threads: int, console: Console) -> di
     for peer in peers:
         start = time.perf_counter()
         try:
-            runner = PEERS[peer](model, example, threads)
-            runner(example)
+            run = runner(peer, model, example, threads)
+            run(example)
         except Exception as error:  # a peer that is not installed or fails must not end the others' run
             console.print(f"[dim]{network}: no {peer}: {type(error).__name__}: {str(error)[:120]}[/dim]")
             continue
-        runners[peer] = (runner, time.perf_counter() - start)
+        runners[peer] = (run, time.perf_counter() - start)
     return runners
 
 
@@ -57,12 +57,12 @@ def measure(runners: dict[str, tuple[Runner, float]], example: torch.Tensor, sec
     samples: dict[str, list[float]] = {peer: [] for peer in runners}
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or min(map(len, samples.values())) < 9:
-        for peer, (runner, _) in runners.items():
+        for peer, (run, _) in runners.items():
             time.sleep(0.005)
-            runner(example)
+            run(example)
             for _ in range(3):
                 start = time.perf_counter()
-                runner(example)
+                run(example)
                 samples[peer].append((time.perf_counter() - start) * 1e3)
     return {peer: statistics.median(times) for peer, times in samples.items()}
 
@@ -74,7 +74,11 @@ def relative_l2(actual: torch.Tensor, expected: torch.Tensor) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="*", default=NETWORKS, help=f"default: {' '.join(NETWORKS)}")
-    parser.add_argument("--peers", default=",".join(PEERS), help="comma list (default: %(default)s)")
+    parser.add_argument(
+        "--peers",
+        default=",".join(PEERS),
+        help="comma list (default: %(default)s); softneuro:NAME=VALUE is it with an option",
+    )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=10, help="per network (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="also write the figures there")
@@ -83,7 +87,7 @@ def main() -> None:
     warnings.filterwarnings("ignore")
     torch.set_num_threads(arguments.threads)
     console = Console(width=max(Console().width, 160))  # a table squeezed into 80 columns is unreadable
-    peers = [peer for peer in arguments.peers.split(",") if peer in PEERS]
+    peers = [peer for peer in arguments.peers.split(",") if peer.split(":")[0] in PEERS]
     figures: dict[str, dict[str, float]] = {}
     others = [peer for peer in peers if peer != "softneuro"]
     table = Table(title=f"batch 1, {arguments.threads} threads: median ms, and how many times faster softneuro is")

@@ -30,9 +30,9 @@ def inductor(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Run
     return compiled
 
 
-def softneuro(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
+def softneuro(model: torch.nn.Module, example: torch.Tensor, threads: int, **options: str) -> Runner:
     """This project."""
-    compiled: Runner = torch.compile(copy.deepcopy(model), backend="softneuro")
+    compiled: Runner = torch.compile(copy.deepcopy(model), backend="softneuro", options=dict(options))
     compiled(example)
     return compiled
 
@@ -132,7 +132,7 @@ def ncnn(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
     return run
 
 
-PEERS: dict[str, Callable[[torch.nn.Module, torch.Tensor, int], Runner]] = {
+PEERS: dict[str, Callable[..., Runner]] = {
     "eager": eager,
     "inductor": inductor,
     "softneuro": softneuro,
@@ -142,3 +142,9 @@ PEERS: dict[str, Callable[[torch.nn.Module, torch.Tensor, int], Runner]] = {
     "openvino": openvino,
     "ncnn": ncnn,
 }
+
+
+def runner(peer: str, model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
+    """Of a peer's name, or of softneuro with options: `softneuro:max_memory=0.5:schemas=float32`."""
+    name, *options = peer.split(":")
+    return PEERS[name](model, example, threads, **dict(option.split("=", 1) for option in options))
