@@ -174,3 +174,21 @@ def test_weights_are_read_where_the_model_has_them(groups: int, widths: tuple[in
     net = softneuro.Net(graph, plan)
     assert np.linalg.norm(net.run([x])[0] - expected) <= 1e-5 * np.linalg.norm(expected)
     assert net.stats["packed_bytes"] <= limit
+
+
+def test_factors_beyond_float32() -> None:
+    """A factor that float32 cannot hold may still give weights that it can."""
+    graph = softneuro.Graph()
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((32, 32, 1, 1), dtype=np.float32) * np.float32(1e-20)
+    blob = graph.add("conv2d", [graph.input("x", (1, 32, 6, 6))], weights={"weight": weight})
+    statistics = {"weight": 1e30, "bias": 0, "mean": 0, "variance": 1e-20}
+    weights = {role: np.full(32, value, np.float32) for role, value in statistics.items()}
+    graph.output(graph.add("batch_norm", [blob], weights=weights, eps=1e-30))
+    x = rng.standard_normal((1, 32, 6, 6), dtype=np.float32)
+    expected = graph.reference([x])[0]
+    graph.optimize()
+    plan = softneuro.tune(graph, {"tune": "off", "max_memory": 0.1})
+    assert "packed=0" in plan.layers[0].descriptor
+    result = softneuro.Net(graph, plan).run([x])[0]
+    assert np.linalg.norm(result - expected) <= 1e-5 * np.linalg.norm(expected)
