@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import softneuro
 from softneuro import _C
 from tests.layers.test_routines import TYPES
 from tests.tune.problems import Toy, enumerate_plans, random_toy
+from tests.tune.test_accuracy import costs
 from tests.tune.test_dprs import small_enough
 
 SEEDS = st.integers(0, 2**32)
@@ -192,3 +194,23 @@ def test_factors_beyond_float32() -> None:
     assert "packed=0" in plan.layers[0].descriptor
     result = softneuro.Net(graph, plan).run([x])[0]
     assert np.linalg.norm(result - expected) <= 1e-5 * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize(("share", "chosen"), [(0.99, "dot"), (0.9, "gemm")])
+def test_a_packing_has_to_be_worth_its_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float, chosen: str
+) -> None:
+    """1 % of time, less than measurements scatter, does not justify a second copy of the weights; 10 % do."""
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "measured"))
+    graph = softneuro.Graph()
+    weights = {"weight": np.ones((600, 800), np.float32)}
+    graph.output(graph.add("linear", [graph.input("x", (1, 800))], weights=weights))
+    graph.optimize()
+    _C.tune(graph, _C.parse_options({}), 1)
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "made_up"))
+    for version, device, threads, signature, descriptor, _ in costs(tmp_path / "measured"):
+        if descriptor.startswith("linear/"):
+            seconds = 1e-3 if "/dot_" in descriptor else 1e-3 * share if "/gemm_" in descriptor else 1
+            _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), seconds)
+    plan = _C.tune(graph, _C.parse_options({"tune": "cached"}), 1)
+    assert f"/{chosen}_" in plan.layers[0].descriptor
