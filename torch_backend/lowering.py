@@ -141,7 +141,7 @@ class Lowering:
         return {role: self.constant(node) for role, node in nodes.items() if node is not None}
 
     def constant(self, node: Node) -> np.ndarray[Any, Any]:
-        """float32 value of a constant node; a weight's own memory where it can be used as it is, seen as the node does."""
+        """float32 value of a constant node, in a weight's own memory where that can be; need not be contiguous."""
         value = self._evaluate(node).detach()
         if value.device.type != "cpu":
             raise softneuro.Error(f"{layer_name(node)}: weight on {value.device.type}")
