@@ -1,6 +1,7 @@
 #include "tune/candidates.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "layers/childnet.h"
 
@@ -85,17 +86,19 @@ std::vector<Candidate> enumerate_candidates(const Problem& problem, const Search
   return all;
 }
 
-void drop_needless_packings(std::vector<Candidate>& candidates) {
+void level_needless_packings(std::vector<Candidate>& candidates) {
   constexpr double scatter = 1.02;
   constexpr size_t large = size_t{1} << 20;
   const std::vector<Candidate> all = candidates;
-  std::erase_if(candidates, [&](const Candidate& one) {
-    return one.measured && one.packed_bytes >= large &&
-           std::any_of(all.begin(), all.end(), [&](const Candidate& other) {
-             return other.measured && other.packed_bytes <= one.packed_bytes / 2 && other.error <= one.error &&
-                    other.in == one.in && other.out == one.out && other.seconds <= scatter * one.seconds;
-           });
-  });
+  for (Candidate& one : candidates) {
+    if (!one.measured || one.packed_bytes < large) continue;
+    const double measured = one.seconds;
+    for (const Candidate& other : all) {
+      const bool instead = other.measured && other.packed_bytes <= one.packed_bytes / 2 && other.error <= one.error &&
+                           other.in == one.in && other.out == one.out && other.seconds <= scatter * measured;
+      if (instead) one.seconds = std::max(one.seconds, std::nextafter(other.seconds, INFINITY));
+    }
+  }
 }
 
 double estimate_seconds(const Problem& problem, size_t rank) {
