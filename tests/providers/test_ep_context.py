@@ -59,6 +59,17 @@ def test_saved_and_loaded(tmp_path: Path, embed: bool) -> None:
     assert layers(ours)
 
 
+def test_weights_that_are_not_packed(tmp_path: Path) -> None:
+    """They are in the compiled model all the same, and outlive what it was read from."""
+    model = network(1, 16)
+    path, first = compiling(model, tmp_path, max_memory=0.02)
+    assert any("packed=0" in descriptor for descriptor in layers(first))
+    ours, cpu = load(path.read_bytes(), max_memory=0.02), cpu_session(model)
+    assert layers(ours) == layers(first)
+    for session in (first, ours):
+        check_same(session, cpu, random_feeds(cpu))
+
+
 def test_plan_comes_with_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tuned once; another cache folder knows nothing of it, and tune=off alone would choose by rules."""
     model = network(1, 16)

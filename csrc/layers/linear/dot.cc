@@ -1,5 +1,5 @@
 // A few rows x weights as the model has them: no packing, which would be a second copy of what is often most of a
-// model, and no slower, for memory's bandwidth is the limit.
+// model, and where weights come from memory its bandwidth is the limit.
 #include "kernels/dot_rows/dot_rows.h"
 #include "layers/conv2d/split.h"
 #include "layers/gemm_tasks.h"
