@@ -75,6 +75,11 @@ template <int tile, int panel, bool narrow>
         [&](auto b) { unroll<tile>([&](auto p) { sum[b * tile + p] = load(t.dst + b * t.dst_block + p * lanes); }); });
   }
   const float* next = t.next;
+  // What finish_tile reads and writes is asked for a few lines at a time, as all of them at once would keep the weights
+  // waiting.
+  constexpr int lines = tile * panel;
+  const int each = t.last ? ceil_div(lines, t.blocks) : 0;
+  int line = 0;
   for (int cb = 0; cb < t.blocks; ++cb) {
     const int channels = cb + 1 < t.blocks ? lanes : t.last_block;
     // Each block's pixels are a short run of lines of its own, which the hardware's prefetch notices too late. Larger
@@ -82,6 +87,11 @@ template <int tile, int panel, bool narrow>
     if (t.taps == 1) {
       const float* src = cb + 1 < t.blocks ? t.src + (cb + 1) * t.src_block : t.src + tile * lanes;
       for (int p = 0; p < tile; ++p) prefetch(src + p * lanes);
+    }
+    for (const int end = line + each < lines ? line + each : lines; line < end; ++line) {
+      const size_t at = line % panel * t.dst_block + line / panel * lanes;
+      if (t.residual != nullptr) prefetch(t.residual + at);
+      prefetch_to_write(t.dst + at);
     }
     if (t.fetch_src) {
       for (int p = 0; p < tile; ++p) prefetch_l2(t.src + cb * t.src_block + (tile + p) * lanes);
