@@ -28,8 +28,6 @@ class ChildnetRoutine : public Routine {
 
   // For problems that it accepts and tunings of its own; throws Error for others.
   virtual Childnet childnet(const Problem& problem, const Tuning& tuning) const = 0;
-  // Whether the parts are worth measuring: they are several, and each takes time to tune.
-  virtual bool promising(const Problem&) const { return true; }
 
   size_t packed_bytes(const Problem& problem, const Tuning& tuning) const final;
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const final;

@@ -40,6 +40,8 @@ class Prepared {
   virtual ~Prepared() = default;
   virtual size_t workspace() const { return 0; }
   virtual void run(const RunArgs& args) const = 0;
+  // Whether the output may be the residual's memory: each element is read before it is written, in the same task.
+  virtual bool works_on_residual() const { return false; }
 };
 
 // How the result's error relates to the same sum in another order.
@@ -71,6 +73,8 @@ class Routine {
   // A residual comes in the output's schema, every other input in info().in.
   virtual Schema input_schema(const Problem& problem, int input) const;
   virtual Refusal check(const Problem& problem) const = 0;
+  // Whether an accepted problem is worth measuring: false where the time that it takes to tune would never come back.
+  virtual bool promising(const Problem&) const { return true; }
   virtual std::vector<std::string> param_names() const { return {}; }
   // Combinations worth profiling, the default first; never empty.
   virtual std::vector<Tuning> tunings(const Problem&) const { return {{}}; }

@@ -199,6 +199,7 @@ class Builder {
     if (plan.kind == MemoryStep::Kind::compute && graph_.blob(layer.output).desc.shape.elements() > 0) {
       auto packed = pack(choice, problem, where);
       prepared = prepare(*choice.routine, choice.tuning, problem, std::move(packed), where);
+      if (layer.post.residual && prepared->works_on_residual()) plan.inplace = static_cast<int>(plan.reads.size()) - 1;
     }
     add_step(plan, std::move(prepared), index, layer.name, descriptor);
     for (const AdaptChoice& adapt : assignment_.adapts)

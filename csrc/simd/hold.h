@@ -1,4 +1,4 @@
-// Keeping a vector in its register.
+// Keeping a vector in its register, and instructions where they were written.
 #pragma once
 
 #include "simd/simd.h"
@@ -18,5 +18,8 @@ SN_INLINE Vf hold(Vf x) {
 #endif
   return x;
 }
+
+// Prefetches stay on their side of this: schedulers gather those of a whole loop body at its top.
+SN_INLINE void in_order() { __asm__ volatile(""); }
 
 }  // namespace softneuro::SN_ISA

@@ -61,8 +61,7 @@ double flops(const Problem& problem) {
 std::vector<Candidate> enumerate_candidates(const Problem& problem, const SearchLimits& limits) {
   std::vector<Candidate> all, allowed;
   for (const Routine* routine : accepting_routines(problem)) {
-    const auto* childnet = dynamic_cast<const ChildnetRoutine*>(routine);
-    if (childnet != nullptr && !childnet->promising(problem)) continue;
+    if (!routine->promising(problem)) continue;
     Candidate candidate;
     candidate.out = routine->info().out;
     for (int i = 0; i < static_cast<int>(problem.in.size()); ++i) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from typing import Any
 
@@ -155,6 +156,20 @@ def test_a_residual_read_twice_is_not_overwritten() -> None:
     network.graph.optimize()
     for _ in range(3):
         check(network, None)
+
+
+def test_a_convolution_works_on_its_residual() -> None:
+    """Unless partial sums wait in the output."""
+    network = Network()
+    x = network.conv(network.input(1, 64, 32, 32), 64, size=1)
+    y = network.conv(network.conv(x, 64, size=1), 64, size=1)
+    network.graph.output(network.conv(network.binary("add", y, x), 64, size=1))
+    network.graph.optimize()
+    whole = [next(one for one in choices if "/pointwise_" in one) for choices in accepting(network.graph)]
+    in_parts = [re.sub("c_block=[0-9]+", "c_block=1", one) for one in whole]
+    blob = 4 * 64 * 32 * 32
+    assert check(network, whole).stats["arena_bytes"] == 2 * blob
+    assert check(network, in_parts).stats["arena_bytes"] == 3 * blob
 
 
 def test_empty_blobs() -> None:

@@ -28,8 +28,8 @@ struct Sharing {
 
 // Where things are; strides in floats.
 struct Plan {
-  static constexpr size_t chunk_bytes = 128
-                                        << 10;  // of L2: small enough to stay there, and few sums are taken up again
+  // Of L2: small enough to stay there, and so many channels that few sums are taken up again.
+  static constexpr size_t chunk_bytes = 256 << 10;
 
   int in_blocks, out_blocks;  // of a group
   int chunk;                  // channel blocks whose weights are transformed together; 0: all are, ahead

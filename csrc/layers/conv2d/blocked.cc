@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "kernels/integers.h"
 #include "layers/gemm_tasks.h"
 #include "layers/held_rows.h"
 #include "layers/packed_floats.h"
@@ -45,6 +46,10 @@ class PreparedBlocked final : public Prepared {
     }
   }
 
+  // Partial sums would overwrite it.
+  bool works_on_residual() const override {
+    return ceil_div(args_.shape.in_channels, kernels_.block) <= args_.tiling.c_block;
+  }
   size_t workspace() const override { return (scratch_ + panel_) * static_cast<size_t>(split_.tasks); }
 
   void run(const RunArgs& args) const override {

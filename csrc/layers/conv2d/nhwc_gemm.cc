@@ -36,6 +36,8 @@ class PreparedNhwcGemm final : public Prepared {
     scratch_ = gathered_ + round_to_line(kernels.scratch_bytes(gemm_.m, gemm_.k, gemm_.tiling));
   }
 
+  // Partial sums would overwrite it.
+  bool works_on_residual() const override { return gemm_.k <= gemm_.tiling.k_block; }
   size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
 
   void run(const RunArgs& args) const override {

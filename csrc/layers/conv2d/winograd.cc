@@ -62,6 +62,7 @@ class PreparedWinograd final : public PreparedConv2dRows {
     scratch_ = round_to_line(kernels.scratch_bytes(shape, args_.block));
   }
 
+  bool works_on_residual() const override { return true; }
   size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
 
   void run(const RunArgs& args) const override {
@@ -218,11 +219,12 @@ std::vector<WinogradConv2d::Tiling> WinogradConv2d::tilings(const Conv2dParams& 
       if (in_passing || ahead_bytes > 16 * l2) std::swap(t.blocks[0], t.blocks[1]);
       if (kernels().scratch_bytes(t.shape, std::max(t.blocks[0], t.blocks[1])) > max_scratch) continue;
       const double transforms = 6.0 * tiles * (in_blocks + out_blocks);
-      // Weights from memory at 8 bytes per operation; two threads together get half as much again as one.
-      const double streaming = std::max(0.0, ahead_bytes / 16 * (1 + threads) - positions * tiles * pairs);
-      const double passing = kinds * (kernels().passes_in_registers(t.shape, tiles) ? 0.6 : 2) * pairs;
-      const double weights = in_passing ? passing : streaming;
-      t.cost = positions * (tiles * pairs + transforms) + weights;
+      // A vector of weights takes as long to load and to fetch ahead as some tiles take to use it.
+      const double products = positions * (tiles + 4) * pairs;
+      // Weights from memory at 6 bytes per operation; two threads together get half as much again as one.
+      const double streaming = std::max(0.0, ahead_bytes / 12 * (1 + threads) - products);
+      const double passing = kinds * (kernels().passes_in_registers(t.shape, tiles) ? 0.6 : 5) * pairs;
+      t.cost = products + positions * transforms + (in_passing ? passing : streaming);
       list.push_back(t);
     }
   }

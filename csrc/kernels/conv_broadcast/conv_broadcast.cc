@@ -1,0 +1,23 @@
+#include "kernels/conv_broadcast/conv_broadcast.h"
+
+namespace softneuro {
+
+#define SN_KERNELS(isa) extern const ConvBroadcastKernels conv_broadcast_##isa;
+#include "kernels/conv_broadcast/kernels.inc"
+#undef SN_KERNELS
+
+const ConvBroadcastKernels* conv_broadcast_kernels(Isa isa) {
+  if (!isa_available(isa)) return nullptr;
+#define SN_KERNELS(level) \
+  if (isa == Isa::level) return &conv_broadcast_##level;
+#include "kernels/conv_broadcast/kernels.inc"
+#undef SN_KERNELS
+  return nullptr;
+}
+
+size_t conv_broadcast_strip_size(const ConvBroadcastKernels& kernels, int in_channels) {
+  const int channels = round_up(in_channels, kernels.block);
+  return static_cast<size_t>(channels) * (kernels.max_vectors * kernels.block + 1);
+}
+
+}  // namespace softneuro
