@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "layers/childnet.h"
-
 namespace softneuro {
 namespace {
 
@@ -83,21 +81,6 @@ std::vector<Candidate> enumerate_candidates(const Problem& problem, const Search
     return candidate.out.layout != Layout::nchw() || candidate.choice.routine->info().error != ErrorClass::exact;
   });
   return all;
-}
-
-void level_needless_packings(std::vector<Candidate>& candidates) {
-  constexpr double scatter = 1.02;
-  constexpr size_t large = size_t{1} << 20;
-  const std::vector<Candidate> all = candidates;
-  for (Candidate& one : candidates) {
-    if (!one.measured || one.packed_bytes < large) continue;
-    const double measured = one.seconds;
-    for (const Candidate& other : all) {
-      const bool instead = other.measured && other.packed_bytes <= one.packed_bytes / 2 && other.error <= one.error &&
-                           other.in == one.in && other.out == one.out && other.seconds <= scatter * measured;
-      if (instead) one.seconds = std::max(one.seconds, std::nextafter(other.seconds, INFINITY));
-    }
-  }
 }
 
 double estimate_seconds(const Problem& problem, size_t rank) {

@@ -29,10 +29,6 @@ struct SearchLimits {
 // Never empty for a valid problem: if the limits leave nothing, the row-major routines stand.
 std::vector<Candidate> enumerate_candidates(const Problem& problem, const SearchLimits& limits);
 
-// Lets a measured candidate with a large packing count as just slower than another's, at most half as large, that is as
-// fast within what timings scatter: memory is not to be had for nothing.
-void level_needless_packings(std::vector<Candidate>& candidates);
-
 // A guess for plans made without measuring: arithmetic and traffic at fixed rates, later entries of routines.inc
 // dearer, so that list order is the prior. Comparable between candidates of one layer only.
 double estimate_seconds(const Problem& problem, size_t rank);

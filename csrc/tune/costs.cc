@@ -173,7 +173,6 @@ void distribute(const Graph& graph, const TuneSettings& settings, const Work& wo
     if (layer.type == "constant") continue;
     const std::string signature = graph.problem(static_cast<int>(l), settings.threads).signature();
     costs.layers.back() = work.layers[work.by_signature.at(signature)].candidates;
-    level_needless_packings(costs.layers.back());
     if (layer.type != "concat") continue;
     const double fraction = copied_fraction(graph, static_cast<int>(l));
     for (Candidate& candidate : costs.layers.back()) candidate.seconds *= fraction;

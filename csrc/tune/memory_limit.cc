@@ -77,16 +77,7 @@ class Search {
   }
 
  private:
-  void set_price(double price) {
-    for (size_t l = 0; l < problem_.layers.size(); ++l) {
-      for (size_t i = 0; i < problem_.layers[l].labels.size(); ++i) {
-        priced_.layers[l].labels[i].cost = problem_.layers[l].labels[i].cost + price * bytes_.labels[l][i];
-      }
-    }
-    for (size_t g = 0; g < problem_.groups.size(); ++g) {
-      priced_.groups[g].cost = problem_.groups[g].cost + price * bytes_.groups[g];
-    }
-  }
+  void set_price(double price) { priced_ = with_memory_price(problem_, bytes_, price); }
 
   const DprsProblem& problem_;
   const PlanBytes& bytes_;
@@ -107,6 +98,16 @@ double packed_bytes(const PlanBytes& bytes, const DprsResult& plan) {
   }
   for (const int group : groups) total += bytes.groups[static_cast<size_t>(group)];
   return total;
+}
+
+DprsProblem with_memory_price(DprsProblem problem, const PlanBytes& bytes, double price) {
+  for (size_t l = 0; l < problem.layers.size(); ++l) {
+    for (size_t i = 0; i < problem.layers[l].labels.size(); ++i) {
+      problem.layers[l].labels[i].cost += price * bytes.labels[l][i];
+    }
+  }
+  for (size_t g = 0; g < problem.groups.size(); ++g) problem.groups[g].cost += price * bytes.groups[g];
+  return problem;
 }
 
 LimitedPlans solve_within(const DprsProblem& problem, const PlanBytes& bytes, double limit, int k) {

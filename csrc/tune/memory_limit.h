@@ -1,4 +1,4 @@
-// Plans whose packed weights stay within a number of bytes.
+// What packed weights cost, and plans whose packed weights stay within a number of bytes.
 #pragma once
 
 #include <vector>
@@ -13,6 +13,9 @@ struct PlanBytes {
 };
 
 double packed_bytes(const PlanBytes& bytes, const DprsResult& plan);
+
+// The problem with `price` seconds on top for each byte.
+DprsProblem with_memory_price(DprsProblem problem, const PlanBytes& bytes, double price);
 
 // Up to k plans, best first, costs in seconds. All keep within the limit if any plan does; otherwise there is one plan,
 // the one that takes least. Without `limited` the limit did not matter and the result is dprs_solve's and

@@ -83,6 +83,19 @@ PlanBytes candidate_bytes(const Graph& graph, const GraphCosts& costs) {
   return bytes;
 }
 
+// Seconds that a byte of packed weights has to save: memory is not to be had for nothing, and what timings scatter is no
+// reason to take it. Packings as large as the model's weights have to save this share of the network's time.
+double memory_price(const Graph& graph, const GraphCosts& costs) {
+  constexpr double share = 0.08;
+  double seconds = 0;
+  for (const auto& candidates : costs.layers) {
+    double least = INFINITY;
+    for (const Candidate& candidate : candidates) least = std::min(least, candidate.seconds);
+    if (!candidates.empty()) seconds += least;
+  }
+  return share * seconds / std::max(model_weight_bytes(graph), 1.0);
+}
+
 // Plans of a priced problem within settings.max_memory, and in `result` how that went.
 LimitedPlans solve(const Graph& graph, const GraphCosts& costs, const DprsProblem& problem,
                    const TuneSettings& settings, int k, TuneResult& result) {
@@ -94,18 +107,23 @@ LimitedPlans solve(const Graph& graph, const GraphCosts& costs, const DprsProble
   return found;
 }
 
-// `price` is what inexact routines cost on top, which is no time.
-void report(const Graph& graph, const GraphCosts& costs, const LimitedPlans& found, size_t index, double price,
+// What costs on top, which is no time: a squared expected error, and a byte of packed weights.
+struct Prices {
+  double noise = 0, byte = 0;
+};
+void report(const Graph& graph, const GraphCosts& costs, const LimitedPlans& found, size_t index, const Prices& prices,
             TuneResult& result) {
   const DprsResult &best = found.plans.front(), &chosen = found.plans[index];
   result.predicted_s = 0;
-  result.lower_bound_s = best.lower_bound - price * plan_noise(costs, best);
+  const PlanBytes bytes = candidate_bytes(graph, costs);
+  result.lower_bound_s =
+      best.lower_bound - prices.noise * plan_noise(costs, best) - prices.byte * packed_bytes(bytes, best);
   result.exact = best.exact;
   result.candidates = costs.candidates;
   result.measured = costs.measured;
   result.recalled = costs.recalled;
   result.guessed = costs.guessed;
-  result.packed_bytes = packed_bytes(candidate_bytes(graph, costs), chosen);
+  result.packed_bytes = packed_bytes(bytes, chosen);
   for (size_t l = 0; l < graph.layers().size(); ++l) {
     LayerReport entry{graph.layers()[l].name, graph.layers()[l].type, "", 0, found.regrets[l], true};
     if (const Candidate* candidate = chosen_candidate(costs, chosen, l)) {
@@ -143,8 +161,11 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   TuneResult result;
   const GraphCosts costs = find_costs(graph, settings, db, parallel_for, progress);
   PackedCache& cache = PackedCache::shared();
+  const PlanBytes bytes = candidate_bytes(graph, costs);
+  const double byte_price = memory_price(graph, costs);
   const AccurateSolution solution =
-      solve_within_budget(graph, costs, to_dprs(graph, costs), settings, db, parallel_for, cache);
+      solve_within_budget(graph, costs, with_memory_price(to_dprs(graph, costs), bytes, byte_price), settings, db,
+                          parallel_for, cache);
   const int wholes = settings.mode == TuneMode::off ? 1 : settings.integrated_plans;
   LimitedPlans found = solve(graph, costs, solution.problem, settings, wholes, result);
   // The best plan's error is within half the budget: with twice its noise another one's is, too. One of exact routines
@@ -171,10 +192,12 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   if (assignments.size() > 1) {
     // A warm start finds the wholes' times in the database and so neither measures nor changes its mind.
     const auto times = whole_times(graph, assignments, settings, db, parallel_for, cache);
-    chosen = static_cast<size_t>(std::min_element(times.begin(), times.end()) - times.begin());
+    std::vector<double> worth = times;
+    for (size_t i = 0; i < worth.size(); ++i) worth[i] += byte_price * packed_bytes(bytes, found.plans[i]);
+    chosen = static_cast<size_t>(std::min_element(worth.begin(), worth.end()) - worth.begin());
     if (std::isfinite(times[chosen])) result.integrated_s = times[chosen];
   }
-  report(graph, costs, found, chosen, solution.price, result);
+  report(graph, costs, found, chosen, {solution.price, byte_price}, result);
   result.assignment = std::move(assignments[chosen]);
   result.tuning_s = std::chrono::duration<double>(Clock::now() - start).count();
   return result;
@@ -206,7 +229,7 @@ TuneResult carry_over(const Graph& graph, const std::vector<std::string>& descri
   TuneResult result;
   result.carried = true;
   const LimitedPlans found = solve(graph, costs, to_dprs(graph, costs), settings, 1, result);
-  report(graph, costs, found, 0, 0, result);
+  report(graph, costs, found, 0, {}, result);
   result.assignment = to_assignment(graph, costs, found.plans.front());
   return result;
 }
