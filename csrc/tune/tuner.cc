@@ -83,8 +83,8 @@ PlanBytes candidate_bytes(const Graph& graph, const GraphCosts& costs) {
   return bytes;
 }
 
-// Seconds that a byte of packed weights has to save: memory is not to be had for nothing, and what timings scatter is no
-// reason to take it. Packings as large as the model's weights have to save this share of the network's time.
+// Seconds that a byte of packed weights has to save: memory is not to be had for nothing, and what timings scatter is
+// no reason to take it. Packings as large as the model's weights have to save this share of the network's time.
 double memory_price(const Graph& graph, const GraphCosts& costs) {
   constexpr double share = 0.08;
   double seconds = 0;
@@ -163,9 +163,8 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   PackedCache& cache = PackedCache::shared();
   const PlanBytes bytes = candidate_bytes(graph, costs);
   const double byte_price = memory_price(graph, costs);
-  const AccurateSolution solution =
-      solve_within_budget(graph, costs, with_memory_price(to_dprs(graph, costs), bytes, byte_price), settings, db,
-                          parallel_for, cache);
+  const AccurateSolution solution = solve_within_budget(
+      graph, costs, with_memory_price(to_dprs(graph, costs), bytes, byte_price), settings, db, parallel_for, cache);
   const int wholes = settings.mode == TuneMode::off ? 1 : settings.integrated_plans;
   LimitedPlans found = solve(graph, costs, solution.problem, settings, wholes, result);
   // The best plan's error is within half the budget: with twice its noise another one's is, too. One of exact routines

@@ -107,8 +107,10 @@ py::array run_routine(const std::string& type, const py::dict& attrs, const py::
     if (over >= 0 && problem.in[static_cast<size_t>(over)].shape == problem.out.shape) {
       const TensorView in_place = views[static_cast<size_t>(over)];
       prepared->run({views.data(), in_place, static_cast<std::byte*>(workspace.data()), parallel_for});
-      const auto bytes = static_cast<size_t>(physical_elements(problem.out.shape, choice.routine->info().out.layout)) * 4;
-      if (std::memcmp(in_place.data, out.view().data, bytes) != 0) throw Error("the result differs in place", descriptor);
+      const auto bytes =
+          static_cast<size_t>(physical_elements(problem.out.shape, choice.routine->info().out.layout)) * 4;
+      if (std::memcmp(in_place.data, out.view().data, bytes) != 0)
+        throw Error("the result differs in place", descriptor);
     }
   }
   for (GuardedBlob& blob : blobs) blob.check_guards(descriptor);

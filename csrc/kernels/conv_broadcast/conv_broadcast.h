@@ -51,7 +51,7 @@ struct ConvBroadcastStrips {
 
 struct ConvBroadcastArgs {
   int in_channels = 0, out_channels = 0;
-  ConvBroadcastStrips strips;  // of each image
+  ConvBroadcastStrips strips;      // of each image
   const float* weights = nullptr;  // [out_channels][in_channels]
   const float* factors = nullptr;  // null: 1; else, like the bias, padded to whole blocks
   // Images of [in_channels / c][h][w][c], the last block padded with zeros.
@@ -66,8 +66,8 @@ struct ConvBroadcastArgs {
 struct ConvBroadcastKernels {
   int block;        // c
   int max_vectors;  // of a strip
-  // Input blocks [block_begin, block_end) of a strip to columns: conv_broadcast_strip_size floats for all of them, which
-  // 64-byte aligned are read best. Strips are counted over all images.
+  // Input blocks [block_begin, block_end) of a strip to columns: conv_broadcast_strip_size floats for all of them,
+  // which 64-byte aligned are read best. Strips are counted over all images.
   void (*turn)(const ConvBroadcastArgs&, int strip, int block_begin, int block_end, float* columns);
   // Output blocks [block_begin, block_end) of strips [strip_begin, strip_end), which are turned to columns in a row.
   void (*run)(const ConvBroadcastArgs&, int strip_begin, int strip_end, int block_begin, int block_end,

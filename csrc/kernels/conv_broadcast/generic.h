@@ -198,7 +198,8 @@ inline void run(const ConvBroadcastArgs& args, int strip_begin, int strip_end, i
       const int image = index / args.strips.count;
       const size_t at = block * plane + static_cast<size_t>(strip.begin) * lanes;
       float* dst = args.dst + image * args.dst_image + at;
-      const float* residual = epilogue.residual == nullptr ? nullptr : epilogue.residual + image * args.residual_image + at;
+      const float* residual =
+          epilogue.residual == nullptr ? nullptr : epilogue.residual + image * args.residual_image + at;
       Tile t;
       t.row = t.channels = c;
       t.columns = columns + (index - strip_begin) * strip_size(c);
