@@ -7,6 +7,7 @@
 #include "kernels/integers.h"
 #include "kernels/unroll.h"
 #include "simd/half.h"
+#include "simd/hold.h"
 
 namespace softneuro::SN_ISA {
 namespace conv_direct {
@@ -40,16 +41,19 @@ struct Tile {
 };
 
 // One input channel: a broadcast per pixel, used by every block of the panel. The weights ahead are fetched here, as
-// the hardware's own prefetch stops at page ends and lags behind. narrow: of the last block only the lower half counts.
+// the hardware's own prefetch stops at page ends and lags behind, and a line at a time, as a burst would take all the
+// buffers that lines come through. narrow: of the last block only the lower half counts.
 template <int tile, int panel, bool narrow>
 SN_INLINE void accumulate(Vf (&sum)[tile * panel], const float* src, const float* weights) {
   Vf w[panel];
-  unroll<panel>([&](auto b) {
-    w[b] = load(weights + b * lanes);
-    prefetch(weights + b * lanes + weights_ahead);
-  });
+  unroll<panel>([&](auto b) { w[b] = load(weights + b * lanes); });
+  constexpr int each = tile / panel > 0 ? tile / panel : 1;  // pixels from line to line
   unroll<tile>([&](auto p) {
     const Vf x = set(src[p * lanes]);
+    if constexpr (p % each == 0 && p / each < panel) {
+      prefetch(weights + p / each * lanes + weights_ahead);
+      in_order();
+    }
     unroll<panel>([&](auto b) {
       Vf& y = sum[b * tile + p];
       if constexpr (narrow && b + 1 == panel) {
@@ -105,6 +109,7 @@ template <int tile, int panel, bool narrow>
           unroll<4>([&](auto j) {
             accumulate<tile, panel, narrow>(sum, src + i + j, w + j * panel * lanes);
             prefetch_l2(next + j * t.fetch);
+            in_order();
           });
           w += 4 * panel * lanes;
           next += 4 * t.fetch;
