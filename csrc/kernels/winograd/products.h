@@ -3,6 +3,7 @@
 
 #include "kernels/unroll.h"
 #include "kernels/winograd/winograd.h"
+#include "simd/hold.h"
 #include "simd/simd.h"
 
 namespace softneuro::SN_ISA {
@@ -26,12 +27,14 @@ struct Product {
 template <int tiles, int panel, bool fetch>
 SN_INLINE void accumulate(Vf (&sum)[tiles * panel], const float* src, const float* weights) {
   Vf w[panel];
-  unroll<panel>([&](auto b) {
-    w[b] = load(weights + b * lanes);
-    if constexpr (fetch) prefetch(weights + b * lanes + weights_ahead);
-  });
+  unroll<panel>([&](auto b) { w[b] = load(weights + b * lanes); });
+  constexpr int each = tiles / panel > 0 ? tiles / panel : 1;
   unroll<tiles>([&](auto t) {
     const Vf x = set(src[t * lanes]);
+    if constexpr (fetch && t % each == 0 && t / each < panel) {
+      prefetch(weights + t / each * lanes + weights_ahead);
+      in_order();
+    }
     unroll<panel>([&](auto b) { sum[t * panel + b] = fma(x, w[b], sum[t * panel + b]); });
   });
 }
@@ -51,6 +54,7 @@ template <int tiles, int panel, bool fetch>
       unroll<4>([&](auto j) {
         accumulate<tiles, panel, fetch>(sum, src + lane + j, weights + j * panel * lanes);
         prefetch_l2(next + j * p.fetch);
+        in_order();
       });
       weights += 4 * panel * lanes;
       next += 4 * p.fetch;
