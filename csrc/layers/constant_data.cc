@@ -50,9 +50,19 @@ std::optional<ConstantData::Rows> ConstantData::rows() const {
 }
 
 const std::string& ConstantData::identity() const {
-  const Values held = values();
+  {
+    const std::lock_guard lock(mutex_);
+    if (!identity_.empty()) return identity_;
+  }
+  std::string found;
+  if (rows_ != nullptr) {
+    const std::vector<double> factors = factors_();
+    found = bytes_hash(factors.data(), factors.size() * sizeof(double)) + rows_->identity();
+  } else {
+    found = bytes_hash(values().get(), static_cast<size_t>(elements()) * sizeof(float));
+  }
   const std::lock_guard lock(mutex_);
-  if (identity_.empty()) identity_ = bytes_hash(held.get(), static_cast<size_t>(elements()) * sizeof(float));
+  if (identity_.empty()) identity_ = std::move(found);
   return identity_;
 }
 

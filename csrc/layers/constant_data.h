@@ -33,7 +33,8 @@ class ConstantData {
   int64_t elements() const { return shape_.elements(); }
   // May compute: keep the result for as long as it is needed, no longer. While somebody holds it, others get the same.
   Values values() const;
-  // Hash of the values, computed once: equal for equal weights, wherever they are.
+  // Hash of the values, or of the rows and factors that they come from, computed once: equal for weights that come from
+  // equal ones in the same way, wherever they are.
   const std::string& identity() const;
 
   // The memory that the values come from, without computing them.

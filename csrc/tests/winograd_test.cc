@@ -41,7 +41,7 @@ void check(Isa isa, const Conv& c) {
 
   Guarded blocked(to_blocked(src, c.groups * c.in_channels, c.h * c.w, block));
   Guarded packed(winograd_packed_size(shape, block));
-  winograd_pack(shape, kernels, weights.data(), packed.data());
+  winograd_pack(shape, kernels, weights.data(), nullptr, packed.data());
   Guarded padded_bias(winograd_bias_size(shape, block));
   std::copy(bias.begin(), bias.end(), padded_bias.data());
   Guarded padded_residual(residual.empty() ? std::vector<float>() : to_blocked(residual, out_channels, pixels, block));

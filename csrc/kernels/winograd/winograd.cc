@@ -95,7 +95,8 @@ double winograd_error(const WinogradShape& shape) {
   return 1.3 * std::numeric_limits<float>::epsilon() * std::sqrt(gain);
 }
 
-void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, const float* weights, float* packed) {
+void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, const float* weights,
+                   const float* factors, float* packed) {
   constexpr int most_channels = 8;  // at a time, so that the weights of an output channel are read in lines
   const int block = kernels.block, taps = shape.kernel_h * shape.kernel_w;
   const int in_channels = round_up(shape.in_channels, block), out_blocks = ceil_div(shape.out_channels, block);
@@ -118,8 +119,10 @@ void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, c
         const int real = std::clamp(shape.in_channels - c, 0, channels) * taps;
         std::fill(lanes.begin(), lanes.end(), 0.0F);
         for (int lane = 0; lane < std::min(width, shape.out_channels - first * block); ++lane) {
-          const float* from = group + (static_cast<size_t>(first * block + lane) * shape.in_channels + c) * taps;
-          for (int i = 0; i < real; ++i) lanes[static_cast<size_t>(i) * width + lane] = from[i];
+          const int channel = first * block + lane;
+          const float* from = group + (static_cast<size_t>(channel) * shape.in_channels + c) * taps;
+          const float factor = factors == nullptr ? 1 : factors[g * shape.out_channels + channel];
+          for (int i = 0; i < real; ++i) lanes[static_cast<size_t>(i) * width + lane] = factor * from[i];
         }
         if (shape.in_passing) {
           packed = std::copy_n(lanes.data(), static_cast<size_t>(channels) * taps * width, packed);

@@ -86,7 +86,9 @@ int winograd_panels(const WinogradShape& shape, int block);
 size_t winograd_packed_size(const WinogradShape& shape, int block);  // floats
 // From [groups * out_channels][in_channels][kernel_h][kernel_w] to [panel][weight][in channel][lane of panel],
 // transformed in double, or with in_passing to [panel][in channel][tap][lane of panel].
-void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, const float* weights, float* packed);
+// factors: by which each output channel's weights are multiplied; null: 1.
+void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, const float* weights,
+                   const float* factors, float* packed);
 size_t winograd_bias_size(const WinogradShape& shape, int block);  // floats, output channels rounded up to c
 
 // G of all phases: [weight][tap], zero for the taps of other phases.

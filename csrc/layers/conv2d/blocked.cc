@@ -173,8 +173,8 @@ std::shared_ptr<const Packed> BlockedConv2d::pack(const Problem& problem, const 
   const size_t weights = packed_weights(shape, block(), is_packed), biases = conv_direct_bias_size(shape, block());
   auto packed = std::make_shared<PackedFloats>(static_cast<int64_t>(weights + (bias != nullptr ? biases : 0)));
   if (is_packed) {
-    const auto values = problem.layer->weight("weight")->values();
-    conv_direct_kernels(info().isa)->pack(shape, panel, {values.get()}, packed->data());
+    const HeldRows rows(*problem.layer->weight("weight"));
+    conv_direct_kernels(info().isa)->pack(shape, panel, {rows.values(), rows.factors()}, packed->data());
   }
   if (bias != nullptr) {
     float* to = packed->data() + weights;

@@ -9,6 +9,7 @@
 #include "layers/conv2d/blocked.h"
 #include "layers/conv2d/rows.h"
 #include "layers/gemm_tasks.h"
+#include "layers/held_rows.h"
 #include "layers/packed_floats.h"
 
 namespace softneuro {
@@ -151,7 +152,8 @@ class WinogradConv2d final : public Routine {
     const Constant* bias = problem.layer->find_weight("bias");
     const size_t weights = winograd_packed_size(shape, block), biases = winograd_bias_size(shape, block);
     auto packed = std::make_shared<PackedFloats>(static_cast<int64_t>(weights + (bias != nullptr ? biases : 0)));
-    winograd_pack(shape, kernels(), problem.layer->weight("weight")->values().get(), packed->data());
+    const HeldRows rows(*problem.layer->weight("weight"));
+    winograd_pack(shape, kernels(), rows.values(), rows.factors(), packed->data());
     if (bias != nullptr) {
       float* to = packed->data() + weights;
       std::fill_n(to, biases, 0.f);
