@@ -61,8 +61,8 @@ PackedCache& PackedCache::shared() {
 
 std::shared_ptr<const Packed> PackedCache::get(const RoutineChoice& choice, const Problem& problem) {
   if (problem.layer->weights.empty()) return choice.routine->pack(problem, choice.tuning);
-  // Weights computed on demand stay for as long as they are held here: once for the key and the packing. Those that come
-  // from rows need not be computed for either.
+  // Weights computed on demand stay for as long as they are held here: once for the key and the packing. Those that
+  // come from rows need not be computed for either.
   std::vector<ConstantData::Values> held;
   for (const auto& [role, value] : problem.layer->weights) {
     if (!value->has_rows()) held.push_back(value->values());
