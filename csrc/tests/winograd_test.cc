@@ -34,14 +34,19 @@ void check(Isa isa, const Conv& c) {
   shape.in_passing = kernels.can_pass(shape) && pick(0, 1);
   const int out_channels = c.groups * c.out_channels, pixels = c.out_h * c.out_w;
 
-  const auto src = random_data(c.src_size()), weights = random_data(c.weights_size());
+  const auto src = random_data(c.src_size()), rows = random_data(c.weights_size());
+  const auto factors = pick(0, 1) ? random_data(out_channels) : std::vector<float>();
+  std::vector<float> weights = rows;
+  for (size_t i = 0; i < weights.size() && !factors.empty(); ++i) {
+    weights[i] *= factors[i / (weights.size() / static_cast<size_t>(out_channels))];
+  }
   const auto bias = pick(0, 1) ? random_data(out_channels) : std::vector<float>();
   const auto residual = pick(0, 1) ? random_data(c.dst_size()) : std::vector<float>();
   const Activation act = random_activation();
 
   Guarded blocked(to_blocked(src, c.groups * c.in_channels, c.h * c.w, block));
   Guarded packed(winograd_packed_size(shape, block));
-  winograd_pack(shape, kernels, weights.data(), nullptr, packed.data());
+  winograd_pack(shape, kernels, rows.data(), factors.empty() ? nullptr : factors.data(), packed.data());
   Guarded padded_bias(winograd_bias_size(shape, block));
   std::copy(bias.begin(), bias.end(), padded_bias.data());
   Guarded padded_residual(residual.empty() ? std::vector<float>() : to_blocked(residual, out_channels, pixels, block));
