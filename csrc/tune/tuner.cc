@@ -117,7 +117,7 @@ void report(const Graph& graph, const GraphCosts& costs, const LimitedPlans& fou
   result.predicted_s = 0;
   const PlanBytes bytes = candidate_bytes(graph, costs);
   result.lower_bound_s =
-      best.lower_bound - prices.noise * plan_noise(costs, best) - prices.byte * packed_bytes(bytes, best);
+      best.lower_bound - prices.noise * plan_noise(costs, best) - prices.byte * packed_bytes(bytes, chosen);
   result.exact = best.exact;
   result.candidates = costs.candidates;
   result.measured = costs.measured;

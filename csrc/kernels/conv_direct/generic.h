@@ -174,6 +174,7 @@ inline void compute_band(const ConvDirectArgs& args, const Buffer& buffer, const
   Tile t;
   t.tap_x = tap_x;
   t.fetch_src = false;
+  t.fetch_dst = args.epilogue.residual != nullptr;
   t.src_block = buffer.block;
   t.src_row = s.dilation_h * buffer.row;
   t.weights_row = static_cast<size_t>(s.kernel_w) * lanes * panel.blocks * lanes;
@@ -260,6 +261,11 @@ inline void run_pointwise(const ConvDirectArgs& args, int panel_begin, int panel
   t.rows = t.taps = 1;
   t.activation = &args.epilogue.activation;
   const float* end = source_end(args, panel_begin, panel_end);
+  // More than stays in L2.
+  constexpr size_t far = size_t{2} << 20;
+  const size_t written = static_cast<size_t>(panel_end - panel_begin) * args.tiling.panel * lanes * sizeof(float) *
+                         static_cast<size_t>(pixel_end - pixel_begin);
+  t.fetch_dst = args.epilogue.residual != nullptr || written > far;
   for (int pixel = pixel_begin; pixel < pixel_end; pixel += args.tiling.row_block) {
     const int pixels = pixel_end - pixel < args.tiling.row_block ? pixel_end - pixel : args.tiling.row_block;
     for (int index = panel_begin; index < panel_end; ++index) {

@@ -30,6 +30,7 @@ struct Tile {
   const float *next, *next_end;  // weights that later tiles want, to be in L2 by then
   int fetch;       // floats of them for each input channel and tap, of which one line is fetched: more would cost time
   bool fetch_src;  // into L2: the pixels of the tile behind this one, which nothing has read yet
+  bool fetch_dst;  // and the residual: where they are in L2 this would take a tenth of the time of short sums
   int blocks, rows, taps;  // input channel blocks, r, s
   int last_block;          // channels to sum of the last of these blocks, a multiple of 4: the rest is padding
   float* dst;
@@ -82,7 +83,7 @@ template <int tile, int panel, bool narrow>
   // What finish_tile reads and writes is asked for a few lines at a time, as all of them at once would keep the weights
   // waiting.
   constexpr int lines = tile * panel;
-  const int each = t.last ? ceil_div(lines, t.blocks) : 0;
+  const int each = t.last && t.fetch_dst ? ceil_div(lines, t.blocks) : 0;
   int line = 0;
   for (int cb = 0; cb < t.blocks; ++cb) {
     const int channels = cb + 1 < t.blocks ? lanes : t.last_block;
