@@ -61,7 +61,7 @@ void check(Isa isa, const Conv& c) {
   args.epilogue.activation = act;
 
   const int strips = images * args.strips.count, middle = pick(0, out_blocks), step = pick(1, strips);
-  const size_t strip = conv_broadcast_strip_size(kernels, c.in_channels);
+  const size_t strip = conv_broadcast_strip_size(c.in_channels, block, kernels.max_vectors);
   for (int begin = 0; begin < strips; begin += step) {
     const int end = std::min(begin + step, strips), cut = pick(0, in_blocks);
     Guarded columns(strip * static_cast<size_t>(end - begin), NAN);

@@ -15,9 +15,4 @@ const ConvBroadcastKernels* conv_broadcast_kernels(Isa isa) {
   return nullptr;
 }
 
-size_t conv_broadcast_strip_size(const ConvBroadcastKernels& kernels, int in_channels) {
-  const int channels = round_up(in_channels, kernels.block);
-  return static_cast<size_t>(channels) * (kernels.max_vectors * kernels.block + 1);
-}
-
 }  // namespace softneuro

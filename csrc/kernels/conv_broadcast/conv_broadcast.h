@@ -77,6 +77,9 @@ struct ConvBroadcastKernels {
 // Null where this build or machine lacks the level.
 const ConvBroadcastKernels* conv_broadcast_kernels(Isa isa);
 
-size_t conv_broadcast_strip_size(const ConvBroadcastKernels& kernels, int in_channels);  // floats
+// Floats.
+[[gnu::always_inline]] constexpr size_t conv_broadcast_strip_size(int in_channels, int block, int max_vectors) {
+  return static_cast<size_t>(round_up(in_channels, block)) * static_cast<size_t>(max_vectors * block + 1);
+}
 
 }  // namespace softneuro

@@ -20,9 +20,6 @@ constexpr int weights_ahead = 64;
 
 using Strip = ConvBroadcastStrips::Strip;
 
-inline size_t strip_size(int in_channels) {
-  return static_cast<size_t>(round_up(in_channels, lanes)) * (max_vectors * lanes + 1);
-}
 inline size_t single_offset(int in_channels, int vectors) {
   return static_cast<size_t>(round_up(in_channels, lanes)) * vectors * lanes;
 }
@@ -202,7 +199,7 @@ inline void run(const ConvBroadcastArgs& args, int strip_begin, int strip_end, i
           epilogue.residual == nullptr ? nullptr : epilogue.residual + image * args.residual_image + at;
       Tile t;
       t.row = t.channels = c;
-      t.columns = columns + (index - strip_begin) * strip_size(c);
+      t.columns = columns + (index - strip_begin) * conv_broadcast_strip_size(c, lanes, max_vectors);
       t.single = t.columns + single_offset(c, strip.vectors);
       t.fetch = fetch;
       t.lines = ceil_div(strip.pixels(), tiles_per_block);

@@ -42,7 +42,7 @@ class PreparedBroadcast final : public Prepared {
     strips_ = std::min(strips, all_strips_);
     in_blocks_ = (p_.c + block - 1) / block;
     out_blocks_ = (p_.k + block - 1) / block;
-    strip_size_ = static_cast<int64_t>(conv_broadcast_strip_size(kernels, args_.in_channels));
+    strip_size_ = static_cast<int64_t>(conv_broadcast_strip_size(args_.in_channels, block, kernels.max_vectors));
     tasks_ = std::min<int64_t>(worth_threads(p_, problem.threads), out_blocks_);
   }
 
@@ -118,7 +118,8 @@ class BroadcastConv2d final : public Routine {
   // Turned strips should stay in L2.
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
-    const auto bytes = conv_broadcast_strip_size(kernels(), static_cast<int>(p.c)) * sizeof(float);
+    const size_t bytes =
+        conv_broadcast_strip_size(static_cast<int>(p.c), kernels().block, kernels().max_vectors) * sizeof(float);
     const size_t fit = std::max<size_t>(caches().l2, 256 << 10) / 2 / std::max<size_t>(bytes, 1);
     return {{static_cast<int>(std::clamp<size_t>(fit, 1, 1 << 10))}};
   }
