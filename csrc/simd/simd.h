@@ -13,9 +13,10 @@
 //   at_least, at_most (x, bound): max and min as one instruction; a NaN in x survives, one in the bound does not
 //   lt, le, eq (ordered), is_nan, select (m ? a : b), any
 //   ldexp2 (x * 2^n, n integral, |n| <= 300), frexp2 (finite x > 0: x = m * 2^e, m in [1, 2))
-//   transpose       lanes x lanes in place
+//   transpose       lanes x lanes in place; load_columns (p, stride, x): x[i] is column i of lanes rows at p
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #ifndef SN_ISA

@@ -92,4 +92,23 @@ SN_INLINE void transpose(Vf (&r)[lanes]) {
   }
 }
 
+// Loads put rows i and 4 + i in the 128-bit lanes, which saves a third of the shuffles.
+SN_INLINE void load_columns(const float* p, ptrdiff_t stride, Vf (&x)[lanes]) {
+#pragma GCC unroll 2
+  for (int j = 0; j < 2; ++j) {
+    __m256 t[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      const float* row = p + i * stride + 4 * j;
+      t[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(row)), _mm_loadu_ps(row + 4 * stride), 1);
+    }
+    const __m256 a = _mm256_unpacklo_ps(t[0], t[1]), b = _mm256_unpackhi_ps(t[0], t[1]);
+    const __m256 c = _mm256_unpacklo_ps(t[2], t[3]), d = _mm256_unpackhi_ps(t[2], t[3]);
+    x[4 * j].v = _mm256_shuffle_ps(a, c, 0x44);
+    x[4 * j + 1].v = _mm256_shuffle_ps(a, c, 0xee);
+    x[4 * j + 2].v = _mm256_shuffle_ps(b, d, 0x44);
+    x[4 * j + 3].v = _mm256_shuffle_ps(b, d, 0xee);
+  }
+}
+
 }  // namespace softneuro::SN_ISA

@@ -79,4 +79,9 @@ SN_INLINE void transpose(Vf (&r)[lanes]) {
   r[3].v = vcombine_f32(vget_high_f32(ab.val[1]), vget_high_f32(cd.val[1]));
 }
 
+SN_INLINE void load_columns(const float* p, ptrdiff_t stride, Vf (&x)[lanes]) {
+  for (int i = 0; i < lanes; ++i) x[i] = load(p + i * stride);
+  transpose(x);
+}
+
 }  // namespace softneuro::SN_ISA

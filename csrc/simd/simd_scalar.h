@@ -95,4 +95,9 @@ SN_INLINE void transpose(Vf (&r)[lanes]) {
   r[3].v = __builtin_shuffle(ab_hi, cd_hi, Int4{2, 3, 6, 7});
 }
 
+SN_INLINE void load_columns(const float* p, ptrdiff_t stride, Vf (&x)[lanes]) {
+  for (int i = 0; i < lanes; ++i) x[i] = load(p + i * stride);
+  transpose(x);
+}
+
 }  // namespace softneuro::SN_ISA

@@ -45,7 +45,7 @@ void check(Isa isa, const Conv& c) {
   Guarded blocked(to_blocked(src, c.groups * c.in_channels, c.h * c.w, block));
   Guarded packed(conv_direct_packed_size(shape, block));
   Guarded own_rows(rows_of_weights);
-  const ConvDirectRows rows{own_rows.data(), factors.empty() ? nullptr : factors.data()};
+  const WeightRows rows{own_rows.data(), factors.empty() ? nullptr : factors.data()};
   kernels.pack(shape, tiling.panel, rows, packed.data());
   Guarded panel(conv_direct_panel_size(shape, block, tiling.panel), NAN);
   Guarded padded_bias(conv_direct_bias_size(shape, block));

@@ -19,6 +19,12 @@ ROUTINES = [
     if e["layer"] == "conv2d" and e["available"] and e["descriptor"].endswith(f"/winograd_{e['isa']}")
 ]
 BEST = ROUTINES[-1]
+WEIGHTS = [(0, 1), (1, 1), (1, 0)]  # passing, packed: transformed ahead, or in passing from packed taps or the model's
+
+
+def tuned(routine: str, tile: int, block: int, *, split: int = 0, passing: int = 0, packed: int = 1) -> str:
+    return f"{routine}{{tile={tile},block={block},split={split},passing={passing},packed={packed}}}"
+
 
 Array = np.ndarray[Any, Any]
 
@@ -74,21 +80,21 @@ def strided() -> Layer:
     return Layer(64, 48, (49, 50), (3, 3), stride=(2, 2))
 
 
-@pytest.mark.parametrize("passing", [0, 1])
+@pytest.mark.parametrize(("passing", "packed"), WEIGHTS)
 @pytest.mark.parametrize(("tile", "stride"), CASES)
 @pytest.mark.parametrize("routine", ROUTINES)
 def test_error_is_the_expected_one(
-    square: Layer, strided: Layer, routine: str, tile: int, stride: int, passing: int
+    square: Layer, strided: Layer, routine: str, tile: int, stride: int, passing: int, packed: int
 ) -> None:
     layer = square if stride == 1 else strided
-    descriptor = f"{routine}{{tile={tile},block=14,split=0,passing={passing}}}"
+    descriptor = tuned(routine, tile, 14, passing=passing, packed=packed)
     assert 0.4 < layer.error(descriptor) / layer.expected_error(descriptor) < 1.6
 
 
 def test_error_against_direct(square: Layer) -> None:
     """F(2, 3) and F(4, 3) within ten times the direct routine's error, F(6, 3) within a hundred times."""
     direct = square.error(square.direct())
-    errors = {tile: square.error(f"{BEST}{{tile={tile},block=28,split=0,passing=0}}") for tile in TILES}
+    errors = {tile: square.error(tuned(BEST, tile, 28)) for tile in TILES}
     assert errors[2] <= 10 * direct
     assert errors[4] <= 10 * direct
     assert errors[6] <= 100 * direct
@@ -98,7 +104,7 @@ def test_error_against_direct(square: Layer) -> None:
 def test_error_against_direct_with_a_stride(strided: Layer) -> None:
     """Two taps lose fewer digits than three: up to F(4, 3) the plain sum is no more exact."""
     direct = strided.error(strided.direct())
-    errors = {tile: strided.error(f"{BEST}{{tile={tile},block=28,split=0,passing=0}}") for tile in (2, 3, 4, 5, 6)}
+    errors = {tile: strided.error(tuned(BEST, tile, 28)) for tile in (2, 3, 4, 5, 6)}
     assert max(errors[tile] for tile in (2, 3, 4)) <= 2 * direct
     assert max(errors.values()) <= 10 * direct
 
@@ -116,8 +122,10 @@ def test_kernel_sizes(kernel: int, stride: tuple[int, int], form: str) -> None:
         if any(taps > 1 and (tile - 1) * step + taps > LARGEST[step] for taps, step in zip(shape, stride, strict=True)):
             continue
         same = form == "square" and stride[0] == stride[1]
-        for block, split, threads, passing in ((1, 0, 1, same), (9, 1, 3, False), (9, 1, 3, same), (1000, 0, 4, False)):
-            descriptor = f"{BEST}{{tile={tile},block={block},split={split},passing={int(passing)}}}"
+        ways = [(1, 0, 1, 0, 1), (9, 1, 3, 0, 1), (1000, 0, 4, 0, 1)]
+        ways += [(1, 0, 1, 1, 1), (9, 1, 3, 1, 0)] if same else []
+        for block, split, threads, passing, packed in ways:
+            descriptor = tuned(BEST, tile, block, split=split, passing=passing, packed=packed)
             assert layer.error(descriptor, threads) <= 3 * layer.expected_error(descriptor) + 1e-6, descriptor
 
 
@@ -125,47 +133,52 @@ def test_kernel_sizes(kernel: int, stride: tuple[int, int], form: str) -> None:
 def test_maps_smaller_than_a_tile(tile: int, stride: int) -> None:
     for size in ((1, 1), (1, 5), (2, 3), (5, 4)):
         layer = Layer(17, 16, size, (3, 3), batch=3, stride=(stride, stride))
-        for passing in (0, 1):
-            descriptor = f"{BEST}{{tile={tile},block=14,split=0,passing={passing}}}"
+        for passing, packed in WEIGHTS:
+            descriptor = tuned(BEST, tile, 14, passing=passing, packed=packed)
             assert layer.error(descriptor, 2) <= 10 * layer.expected_error(descriptor) + 1e-6, descriptor
 
 
+@pytest.mark.parametrize("packed", [0, 1])
 @pytest.mark.parametrize("size", [(7, 7), (8, 4), (12, 3), (4, 4)])
 @pytest.mark.parametrize("channels", [(17, 33), (160, 16), (300, 50)])
-def test_weights_in_passing_that_stay_in_registers(size: tuple[int, int], channels: tuple[int, int]) -> None:
+def test_weights_in_passing_that_stay_in_registers(
+    size: tuple[int, int], channels: tuple[int, int], packed: int
+) -> None:
     """One to four tiles of F(4, 3), and channels for more than one chunk of them."""
     layer = Layer(*channels, size, (3, 3))
     for routine in ROUTINES:
-        descriptor = f"{routine}{{tile=4,block=4,split=1,passing=1}}"
+        descriptor = tuned(routine, 4, 4, split=1, passing=1, packed=packed)
         assert layer.error(descriptor, 2) <= 3 * layer.expected_error(descriptor), descriptor
 
 
-def test_weights_in_passing_take_the_memory_of_taps(square: Layer) -> None:
-    for passing, times in ((0, 4), (1, 1)):
-        descriptor = f"{BEST}{{tile=4,block=14,split=0,passing={passing}}}"
+def test_weights_in_passing_take_the_memory_of_taps_or_none(square: Layer) -> None:
+    for (passing, packed), times in zip(WEIGHTS, (4, 1, 0), strict=True):
+        descriptor = tuned(BEST, 4, 14, passing=passing, packed=packed)
         foretold, actual = _C.testing.packed_bytes("conv2d", square.attrs, square.weights, [square.x.shape], descriptor)
         assert foretold == actual == times * square.weights["weight"].nbytes
 
 
 def test_positions_of_a_single_tap_share_its_weights(strided: Layer) -> None:
     """F(4, 3) of stride 2 multiplies at 9 x 9 positions with 6 x 6 weights."""
-    descriptor = f"{BEST}{{tile=4,block=14,split=0,passing=0}}"
+    descriptor = tuned(BEST, 4, 14)
     shapes = [strided.x.shape]
     foretold, actual = _C.testing.packed_bytes("conv2d", strided.attrs, strided.weights, shapes, descriptor)
     assert foretold == actual == 4 * strided.weights["weight"].nbytes
 
 
 def test_unknown_tiles_are_refused(square: Layer, strided: Layer) -> None:
-    for layer, tile, block, passing in (
-        (square, 7, 14, 0),
-        (square, 1, 14, 1),
-        (square, 4, 0, 0),
-        (square, 4, 14, 2),
-        (strided, 8, 14, 1),
-        (strided, 1, 14, 0),
+    for layer, tile, block, passing, packed in (
+        (square, 7, 14, 0, 1),
+        (square, 1, 14, 1, 1),
+        (square, 4, 0, 0, 1),
+        (square, 4, 14, 2, 1),
+        (square, 4, 14, 1, 2),
+        (square, 4, 14, 0, 0),
+        (strided, 8, 14, 1, 1),
+        (strided, 1, 14, 0, 1),
     ):
-        with pytest.raises(softneuro.Error, match=r"tile|block|passing"):
-            layer.run(f"{BEST}{{tile={tile},block={block},split=0,passing={passing}}}")
+        with pytest.raises(softneuro.Error, match=r"tile|block|passing|packed"):
+            layer.run(tuned(BEST, tile, block, passing=passing, packed=packed))
 
 
 def test_strides_without_a_transform_are_refused() -> None:
@@ -181,7 +194,7 @@ def test_values_near_the_largest_overflow_only_around_them(square: Layer) -> Non
     layer.x[:] = 0
     layer.x[0, 3, 1, 1] = 3e38
     layer.weights["weight"][:] = np.float32(1) / 4
-    out = layer.run(f"{BEST}{{tile=6,block=14,split=0,passing=0}}")
+    out = layer.run(tuned(BEST, 6, 14))
     assert np.isfinite(out[:, :, 6:, :]).all()
     assert np.isfinite(out[:, :, :, 6:]).all()
     assert not out[:, :, 6:, 6:].any()

@@ -12,6 +12,7 @@
 
 #include "base/arch.h"
 #include "kernels/epilogue.h"
+#include "kernels/weight_rows.h"
 
 namespace softneuro {
 
@@ -36,12 +37,6 @@ struct ConvDirectTiling {
   int c_block = 16;   // input channel blocks summed in one go; partial sums wait in dst
 };
 
-// Weights as models have them: [groups * out_channels][in_channels][kernel_h][kernel_w].
-struct ConvDirectRows {
-  const float* weights = nullptr;
-  const float* factors = nullptr;  // by which each output channel's are multiplied; null: 1
-};
-
 struct ConvDirectArgs {
   ConvDirectShape shape;
   ConvDirectTiling tiling;
@@ -49,7 +44,7 @@ struct ConvDirectArgs {
   const float* weights;  // of pack, 64-byte aligned; not read if there are rows
   // If there are rows, each pass over a panel begins by packing it to panel_scratch: conv_direct_panel_size floats,
   // 64-byte aligned.
-  ConvDirectRows rows;
+  WeightRows rows;
   float* panel_scratch = nullptr;
   float* dst;         // [groups * out_channels / c][out_h][out_w][c]; lanes past the channels are written as zero
   Epilogue epilogue;  // bias: conv_direct_bias_size floats
@@ -62,7 +57,7 @@ struct ConvDirectKernels {
   int max_panel;    // largest tiling.panel
   int max_tile[5];  // pixels per step by panel: widths that are multiples of it run best; [0] unused
   // To [panel][in block][r][s][lane of c][lane of panel]: conv_direct_packed_size floats.
-  void (*pack)(const ConvDirectShape&, int panel, const ConvDirectRows&, float* packed);
+  void (*pack)(const ConvDirectShape&, int panel, const WeightRows&, float* packed);
   // Bytes of scratch that run needs, 64-byte aligned; 0 for run_pointwise.
   size_t (*scratch_bytes)(const ConvDirectShape&, const ConvDirectTiling&);
   // Panels [panel_begin, panel_end) of conv_direct_panels, output rows [row_begin, row_end).

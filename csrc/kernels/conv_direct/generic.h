@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/conv_direct/tiles.h"
+#include "kernels/turn_rows.h"
 
 namespace softneuro::SN_ISA {
 namespace conv_direct {
@@ -46,31 +47,17 @@ inline void pack_block(const ConvDirectShape& s, const float* src, const float* 
     return packed + (static_cast<size_t>(c / lanes * taps + tap) * lanes + c % lanes) * wide;
   };
   int c = 0, tap = 0;
-  for (int l = 0; l < depth; l += lanes) {
-    const int count = depth - l < lanes ? depth - l : lanes;
-    Vf x[lanes];
-    unroll<lanes>([&](auto i) {
-      const float* from = src + static_cast<size_t>(i) * depth + l;
-      x[i] = i >= rows ? zero() : count == lanes ? load(from) : load_n(from, count);
-    });
-    if (factors != nullptr) {
-      unroll<lanes>([&](auto i) {
-        if (i < rows) x[i] = x[i] * set(factors[i]);
-      });
-    }
-    transpose(x);
-    unroll<lanes>([&](auto i) {
-      if (i >= count) return;
-      store(place(c, tap), x[i]);
-      if (++tap == taps) tap = 0, ++c;
-    });
-  }
+  turn_rows(src, depth, rows, depth, factors, [&](int) __attribute__((always_inline)) {
+    float* to = place(c, tap);
+    if (++tap == taps) tap = 0, ++c;
+    return to;
+  });
   for (; c < round_up(s.in_channels, lanes); ++c) {
     for (tap = 0; tap < taps; ++tap) store(place(c, tap), zero());
   }
 }
 
-inline void pack_panel(const ConvDirectShape& s, const Panel& panel, const ConvDirectRows& rows, float* packed) {
+inline void pack_panel(const ConvDirectShape& s, const Panel& panel, const WeightRows& rows, float* packed) {
   const size_t row = static_cast<size_t>(s.in_channels) * s.kernel_h * s.kernel_w;
   const int channel = panel.group * s.out_channels + panel.first_block * lanes;
   for (int b = 0; b < panel.blocks; ++b) {
@@ -80,7 +67,7 @@ inline void pack_panel(const ConvDirectShape& s, const Panel& panel, const ConvD
   }
 }
 
-inline void pack(const ConvDirectShape& shape, int panel, const ConvDirectRows& rows, float* packed) {
+inline void pack(const ConvDirectShape& shape, int panel, const WeightRows& rows, float* packed) {
   ConvDirectArgs args{};
   args.shape = shape;
   args.tiling.panel = panel;

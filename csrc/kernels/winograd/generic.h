@@ -4,11 +4,13 @@
 //   encoded   [position][input block][tile][lane], positions an odd number of cache lines apart
 //   products  [position][tile][lane of panel], the same
 //   passing   [weight][channel of a chunk][lane of panel], the same: weights transformed in passing
+//   taps      [channel][tap][lane]: of some input channels and one output block, if they are not packed
 #pragma once
 
 #include "kernels/finish_row.h"
 #include "kernels/integers.h"
 #include "kernels/winograd/multiply_block.h"
+#include "kernels/winograd/passing.h"
 #include "kernels/winograd/tile.h"
 #include "kernels/winograd/weights.h"
 #include "kernels/winograd/winograd.h"
@@ -78,20 +80,13 @@ inline void decode_block(const WinogradArgs& args, const Plan& plan, int out_blo
   }
 }
 
-inline size_t scratch_bytes(const WinogradShape& s, int block) {
-  const Plan plan(s, block);
-  const size_t tile = static_cast<size_t>(s.positions()) * lanes;
-  return round_up(static_cast<int>(tile), 16) * sizeof(float) +
-         (s.positions() * (plan.encoded_position + plan.product_position) + s.weights() * plan.passing_weight) *
-             sizeof(float);
-}
+inline size_t scratch_bytes(const WinogradShape& s, int block) { return Plan(s, block).floats * sizeof(float); }
 
 inline void run(const WinogradArgs& args, int panel_begin, int panel_end, int tile_begin, int tile_end, void* scratch) {
   const WinogradShape& s = args.shape;
   const Plan plan(s, args.block, scratch);
   const int per_group = ceil_div(plan.out_blocks, winograd_panel);
-  const int per_pair = s.in_passing ? s.kernel_h * s.kernel_w : s.weights();  // weights of two channels, floats
-  const size_t per_block = static_cast<size_t>(plan.in_blocks) * lanes * lanes * per_pair;
+  const size_t per_block = static_cast<size_t>(plan.in_blocks) * lanes * lanes * s.weights();
   const int total = tile_end - tile_begin, blocks = ceil_div(total, args.block);
   for (int i = 0, first = tile_begin; i < blocks; ++i) {
     const int count = total / blocks + (i < total % blocks ? 1 : 0);
@@ -102,12 +97,12 @@ inline void run(const WinogradArgs& args, int panel_begin, int panel_end, int ti
       const int left = plan.out_blocks - first_block, panel = left < winograd_panel ? left : winograd_panel;
       const int out_block = group * plan.out_blocks + first_block;
       const int tail = left > panel ? lanes : s.out_channels - (plan.out_blocks - 1) * lanes;
-      const float* weights = args.weights + out_block * per_block;
-      if (s.in_passing && is_few(s, count)) {
-        multiply_few_tiles(plan, weights, panel, count);
-      } else if (s.in_passing) {
-        multiply_passing(s, plan, weights, panel, count);
+      if (s.in_passing) {
+        const int channel = group * s.out_channels + first_block * lanes;
+        const Taps taps{args, channel, (panel - 1) * lanes + tail, index + 1 == panel_end};
+        is_few(s, count) ? multiply_few_tiles(plan, taps, panel, count) : multiply_passing(plan, taps, panel, count);
       } else {
+        const float* weights = args.weights + out_block * per_block;
         const int weight = plan.in_blocks * lanes * panel * lanes;
         multiply_block(plan, {weights, static_cast<size_t>(weight), 0, plan.in_blocks, weights + weight, weight}, panel,
                        count);
@@ -131,6 +126,7 @@ const WinogradKernels SN_ISA_NAME(winograd) = {
     .scratch_bytes = SN_ISA::winograd::scratch_bytes,
     .can_pass = SN_ISA::winograd::can_pass,
     .passes_in_registers = SN_ISA::winograd::is_few,
+    .pack_taps = SN_ISA::winograd::pack_taps,
     .transform_weights = SN_ISA::winograd::transform_weights,
     .run = SN_ISA::winograd::run,
 };

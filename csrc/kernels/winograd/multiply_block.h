@@ -1,19 +1,12 @@
-// Where the parts of a block of tiles are, and the products of one: with weights that were transformed ahead, or in
-// passing. See winograd.h and generic.h.
+// Where the parts of a block of tiles are, and the products of one. See winograd.h and generic.h.
 #pragma once
 
 #include "kernels/integers.h"
-#include "kernels/winograd/few_tiles.h"
 #include "kernels/winograd/products.h"
-#include "kernels/winograd/weights.h"
+#include "kernels/winograd/winograd.h"
 
 namespace softneuro::SN_ISA {
 namespace winograd {
-
-inline bool can_pass(const WinogradShape& s) {
-  return s.kernel_h == s.kernel_w && s.tile_h == s.tile_w && s.stride_h == s.stride_w && s.kernel_h > 1 &&
-         has_transform(s.tile_h, s.kernel_h, s.stride_h);
-}
 
 // The positions of an axis that share weight i: begin[i] to begin[i + 1].
 struct Sharing {
@@ -31,11 +24,14 @@ struct Plan {
   // Of L2: small enough to stay there, and so many channels that few sums are taken up again.
   static constexpr size_t chunk_bytes = 256 << 10;
 
+  static constexpr int turned_blocks = 2;  // input blocks whose taps are turned together, to stay in L1
+
   int in_blocks, out_blocks;  // of a group
   int chunk;                  // channel blocks whose weights are transformed together; 0: all are, ahead
   size_t src_plane, dst_plane;
   size_t encoded_position, product_position, passing_weight;
-  float *encoded, *product, *passing, *tile;
+  size_t floats;  // of all these
+  float *encoded, *product, *passing, *taps, *tile;
   Sharing across_rows, along_rows;
 
   Plan(const WinogradShape& s, int block, void* scratch = nullptr)
@@ -48,12 +44,19 @@ struct Plan {
     product_position = odd_lines(static_cast<size_t>(winograd_panel) * block * lanes);
     const size_t of_block = static_cast<size_t>(winograd_panel) * lanes * lanes;
     chunk = s.in_passing ? static_cast<int>(chunk_bytes / (s.weights() * of_block * sizeof(float))) : 0;
-    if (s.in_passing) chunk = chunk < 1 ? 1 : chunk > in_blocks ? in_blocks : chunk;
+    if (s.in_passing) chunk = ceil_div(in_blocks, ceil_div(in_blocks, chunk < 1 ? 1 : chunk));
     passing_weight = s.in_passing ? odd_lines(chunk * of_block) : 0;
-    encoded = static_cast<float*>(scratch);
-    product = encoded + s.positions() * encoded_position;
-    passing = product + s.positions() * product_position;
-    tile = passing + s.weights() * passing_weight;
+    floats = 0;
+    const auto place = [&](size_t size) {
+      float* at = static_cast<float*>(scratch) + floats;
+      floats += odd_lines(size);
+      return at;
+    };
+    encoded = place(s.positions() * encoded_position);
+    product = place(s.positions() * product_position);
+    passing = place(s.weights() * passing_weight);
+    taps = place(s.in_passing ? static_cast<size_t>(turned_blocks) * s.kernel_h * s.kernel_w * lanes * lanes : 0);
+    tile = place(static_cast<size_t>(s.positions()) * lanes);
   }
   static size_t odd_lines(size_t floats) { return ((floats + 15) / 16 | 1) * 16; }
 };
@@ -97,47 +100,6 @@ inline void multiply_block(const Plan& plan, const Weights& weights, int panel, 
         for (int x = columns.begin[j]; x < columns.begin[j + 1]; ++x) multiply(y * positions_w + x);
       }
     }
-  }
-}
-
-// With the taps of a panel, chunk by chunk.
-inline void multiply_passing(const WinogradShape& s, const Plan& plan, const float* taps, int panel, int count) {
-  const int weights = s.weights(), width = panel * lanes, per_block = s.kernel_h * s.kernel_w * lanes * width;
-  const auto transform = passing.at[s.stride_h - 1][s.kernel_h - 1][s.tile_h - 1];
-  Weights w{plan.passing, plan.passing_weight, 0, 0, nullptr, 0};
-  for (w.first = 0; w.first < plan.in_blocks; w.first += w.blocks) {
-    const int left = plan.in_blocks - w.first;
-    w.blocks = left < plan.chunk ? left : plan.chunk;
-    transform({taps, w.blocks * lanes, panel, plan.passing, plan.passing_weight});
-    taps += static_cast<ptrdiff_t>(w.blocks) * per_block;
-    w.next = taps, w.fetch = round_up(ceil_div(w.blocks * per_block, weights), 16);
-    multiply_block(plan, w, panel, count);
-  }
-}
-
-inline bool is_few(const WinogradShape& s, int count) {
-  return has_few_tiles && count <= few_tiles && s.stride_h == 1 && s.kernel_h == few_taps &&
-         s.positions_h() == few_positions;
-}
-inline void multiply_few_tiles(const Plan& plan, const float* taps, int panel, int count) {
-  constexpr int chunk = 2;  // channel blocks whose taps, a vector of them at a time, stay in L1 from row to row
-  FewTiles f;
-  f.width = panel * lanes;
-  f.src_position = plan.encoded_position, f.src_block = static_cast<size_t>(count) * lanes;
-  f.dst_position = plan.product_position, f.dst_tile = static_cast<size_t>(f.width);
-  for (int first = 0; first < plan.in_blocks; first += f.blocks) {
-    f.blocks = plan.in_blocks - first < chunk ? plan.in_blocks - first : chunk;
-    f.add = first > 0;
-    f.next = taps + static_cast<ptrdiff_t>(f.blocks) * lanes * few_taps * few_taps * f.width;
-    for (int b = 0; b < panel; ++b) {
-      f.taps = taps + b * lanes;
-      for (int row = 0; row < few_positions; ++row, f.next += f.blocks * lanes * few_lines * 16) {
-        f.src = plan.encoded + row * few_positions * f.src_position + first * f.src_block;
-        f.dst = plan.product + row * few_positions * f.dst_position + b * lanes;
-        few.multiply[count][row](f);
-      }
-    }
-    taps += static_cast<ptrdiff_t>(f.blocks) * lanes * few_taps * few_taps * f.width;
   }
 }
 

@@ -89,9 +89,10 @@ SN_INLINE void transform_axis(const Vf (&g)[taps], Vf (&u)[weights]) {
 }
 
 struct PassingWeights {
-  const float* from;  // [channel][tap][lane of panel]
-  int channels, panel;
-  float* to;  // [weight][channel][lane of panel]
+  const float* from;  // [channel][tap][lane]
+  int channels;
+  float* to;  // [weight][channel], `width` floats from channel to channel
+  int width;
   size_t to_weight;
 };
 // A kernel both of whose axes are of one form.
@@ -100,22 +101,19 @@ template <WinogradAxis axis>
   constexpr int taps = axis.taps, weights = axis.weights();
   const float* from = a.from;
   float* to = a.to;
-  const int width = a.panel * lanes;
-  for (int i = 0; i < a.channels; ++i, from += (taps * taps - 1) * width) {
-    for (int b = 0; b < a.panel; ++b, from += lanes, to += lanes) {
-      Vf half[taps][weights];
-      unroll<taps>([&](auto r) {
-        Vf g[taps];
-        unroll<taps>([&](auto s) { g[s] = load(from + (r * taps + s) * width); });
-        transform_axis<axis>(g, half[r]);
-      });
-      unroll<weights>([&](auto x) {
-        Vf g[taps], u[weights];
-        unroll<taps>([&](auto r) { g[r] = half[r][x]; });
-        transform_axis<axis>(g, u);
-        unroll<weights>([&](auto y) { store(to + (y * weights + x) * a.to_weight, u[y]); });
-      });
-    }
+  for (int i = 0; i < a.channels; ++i, from += taps * taps * lanes, to += a.width) {
+    Vf half[taps][weights];
+    unroll<taps>([&](auto r) {
+      Vf g[taps];
+      unroll<taps>([&](auto s) { g[s] = load(from + (r * taps + s) * lanes); });
+      transform_axis<axis>(g, half[r]);
+    });
+    unroll<weights>([&](auto x) {
+      Vf g[taps], u[weights];
+      unroll<taps>([&](auto r) { g[r] = half[r][x]; });
+      transform_axis<axis>(g, u);
+      unroll<weights>([&](auto y) { store(to + (y * weights + x) * a.to_weight, u[y]); });
+    });
   }
 }
 

@@ -95,8 +95,8 @@ double winograd_error(const WinogradShape& shape) {
   return 1.3 * std::numeric_limits<float>::epsilon() * std::sqrt(gain);
 }
 
-void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, const float* weights,
-                   const float* factors, float* packed) {
+void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, const WeightRows& rows, float* packed) {
+  if (shape.in_passing) return kernels.pack_taps(shape, rows, packed);
   constexpr int most_channels = 8;  // at a time, so that the weights of an output channel are read in lines
   const int block = kernels.block, taps = shape.kernel_h * shape.kernel_w;
   const int in_channels = round_up(shape.in_channels, block), out_blocks = ceil_div(shape.out_channels, block);
@@ -110,7 +110,7 @@ void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, c
                                   gw.data()};
   std::vector<float> lanes(static_cast<size_t>(most_channels) * taps * winograd_panel * block);
   for (int g = 0; g < shape.groups; ++g) {
-    const float* group = weights + static_cast<size_t>(g) * shape.out_channels * shape.in_channels * taps;
+    const float* group = rows.weights + static_cast<size_t>(g) * shape.out_channels * shape.in_channels * taps;
     for (int first = 0; first < out_blocks; first += winograd_panel) {
       const int width = std::min(winograd_panel, out_blocks - first) * block;  // lanes of this panel
       const size_t weight = static_cast<size_t>(in_channels) * width;
@@ -121,12 +121,8 @@ void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, c
         for (int lane = 0; lane < std::min(width, shape.out_channels - first * block); ++lane) {
           const int channel = first * block + lane;
           const float* from = group + (static_cast<size_t>(channel) * shape.in_channels + c) * taps;
-          const float factor = factors == nullptr ? 1 : factors[g * shape.out_channels + channel];
+          const float factor = rows.factors == nullptr ? 1 : rows.factors[g * shape.out_channels + channel];
           for (int i = 0; i < real; ++i) lanes[static_cast<size_t>(i) * width + lane] = factor * from[i];
-        }
-        if (shape.in_passing) {
-          packed = std::copy_n(lanes.data(), static_cast<size_t>(channels) * taps * width, packed);
-          continue;
         }
         for (int i = 0; i < channels; ++i) {
           for (int lane = 0; lane < width; lane += block) {
@@ -135,7 +131,7 @@ void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, c
           }
         }
       }
-      if (!shape.in_passing) packed += shape.weights() * weight;
+      packed += shape.weights() * weight;
     }
   }
 }

@@ -15,6 +15,7 @@
 
 #include "base/arch.h"
 #include "kernels/epilogue.h"
+#include "kernels/weight_rows.h"
 #include "kernels/winograd/transform.h"
 
 namespace softneuro {
@@ -27,7 +28,7 @@ struct WinogradShape {
   int tile_h = 4, tile_w = 4;
   int pad_top = 0, pad_left = 0;
   int stride_h = 1, stride_w = 1;
-  // Weights are packed as taps, and transformed on the way to the products: fewer bytes, more arithmetic.
+  // Weights are transformed on the way to the products: fewer bytes, more arithmetic.
   bool in_passing = false;
 
   [[gnu::always_inline]] constexpr WinogradAxis across_rows() const { return {tile_h, kernel_h, stride_h}; }
@@ -46,7 +47,8 @@ struct WinogradArgs {
   int block = 28;        // tiles that are encoded, multiplied and decoded together; every value is right
   const float* src;      // images of [groups * in_channels / c][h][w][c], the last block padded with zeros
   int64_t src_image;     // floats from one image to the next
-  const float* weights;  // of winograd_pack, 64-byte aligned
+  const float* weights;  // of winograd_pack, 64-byte aligned; not read if there are rows
+  WeightRows rows;       // in passing only: weights are then read where the model has them
   float* dst;            // images of [groups * out_channels / c][out_h][out_w][c]; padding lanes are written as zero
   int64_t dst_image, residual_image;
   Epilogue epilogue;  // bias: winograd_bias_size floats
@@ -71,6 +73,7 @@ struct WinogradKernels {
   bool (*can_pass)(const WinogradShape&);  // whether in_passing may be set: both axes must be of one form
   // Whether weights transformed in passing stay in registers for so many tiles: else it takes as long as two products.
   bool (*passes_in_registers)(const WinogradShape&, int tiles);
+  void (*pack_taps)(const WinogradShape&, const WeightRows&, float* packed);  // winograd_pack's part in passing
   // One input channel for one block of output channels: taps [kernel_h][kernel_w] to dst [weight], `width` and
   // `dst_weight` floats apart.
   void (*transform_weights)(const WinogradWeights&, const float* taps, int width, float* dst, size_t dst_weight);
@@ -84,11 +87,9 @@ const WinogradKernels* winograd_kernels(Isa isa);
 // Panels never mix groups.
 int winograd_panels(const WinogradShape& shape, int block);
 size_t winograd_packed_size(const WinogradShape& shape, int block);  // floats
-// From [groups * out_channels][in_channels][kernel_h][kernel_w] to [panel][weight][in channel][lane of panel],
-// transformed in double, or with in_passing to [panel][in channel][tap][lane of panel].
-// factors: by which each output channel's weights are multiplied; null: 1.
-void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, const float* weights,
-                   const float* factors, float* packed);
+// To [panel][weight][in channel][lane of panel], transformed in double, or with in_passing to
+// [out block][in channel][tap][lane].
+void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, const WeightRows& rows, float* packed);
 size_t winograd_bias_size(const WinogradShape& shape, int block);  // floats, output channels rounded up to c
 
 // G of all phases: [weight][tap], zero for the taps of other phases.

@@ -48,13 +48,17 @@ bool has_transforms(const WinogradKernels& kernels, const WinogradShape& s) {
 class PreparedWinograd final : public PreparedConv2dRows {
  public:
   PreparedWinograd(const Problem& problem, const WinogradKernels& kernels, const WinogradShape& shape, int block,
-                   SplitBy by, std::shared_ptr<const Packed> packed)
+                   SplitBy by, bool is_packed, std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)), run_(kernels.run), residual_(problem.layer->post.residual) {
     args_.shape = shape;
     args_.weights = packed_floats(packed_.get());
     args_.epilogue.activation = problem.layer->post.activation;
     if (problem.layer->find_weight("bias") != nullptr) {
-      args_.epilogue.bias = args_.weights + winograd_packed_size(shape, kernels.block);
+      args_.epilogue.bias = args_.weights + (is_packed ? winograd_packed_size(shape, kernels.block) : 0);
+    }
+    if (!is_packed) {
+      rows_ = HeldRows(*problem.layer->weight("weight"));
+      args_.rows = {rows_.values(), rows_.factors()};
     }
     if (shape.tiles() == 0 || shape.out_channels == 0) return;
     panels_ = winograd_panels(shape, kernels.block);
@@ -98,6 +102,7 @@ class PreparedWinograd final : public PreparedConv2dRows {
 
  private:
   std::shared_ptr<const Packed> packed_;
+  HeldRows rows_;
   int panels_ = 0;
   decltype(WinogradKernels::run) run_;
   WinogradArgs args_{};
@@ -134,26 +139,30 @@ class WinogradConv2d final : public Routine {
                : Refusal();
   }
 
-  std::vector<std::string> param_names() const override { return {"tile", "block", "split", "passing"}; }
+  std::vector<std::string> param_names() const override { return {"tile", "block", "split", "passing", "packed"}; }
   std::vector<Tuning> tunings(const Problem& problem) const override;
 
   std::string pack_key(const Problem&, const Tuning& tuning) const override {
+    if (tuning[4] == 0) return "bias";
     return tuning[3] != 0 ? "taps" : "tile " + std::to_string(tuning[0]);
   }
   size_t packed_bytes(const Problem& problem, const Tuning& tuning) const override {
     const WinogradShape shape = checked_shape(problem, tuning);
     const int block = isa_block(info().isa);
     const size_t biases = problem.layer->find_weight("bias") != nullptr ? winograd_bias_size(shape, block) : 0;
-    return (winograd_packed_size(shape, block) + biases) * sizeof(float);
+    return ((tuning[4] != 0 ? winograd_packed_size(shape, block) : 0) + biases) * sizeof(float);
   }
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
     const WinogradShape shape = checked_shape(problem, tuning);
     const int block = isa_block(info().isa);
     const Constant* bias = problem.layer->find_weight("bias");
-    const size_t weights = winograd_packed_size(shape, block), biases = winograd_bias_size(shape, block);
+    const size_t weights = tuning[4] != 0 ? winograd_packed_size(shape, block) : 0;
+    const size_t biases = winograd_bias_size(shape, block);
     auto packed = std::make_shared<PackedFloats>(static_cast<int64_t>(weights + (bias != nullptr ? biases : 0)));
-    const HeldRows rows(*problem.layer->weight("weight"));
-    winograd_pack(shape, kernels(), rows.values(), rows.factors(), packed->data());
+    if (tuning[4] != 0) {
+      const HeldRows rows(*problem.layer->weight("weight"));
+      winograd_pack(shape, kernels(), {rows.values(), rows.factors()}, packed->data());
+    }
     if (bias != nullptr) {
       float* to = packed->data() + weights;
       std::fill_n(to, biases, 0.f);
@@ -166,7 +175,7 @@ class WinogradConv2d final : public Routine {
                                           std::shared_ptr<const Packed> packed) const override {
     if (tuning[1] < 1) throw Error("block must be positive, not " + std::to_string(tuning[1]));
     return std::make_unique<PreparedWinograd>(problem, kernels(), checked_shape(problem, tuning), tuning[1],
-                                              parse_split(tuning[2]), std::move(packed));
+                                              parse_split(tuning[2]), tuning[4] != 0, std::move(packed));
   }
 
   double expected_error(const Problem& problem, const Tuning& tuning) const override {
@@ -180,11 +189,18 @@ class WinogradConv2d final : public Routine {
   WinogradShape checked_shape(const Problem& problem, const Tuning& tuning) const {
     const bool known = std::find(std::begin(tile_sizes), std::end(tile_sizes), tuning[0]) != std::end(tile_sizes);
     const WinogradShape shape = winograd_shape(conv2d_params(problem), tuning[0], tuning[3] != 0);
-    if (tuning[3] != 0 && tuning[3] != 1) throw Error("passing must be 0 or 1, not " + std::to_string(tuning[3]));
+    for (const int i : {3, 4}) {
+      if (tuning[i] != 0 && tuning[i] != 1) {
+        throw Error(param_names()[i] + " must be 0 or 1, not " + std::to_string(tuning[i]));
+      }
+    }
+    if (tuning[3] == 0 && tuning[4] == 0) throw Error("packed may be 0 only with passing 1");
     if (known && has_transforms(kernels(), shape) && (tuning[3] == 0 || kernels().can_pass(shape))) return shape;
     throw Error("there is no transform for tile " + std::to_string(tuning[0]) +
                 (tuning[3] != 0 ? " with weights transformed in passing" : ""));
   }
+
+  bool keeps_in_registers(const WinogradShape& s) const { return kernels().passes_in_registers(s, s.tiles()); }
 
   struct Tiling {
     WinogradShape shape;
@@ -225,7 +241,8 @@ std::vector<WinogradConv2d::Tiling> WinogradConv2d::tilings(const Conv2dParams& 
       const double products = positions * (tiles + 4) * pairs;
       // Weights from memory at 6 bytes per operation; two threads together get half as much again as one.
       const double streaming = std::max(0.0, ahead_bytes / 12 * (1 + threads) - products);
-      const double passing = kinds * (kernels().passes_in_registers(t.shape, tiles) ? 0.6 : 5) * pairs;
+      const double turning = 5.0 * static_cast<double>(p.kh * p.kw);  // rows to lanes
+      const double passing = (keeps_in_registers(t.shape) ? 0.6 * kinds : 5 * kinds + turning) * pairs;
       t.cost = products + positions * transforms + (in_passing ? passing : streaming);
       list.push_back(t);
     }
@@ -242,8 +259,11 @@ std::vector<Tuning> WinogradConv2d::tunings(const Problem& problem) const {
   const auto list = tilings(p, problem.threads);
   std::vector<Tuning> result;
   const int split = p.n * p.oh * p.ow >= 28 * 28 ? 0 : 1;
+  const bool has_rows = problem.layer->weight("weight")->has_rows();
+  // Turning rows to lanes is nothing beside the arithmetic in passing, unless that stays in registers.
+  const auto is_packed = [&](const WinogradShape& s) { return !s.in_passing || !has_rows || keeps_in_registers(s); };
   const auto add = [&](const Tiling& t, int which, int by) {
-    const Tuning tuning{t.tile, t.blocks[which], by, t.shape.in_passing};
+    const Tuning tuning{t.tile, t.blocks[which], by, t.shape.in_passing, is_packed(t.shape)};
     if (std::find(result.begin(), result.end(), tuning) == result.end()) result.push_back(tuning);
   };
   // The three cheapest sizes, and the cheapest in passing, which also is what can be had with little memory. Less exact
@@ -262,6 +282,7 @@ std::vector<Tuning> WinogradConv2d::tunings(const Problem& problem) const {
   for (const Tiling& t : list) {
     if (!t.shape.in_passing) continue;
     add(t, 0, split);
+    if (has_rows && is_packed(t.shape)) result.push_back({t.tile, t.blocks[0], split, 1, 0});
     if (t.error <= usual_error) break;
   }
   const auto usual = std::find_if(list.begin(), list.end(), [](const Tiling& t) { return t.error <= usual_error; });

@@ -1,0 +1,111 @@
+// Products with weights that are transformed in passing, from packed taps or from the model's rows. See winograd.h and
+// generic.h.
+#pragma once
+
+#include "kernels/integers.h"
+#include "kernels/turn_rows.h"
+#include "kernels/winograd/few_tiles.h"
+#include "kernels/winograd/multiply_block.h"
+#include "kernels/winograd/weights.h"
+
+namespace softneuro::SN_ISA {
+namespace winograd {
+
+inline bool can_pass(const WinogradShape& s) {
+  return s.kernel_h == s.kernel_w && s.tile_h == s.tile_w && s.stride_h == s.stride_w && s.kernel_h > 1 &&
+         has_transform(s.tile_h, s.kernel_h, s.stride_h);
+}
+
+inline bool is_few(const WinogradShape& s, int count) {
+  return has_few_tiles && count <= few_tiles && s.stride_h == 1 && s.kernel_h == few_taps &&
+         s.positions_h() == few_positions;
+}
+
+// Where the taps of a panel are: packed, as [output block][input channel][tap][lane], or in the model's rows.
+struct Taps {
+  const WinogradArgs& args;
+  int first_channel, channels;  // output channels of the panel
+  bool last;                    // of its task
+  int taps = args.shape.kernel_h * args.shape.kernel_w;
+  ptrdiff_t row = static_cast<ptrdiff_t>(args.shape.in_channels) * taps;
+  ptrdiff_t packed_block = static_cast<ptrdiff_t>(round_up(args.shape.in_channels, lanes)) * taps * lanes;
+
+  // First float of an output block; blocks follow each other in memory.
+  SN_INLINE const float* block(int b) const {
+    return args.rows.weights != nullptr ? args.rows.weights + (first_channel + b * lanes) * row
+                                        : args.weights + (first_channel / lanes + b) * packed_block;
+  }
+  // What is read next, or null.
+  SN_INLINE const float* after(int b) const { return last && (b + 1) * lanes >= channels ? nullptr : block(b + 1); }
+  // Input channels [first, first + count) of output block b, as [channel][tap][lane]: turned to scratch if not packed.
+  SN_INLINE const float* get(int b, int first, int count, float* scratch) const {
+    if (args.rows.weights == nullptr) return block(b) + static_cast<ptrdiff_t>(first) * taps * lanes;
+    const int channel = first_channel + b * lanes, rows = channels - b * lanes;
+    const int left = args.shape.in_channels - first, real = (left < count ? left : count) * taps;
+    turn_rows(block(b) + static_cast<ptrdiff_t>(first) * taps, row, rows < lanes ? rows : lanes, real,
+              args.rows.factors == nullptr ? nullptr : args.rows.factors + channel,
+              [&](int i) __attribute__((always_inline)) { return scratch + i * lanes; });
+    for (int i = real; i < count * taps; ++i) store(scratch + i * lanes, zero());
+    return scratch;
+  }
+};
+
+inline void pack_taps(const WinogradShape& s, const WeightRows& rows, float* packed) {
+  WinogradArgs args{};
+  args.shape = s;
+  args.rows = rows;
+  const int in_channels = round_up(s.in_channels, lanes);
+  for (int group = 0; group < s.groups; ++group) {
+    const Taps taps{args, group * s.out_channels, s.out_channels, true};
+    for (int b = 0; b < ceil_div(s.out_channels, lanes); ++b, packed += taps.packed_block) {
+      taps.get(b, 0, in_channels, packed);
+    }
+  }
+}
+
+// Chunk by chunk of transformed weights, which L2 holds. Together they fetch the taps of the next panel.
+inline void multiply_passing(const Plan& plan, const Taps& taps, int panel, int count) {
+  const WinogradShape& s = taps.args.shape;
+  const int weights = s.weights(), width = panel * lanes, per_block = taps.taps * lanes * width;
+  const auto transform = passing.at[s.stride_h - 1][s.kernel_h - 1][s.tile_h - 1];
+  const float* next = taps.after(panel - 1);
+  Weights w{plan.passing, plan.passing_weight, 0, 0, next == nullptr ? plan.taps : next, 0};
+  for (w.first = 0; w.first < plan.in_blocks; w.first += w.blocks) {
+    const int left = plan.in_blocks - w.first;
+    w.blocks = left < plan.chunk ? left : plan.chunk;
+    for (int i = 0; i < w.blocks; ++i) {
+      for (int b = 0; b < panel; ++b) {
+        const float* from = taps.get(b, (w.first + i) * lanes, lanes, plan.taps);
+        transform({from, lanes, plan.passing + (i * lanes * panel + b) * lanes, width, plan.passing_weight});
+      }
+    }
+    w.fetch = next == nullptr ? 0 : round_up(ceil_div(w.blocks * per_block, weights), 16);
+    multiply_block(plan, w, panel, count);
+    if (next != nullptr) w.next += w.blocks * per_block;
+  }
+}
+
+// Output block by output block, whose taps fetch those of the next.
+inline void multiply_few_tiles(const Plan& plan, const Taps& taps, int panel, int count) {
+  FewTiles f;
+  f.src_position = plan.encoded_position, f.src_block = static_cast<size_t>(count) * lanes;
+  f.dst_position = plan.product_position, f.dst_tile = static_cast<size_t>(panel) * lanes;
+  for (int b = 0; b < panel; ++b) {
+    const float* next = taps.after(b);
+    for (int first = 0; first < plan.in_blocks; first += f.blocks) {
+      f.blocks = plan.in_blocks - first < Plan::turned_blocks ? plan.in_blocks - first : Plan::turned_blocks;
+      f.add = first > 0;
+      f.taps = taps.get(b, first * lanes, f.blocks * lanes, plan.taps);
+      f.next = next == nullptr ? plan.taps : next + static_cast<ptrdiff_t>(first) * lanes * few_taps * few_taps * lanes;
+      for (int row = 0; row < few_positions; ++row) {
+        f.src = plan.encoded + row * few_positions * f.src_position + first * f.src_block;
+        f.dst = plan.product + row * few_positions * f.dst_position + b * lanes;
+        few.multiply[count][row](f);
+        f.next += f.blocks * lanes / 2 * few_lines * 16;
+      }
+    }
+  }
+}
+
+}  // namespace winograd
+}  // namespace softneuro::SN_ISA
