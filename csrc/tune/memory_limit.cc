@@ -1,12 +1,27 @@
 #include "tune/memory_limit.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace softneuro {
 namespace {
 
 constexpr int price_steps = 24;  // of the bisection, each a whole DPRS solution
+
+// Of all layers with the labels that are best at a price of bytes, conversions aside.
+double seconds_at_price(const DprsProblem& problem, const PlanBytes& bytes, double price) {
+  double total = 0;
+  for (size_t l = 0; l < problem.layers.size(); ++l) {
+    double least = INFINITY, seconds = 0;
+    for (size_t i = 0; i < problem.layers[l].labels.size(); ++i) {
+      const double own = problem.layers[l].labels[i].cost, priced = own + price * bytes.labels[l][i];
+      if (priced < least) least = priced, seconds = own;
+    }
+    total += seconds;
+  }
+  return total;
+}
 
 class Search {
  public:
@@ -98,6 +113,22 @@ double packed_bytes(const PlanBytes& bytes, const DprsResult& plan) {
   }
   for (const int group : groups) total += bytes.groups[static_cast<size_t>(group)];
   return total;
+}
+
+double memory_price(const DprsProblem& problem, const PlanBytes& bytes, double model_bytes) {
+  constexpr double share = 0.08, bearable = 0.02;
+  const double fastest = seconds_at_price(problem, bytes, 0);
+  const auto is_bearable = [&](double price) {
+    return seconds_at_price(problem, bytes, price) <= (1 + bearable) * fastest;
+  };
+  double high = share * fastest / std::max(model_bytes, 1.0);
+  if (is_bearable(high)) return high;
+  double low = 0;
+  for (int step = 0; step < price_steps; ++step) {
+    const double middle = 0.5 * (low + high);
+    (is_bearable(middle) ? low : high) = middle;
+  }
+  return low;
 }
 
 DprsProblem with_memory_price(DprsProblem problem, const PlanBytes& bytes, double price) {

@@ -14,6 +14,11 @@ struct PlanBytes {
 
 double packed_bytes(const PlanBytes& bytes, const DprsResult& plan);
 
+// Seconds that a byte of packed weights has to save: memory is not to be had for nothing, and what timings scatter is
+// no reason to take it. Packings as large as the model's weights have to save 8 % of the network's time, or less, so
+// that layers with smaller packings than their fastest routines' cost 2 % of it together.
+double memory_price(const DprsProblem& problem, const PlanBytes& bytes, double model_bytes);
+
 // The problem with `price` seconds on top for each byte.
 DprsProblem with_memory_price(DprsProblem problem, const PlanBytes& bytes, double price);
 

@@ -83,19 +83,6 @@ PlanBytes candidate_bytes(const Graph& graph, const GraphCosts& costs) {
   return bytes;
 }
 
-// Seconds that a byte of packed weights has to save: memory is not to be had for nothing, and what timings scatter is
-// no reason to take it. Packings as large as the model's weights have to save this share of the network's time.
-double memory_price(const Graph& graph, const GraphCosts& costs) {
-  constexpr double share = 0.08;
-  double seconds = 0;
-  for (const auto& candidates : costs.layers) {
-    double least = INFINITY;
-    for (const Candidate& candidate : candidates) least = std::min(least, candidate.seconds);
-    if (!candidates.empty()) seconds += least;
-  }
-  return share * seconds / std::max(model_weight_bytes(graph), 1.0);
-}
-
 // Plans of a priced problem within settings.max_memory, and in `result` how that went.
 LimitedPlans solve(const Graph& graph, const GraphCosts& costs, const DprsProblem& problem,
                    const TuneSettings& settings, int k, TuneResult& result) {
@@ -162,9 +149,10 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   const GraphCosts costs = find_costs(graph, settings, db, parallel_for, progress);
   PackedCache& cache = PackedCache::shared();
   const PlanBytes bytes = candidate_bytes(graph, costs);
-  const double byte_price = memory_price(graph, costs);
+  const DprsProblem unpriced = to_dprs(graph, costs);
+  const double byte_price = memory_price(unpriced, bytes, model_weight_bytes(graph));
   const AccurateSolution solution = solve_within_budget(
-      graph, costs, with_memory_price(to_dprs(graph, costs), bytes, byte_price), settings, db, parallel_for, cache);
+      graph, costs, with_memory_price(unpriced, bytes, byte_price), settings, db, parallel_for, cache);
   const int wholes = settings.mode == TuneMode::off ? 1 : settings.integrated_plans;
   LimitedPlans found = solve(graph, costs, solution.problem, settings, wholes, result);
   // The best plan's error is within half the budget: with twice its noise another one's is, too. One of exact routines
