@@ -115,8 +115,16 @@ double packed_bytes(const PlanBytes& bytes, const DprsResult& plan) {
   return total;
 }
 
+PlanBytes weighed(PlanBytes bytes) {
+  const auto layers = static_cast<double>(bytes.labels.size());
+  for (size_t l = 0; l < bytes.labels.size(); ++l) {
+    for (double& label : bytes.labels[l]) label *= 1 + 0.01 * static_cast<double>(l) / layers;
+  }
+  return bytes;
+}
+
 double memory_price(const DprsProblem& problem, const PlanBytes& bytes, double model_bytes) {
-  constexpr double share = 0.08, bearable = 0.02;
+  constexpr double share = 0.08, bearable = 0.025;
   const double fastest = seconds_at_price(problem, bytes, 0);
   const auto is_bearable = [&](double price) {
     return seconds_at_price(problem, bytes, price) <= (1 + bearable) * fastest;

@@ -104,7 +104,7 @@ void report(const Graph& graph, const GraphCosts& costs, const LimitedPlans& fou
   result.predicted_s = 0;
   const PlanBytes bytes = candidate_bytes(graph, costs);
   result.lower_bound_s =
-      best.lower_bound - prices.noise * plan_noise(costs, best) - prices.byte * packed_bytes(bytes, chosen);
+      best.lower_bound - prices.noise * plan_noise(costs, best) - prices.byte * packed_bytes(weighed(bytes), chosen);
   result.exact = best.exact;
   result.candidates = costs.candidates;
   result.measured = costs.measured;
@@ -148,7 +148,7 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   TuneResult result;
   const GraphCosts costs = find_costs(graph, settings, db, parallel_for, progress);
   PackedCache& cache = PackedCache::shared();
-  const PlanBytes bytes = candidate_bytes(graph, costs);
+  const PlanBytes bytes = weighed(candidate_bytes(graph, costs));
   const DprsProblem unpriced = to_dprs(graph, costs);
   const double byte_price = memory_price(unpriced, bytes, model_weight_bytes(graph));
   const AccurateSolution solution = solve_within_budget(
