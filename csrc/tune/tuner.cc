@@ -151,8 +151,8 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   const PlanBytes bytes = weighed(candidate_bytes(graph, costs));
   const DprsProblem unpriced = to_dprs(graph, costs);
   const double byte_price = memory_price(unpriced, bytes, model_weight_bytes(graph));
-  const AccurateSolution solution = solve_within_budget(
-      graph, costs, with_memory_price(unpriced, bytes, byte_price), settings, db, parallel_for, cache);
+  const AccurateSolution solution = solve_within_budget(graph, costs, with_memory_price(unpriced, bytes, byte_price),
+                                                        settings, db, parallel_for, cache);
   const int wholes = settings.mode == TuneMode::off ? 1 : settings.integrated_plans;
   LimitedPlans found = solve(graph, costs, solution.problem, settings, wholes, result);
   // The best plan's error is within half the budget: with twice its noise another one's is, too. One of exact routines
