@@ -92,17 +92,20 @@ class Chunks {
     const auto idle = [](const auto& entry) {
       return !entry.second.empty() && entry.second.begin()->second == chunk_bytes;
     };
-    // One is kept: candidates are packed and dropped by the hundred while a net is tuned.
-    if (idle(*chunk) && std::count_if(chunks_.begin(), chunks_.end(), idle) > 1) {
+    if (!idle(*chunk)) return true;
+    // The beginning of one is kept: candidates are packed and dropped by the hundred while a net is tuned.
+    if (std::count_if(chunks_.begin(), chunks_.end(), idle) > 1) {
       unmap(chunk->first, chunk_bytes);
       chunks_.erase(chunk);
+    } else {
+      madvise(chunk->first + kept_bytes, chunk_bytes - kept_bytes, MADV_DONTNEED);
     }
     return true;
   }
 
  private:
-  // Four huge pages, of which only those touched take memory.
-  static constexpr size_t chunk_bytes = 4 * huge_page, least = size_t{16} << 10;
+  // Many huge pages, of which only those touched take memory: what is left at the end of a chunk is lost.
+  static constexpr size_t chunk_bytes = 16 * huge_page, kept_bytes = 4 * huge_page, least = size_t{16} << 10;
   using Gaps = std::map<size_t, size_t>;  // what is free: offset -> bytes
 
   Chunks() {
