@@ -124,7 +124,7 @@ PlanBytes weighed(PlanBytes bytes) {
 }
 
 double memory_price(const DprsProblem& problem, const PlanBytes& bytes, double model_bytes) {
-  constexpr double share = 0.08, bearable = 0.03;
+  constexpr double share = 0.08, bearable = 0.02;
   const double fastest = seconds_at_price(problem, bytes, 0);
   const auto is_bearable = [&](double price) {
     return seconds_at_price(problem, bytes, price) <= (1 + bearable) * fastest;
