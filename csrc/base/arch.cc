@@ -241,6 +241,11 @@ const std::vector<Isa>& available_isas() {
 
 int isa_block(Isa isa) { return level_of(isa).block; }
 
+bool halves_512_bits() {
+  static const bool halves = cpu_id().starts_with("amd-25-");
+  return halves;
+}
+
 const std::string& cpu_id() {
   static const std::string id = detect_cpu_id();
   return id;

@@ -125,6 +125,9 @@ void report(const Graph& graph, const GraphCosts& costs, const LimitedPlans& fou
     result.adapt_seconds.push_back(adapt.cost);
     result.predicted_s += adapt.cost;
   }
+  // What the prices' rounding has added must not put an optimal plan below its bound.
+  const double over = result.lower_bound_s - result.predicted_s;
+  if (over > 0 && over < 1e-9 * result.predicted_s) result.lower_bound_s = result.predicted_s;
 }
 
 // How far a choice of the same routine is from the wanted one: 0 for the same params, well below 1 for others. Shapes

@@ -59,7 +59,7 @@ SN_INLINE void accumulate(Vf (&sum)[tile * panel], const float* src, const float
       Vf& y = sum[b * tile + p];
       if constexpr (narrow && b + 1 == panel) {
         // Zen 4 broadcasts to a register every second cycle, and within an FMA at no cost: a tenth of the time where
-        // no more than one and a half vectors use a pixel.
+        // no more than one and a half vectors use a pixel. Intel's FMAs with a load take a fifth longer.
         y = panel == 2 ? fma_half(src + p * lanes, w[b], y) : fma_half(x, w[b], y);
       } else {
         y = fma(x, w[b], y);
@@ -142,7 +142,8 @@ constexpr TileTable tiles = tile_table();
 // A run of output pixels, cut in tiles of nearly equal length. channels: of the panel's last block. Moves run.next on.
 inline void compute_run(Tile& run, int panel, int channels, int pixels) {
   Tile t = run;
-  const ComputeTile* compute = channels <= lanes / 2 ? tiles.narrow[panel] : tiles.compute[panel];
+  const bool narrow = channels <= lanes / 2 && (panel > 2 || halves_512_bits());
+  const ComputeTile* compute = narrow ? tiles.narrow[panel] : tiles.compute[panel];
   const int count = ceil_div(pixels, max_tile(panel)), length = pixels / count, longer = pixels % count;
   for (int i = 0; i < count; ++i) {
     const int tile = length + (i < longer ? 1 : 0);
