@@ -30,6 +30,8 @@ from benchmarks import onednn, shapes
 from benchmarks.shapes import Shape, Weights
 from softneuro import _C, available_isas, cpu_brand, device, registry
 
+MEASURABLE = 0.5  # of the cost of a call: what oneDNN has to take to be compared
+
 
 @dataclass
 class Settings:
@@ -185,6 +187,12 @@ def print_shape(table: Table, shape: Shape, rows: list[Row], least: tuple[float,
     table.add_section()
 
 
+def is_comparable(shape: Shape, rows: list[Row], settings: Settings) -> bool:
+    """Whether oneDNN's time is more than what taking off the cost of calling it leaves of that cost's scatter."""
+    peers = [row.seconds for row in rows if is_peer(row)]
+    return bool(peers) and min(peers) >= MEASURABLE * settings.overhead[shape.type]
+
+
 def summary(results: list[tuple[Shape, list[Row]]]) -> list[str]:
     """Geometric mean over distinct shapes and total over the networks' layers, with and without inexact routines."""
     inexact = {entry["descriptor"] for entry in registry() if entry["error"] != "exact"}
@@ -279,9 +287,15 @@ def main() -> None:
                 | {"seconds": {row.name + row.tuning: row.seconds for row in rows}}
             )
     console.print(table)
-    console.print(kinds_table(results))
-    for line in summary(results):
+    compared = [(shape, rows) for shape, rows in results if is_comparable(shape, rows, settings)]
+    console.print(kinds_table(compared))
+    for line in summary(compared):
         console.print(line, highlight=False)
+    if len(compared) < len(results):
+        console.print(
+            f"not compared: {len(results) - len(compared)} shapes that take oneDNN less than half a call's own time",
+            highlight=False,
+        )
     if arguments.json:
         machine = {"cpu": cpu_brand(), "threads": settings.threads, "cold": settings.cold, "gflops": peak}
         arguments.json.write_text(json.dumps({"machine": machine, "shapes": figures}, indent=1) + "\n")
