@@ -30,8 +30,6 @@ from benchmarks import onednn, shapes
 from benchmarks.shapes import Shape, Weights
 from softneuro import _C, available_isas, cpu_brand, device, registry
 
-MEASURABLE = 0.5  # of the cost of a call: what oneDNN has to take to be compared
-
 
 @dataclass
 class Settings:
@@ -188,9 +186,9 @@ def print_shape(table: Table, shape: Shape, rows: list[Row], least: tuple[float,
 
 
 def is_comparable(shape: Shape, rows: list[Row], settings: Settings) -> bool:
-    """Whether oneDNN's time is more than what taking off the cost of calling it leaves of that cost's scatter."""
+    """Whether oneDNN takes at least half as long as calling it costs: else that cost's scatter is all one sees."""
     peers = [row.seconds for row in rows if is_peer(row)]
-    return bool(peers) and min(peers) >= MEASURABLE * settings.overhead[shape.type]
+    return bool(peers) and min(peers) >= 0.5 * settings.overhead[shape.type]
 
 
 def summary(results: list[tuple[Shape, list[Row]]]) -> list[str]:
@@ -291,11 +289,8 @@ def main() -> None:
     console.print(kinds_table(compared))
     for line in summary(compared):
         console.print(line, highlight=False)
-    if len(compared) < len(results):
-        console.print(
-            f"not compared: {len(results) - len(compared)} shapes that take oneDNN less than half a call's own time",
-            highlight=False,
-        )
+    left_out = len(results) - len(compared)
+    console.print(f"not compared: {left_out} shapes that take oneDNN less than half a call's own time", highlight=False)
     if arguments.json:
         machine = {"cpu": cpu_brand(), "threads": settings.threads, "cold": settings.cold, "gflops": peak}
         arguments.json.write_text(json.dumps({"machine": machine, "shapes": figures}, indent=1) + "\n")
