@@ -5,7 +5,8 @@
 
 namespace softneuro::SN_ISA {
 
-// True where fma_half is cheaper than fma: CPUs that do 512 bits in two halves (Zen 4); no dearer on the others.
+// True where fma_half is cheaper than fma: CPUs that do 512 bits in two halves (Zen 4); no dearer on the others if
+// a is in a register.
 #if SN_LEVEL == SN_LEVEL_avx512
 constexpr bool has_half = true;
 SN_INLINE Vf fma_half(Vf a, Vf b, Vf c) {

@@ -59,7 +59,7 @@ SN_INLINE void accumulate(Vf (&sum)[tile * panel], const float* src, const float
       Vf& y = sum[b * tile + p];
       if constexpr (narrow && b + 1 == panel) {
         // Zen 4 broadcasts to a register every second cycle, and within an FMA at no cost: a tenth of the time where
-        // no more than one and a half vectors use a pixel. Intel's FMAs with a load take a fifth longer.
+        // no more than one and a half vectors use a pixel. Intel's FMAs with a load take a quarter longer.
         y = panel == 2 ? fma_half(src + p * lanes, w[b], y) : fma_half(x, w[b], y);
       } else {
         y = fma(x, w[b], y);
