@@ -187,6 +187,18 @@ def test_op(
     check_model(make_model([node], inputs, shapes, constants, opset))
 
 
+@pytest.mark.parametrize("mode", ["DCR", "CRD"])
+def test_order_of_space_to_depth(mode: str) -> None:
+    """Since opset 28 it has the modes of DepthToSpace."""
+    node = helper.make_node("SpaceToDepth", ["x"], ["y"], blocksize=2, mode=mode)
+    model = make_model([node], {"x": (2, 3, 4, 6)}, {"y": None}, opset=28)
+    try:
+        cpu_session(model)
+    except Exception:
+        pytest.skip("the runtime is older than opset 28")
+    check_model(model)
+
+
 GELUS = {  # steps by their numbers; r, i, one, h: SCALARS
     "0.5 * (x * (1 + erf))": "Div x r, Erf 0, Add 1 one, Mul x 2, Mul h 3",
     "(0.5 * x) * (1 + erf)": "Mul i x, Erf 0, Mul x h, Add one 1, Mul 2 3",

@@ -12,7 +12,9 @@
 
 namespace softneuro::ort {
 
-constexpr int newest_opset = 28;  // whose ops were looked at; a later version of an op may mean something else
+// A later version of an op may mean something else. Raise this only once a runtime runs the newer opset, so that onnx's
+// own node tests compare its ops with the host's.
+constexpr int newest_opset = 28;
 
 // What is known of a value before there are shapes. `sized`: follows from shapes and constants alone.
 enum class Kind : unsigned char { flow, constant, sized };

@@ -139,8 +139,11 @@ void convert_space_to_depth(Lowering& low) {
   if (b < 1 || in[2] % b != 0 || in[3] % b != 0) {
     throw Error("blocksize " + std::to_string(b) + " does not fit " + in.str());
   }
+  const bool channels_first = low.node().text("mode", "DCR") == "CRD";                        // since opset 28
+  const std::vector<int64_t> perm = channels_first ? std::vector<int64_t>{0, 1, 3, 5, 2, 4}   // N C b b H W
+                                                   : std::vector<int64_t>{0, 3, 5, 1, 2, 4};  // N b b C H W
   const int split = low.reshape(low.blob(0), Shape{in[0], in[1], in[2] / b, b, in[3] / b, b});
-  const int moved = low.add("transpose", {split}, {{"perm", std::vector<int64_t>{0, 3, 5, 1, 2, 4}}});
+  const int moved = low.add("transpose", {split}, {{"perm", perm}});
   low.set(low.reshape(moved, Shape{in[0], in[1] * b * b, in[2] / b, in[3] / b}));
 }
 
