@@ -9,16 +9,21 @@ namespace {
 
 constexpr int price_steps = 24;  // of the bisection, each a whole DPRS solution
 
+struct Totals {
+  double seconds = 0, bytes = 0;
+};
 // Of all layers with the labels that are best at a price of bytes, conversions aside.
-double seconds_at_price(const DprsProblem& problem, const PlanBytes& bytes, double price) {
-  double total = 0;
+Totals at_price(const DprsProblem& problem, const PlanBytes& bytes, double price) {
+  Totals total;
   for (size_t l = 0; l < problem.layers.size(); ++l) {
-    double least = INFINITY, seconds = 0;
+    double least = INFINITY;
+    Totals best;
     for (size_t i = 0; i < problem.layers[l].labels.size(); ++i) {
-      const double own = problem.layers[l].labels[i].cost, priced = own + price * bytes.labels[l][i];
-      if (priced < least) least = priced, seconds = own;
+      const Totals own{problem.layers[l].labels[i].cost, bytes.labels[l][i]};
+      const double priced = own.seconds + price * own.bytes;
+      if (priced < least) least = priced, best = own;
     }
-    total += seconds;
+    total.seconds += best.seconds, total.bytes += best.bytes;
   }
   return total;
 }
@@ -124,19 +129,21 @@ PlanBytes weighed(PlanBytes bytes) {
 }
 
 double memory_price(const DprsProblem& problem, const PlanBytes& bytes, double model_bytes) {
-  constexpr double share = 0.08, bearable = 0.02;
-  const double fastest = seconds_at_price(problem, bytes, 0);
-  const auto is_bearable = [&](double price) {
-    return seconds_at_price(problem, bytes, price) <= (1 + bearable) * fastest;
+  constexpr double share = 0.08, small = 0.6, slight = 0.01, bearable = 0.03;
+  const double fastest = at_price(problem, bytes, 0).seconds;
+  const auto is_large = [&](double price) { return at_price(problem, bytes, price).bytes > small * model_bytes; };
+  const auto costs_more = [&](double price, double part) {
+    return at_price(problem, bytes, price).seconds > (1 + part) * fastest;
   };
-  double high = share * fastest / std::max(model_bytes, 1.0);
-  if (is_bearable(high)) return high;
-  double low = 0;
+  const auto goes_on = [&](double price) { return !costs_more(price, is_large(price) ? bearable : slight); };
+  double low = 0, high = share * fastest / std::max(model_bytes, 1.0);
+  if (goes_on(high)) return high;
   for (int step = 0; step < price_steps; ++step) {
     const double middle = 0.5 * (low + high);
-    (is_bearable(middle) ? low : high) = middle;
+    (goes_on(middle) ? low : high) = middle;
   }
-  return low;
+  // The last step may be the one to what is small, and bearable.
+  return is_large(low) && !costs_more(high, bearable) ? high : low;
 }
 
 DprsProblem with_memory_price(DprsProblem problem, const PlanBytes& bytes, double price) {

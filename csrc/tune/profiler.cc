@@ -9,7 +9,7 @@
 namespace softneuro {
 namespace {
 
-constexpr int max_samples = 9;
+constexpr int max_samples = 15;
 // Bytes of packed weights held for one layer's race: a larger race is run in heats, for tuning is not to need more
 // memory than the net will.
 constexpr size_t interleave_limit = size_t{64} << 20;
@@ -35,6 +35,11 @@ void grow(AlignedBuffer& buffer, const Shape& shape) {
   if (buffer.size() >= bytes) return;
   buffer = AlignedBuffer(bytes);
   fill(buffer);
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return 0.5 * (values[(values.size() - 1) / 2] + values[values.size() / 2]);
 }
 
 size_t weight_bytes(const Problem& problem) {
@@ -73,6 +78,29 @@ struct Profiler::Contender {
   std::vector<double> samples;
   double best = INFINITY;
 };
+
+// What slows all of a round is the machine, whose speed varies for seconds at a time: those that drop out early would
+// be judged by the few rounds that they were in. Samples are brought to the pace of the middle round of those that
+// stayed.
+void Profiler::set_pace(std::vector<Contender>& contenders) {
+  size_t rounds = 0;
+  for (const Contender& contender : contenders) rounds = std::max(rounds, contender.samples.size());
+  std::vector<double> middles;  // of those that stayed
+  for (const Contender& contender : contenders) {
+    middles.push_back(contender.samples.size() == rounds ? median(contender.samples) : 0);
+  }
+  for (size_t round = 0; round < rounds; ++round) {
+    std::vector<double> paces;
+    for (size_t i = 0; i < contenders.size(); ++i) {
+      if (middles[i] > 0) paces.push_back(contenders[i].samples[round] / middles[i]);
+    }
+    if (paces.size() < 2) return;  // one alone may vary by itself
+    const double pace = median(std::move(paces));
+    for (Contender& contender : contenders) {
+      if (pace > 0 && round < contender.samples.size()) contender.samples[round] /= pace;
+    }
+  }
+}
 
 Profiler::Profiler(int threads, const ParallelFor& parallel_for, Coldness coldness)
     : threads_(threads), host_(parallel_for), team_(threads), coldness_(coldness) {
@@ -119,13 +147,17 @@ void Profiler::race(const Problem& problem, std::vector<Contender>& contenders, 
   for (Contender& contender : contenders) time_once(contender, parallel_for);  // page faults, code into caches
   const auto start = Clock::now();
   for (int round = 0; round < max_samples; ++round) {
-    double leader = INFINITY;
-    for (Contender& contender : contenders) leader = std::min(leader, contender.best);
-    // Timings scatter by some ten per cent; the more samples, the tighter the gate.
-    const double gate = leader * (round < 2 ? 2.0 : round < 4 ? 1.4 : 1.15);
+    const auto leader = std::min_element(contenders.begin(), contenders.end(),
+                                         [](const auto& a, const auto& b) { return a.best < b.best; });
+    const double best = leader->best;
+    const size_t bytes = leader->candidate->packed_bytes;
+    // Timings scatter by some ten per cent, a single one may be twice what it should: the more samples, the tighter the
+    // gate. Smaller packed weights may be worth more time.
+    const double gate = round < 2 ? 4.0 : round < 3 ? 2.0 : round < 5 ? 1.4 : 1.15, wide_gate = std::max(gate, 1.4);
     size_t running = 0;
     for (Contender& contender : contenders) {
-      if (round > 0 && contender.best > gate) continue;
+      const bool smaller = 2 * contender.candidate->packed_bytes < bytes;
+      if (round > 0 && contender.best > best * (smaller ? wide_gate : gate)) continue;
       ++running;
       settle(problem, has_weights, parallel_for);
       const double seconds = time_once(contender, parallel_for);
@@ -135,6 +167,7 @@ void Profiler::race(const Problem& problem, std::vector<Contender>& contenders, 
     const double spent = std::chrono::duration<double>(Clock::now() - start).count();
     if (spent > allowance || (running == 1 && round >= 4)) break;
   }
+  set_pace(contenders);
   for (Contender& contender : contenders) {
     contender.candidate->seconds = winsorised_mean(contender.samples);
     contender.candidate->measured = true;

@@ -217,8 +217,12 @@ def test_a_packing_has_to_be_worth_its_memory(
     assert plan.layers[0].regret < 1e-3  # seconds: the other routine is known, too
 
 
-def test_equal_layers_give_way_to_the_price_within_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forgoing a packing costs each of ten layers 4.5 %, and 2 % of the whole may be lost: four of them forgo it."""
+@pytest.mark.parametrize(("loss", "forgo"), [(0.015, 6), (0.045, 5), (0.075, 4)])
+def test_equal_layers_give_way_to_the_price_within_a_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loss: float, forgo: int
+) -> None:
+    """Ten layers whose packing saves `loss` of their time: 1 % of the whole may be lost in any case; above 0.6 of the
+    weights, which five of the packings are below, 3 %."""
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "measured"))
     graph = softneuro.Graph()
     blob = graph.input("x", (1, 600))
@@ -230,8 +234,8 @@ def test_equal_layers_give_way_to_the_price_within_a_budget(tmp_path: Path, monk
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "made_up"))
     for version, device, threads, signature, descriptor, _ in costs(tmp_path / "measured"):
         if descriptor.startswith("linear/"):
-            seconds = 1.045e-3 if "/dot_" in descriptor else 1e-3 if "/gemm_" in descriptor else 1
+            seconds = (1 + loss) * 1e-3 if "/dot_" in descriptor else 1e-3 if "/gemm_" in descriptor else 1
             _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), seconds)
     plan = _C.tune(graph, _C.parse_options({"tune": "cached"}), 1)
-    assert sum("/dot_" in layer.descriptor for layer in plan.layers) == 4
-    assert plan.memory["packed"] == pytest.approx(6 * 600 * 600 * 4, rel=0.1)
+    assert sum("/dot_" in layer.descriptor for layer in plan.layers) == forgo
+    assert plan.memory["packed"] == pytest.approx((10 - forgo) * 600 * 600 * 4, rel=0.1)
