@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -35,7 +36,7 @@ def median_ms(
     return {name: statistics.median(times) for name, times in samples.items()}
 
 
-def recognise_digits(console: Console) -> None:
+def recognise_digits(console: Console) -> bool:
     """Trains, compiles, and compares accuracy and speed on the held-back digits."""
     images, labels, test_images, test_labels = digits.data()
     table = Table(title=f"digits: {len(test_images)} held-back images")
@@ -49,6 +50,7 @@ def recognise_digits(console: Console) -> None:
         "speed-up",
     ):
         table.add_column(column, justify="left" if column == "network" else "right")
+    agree = True
     for name, build in (("small ResNet", digits.small_resnet), ("small MobileNet", digits.small_mobilenet)):
         torch.manual_seed(0)
         with Progress(console=console, transient=True) as progress:
@@ -58,6 +60,7 @@ def recognise_digits(console: Console) -> None:
             expected, actual = model(test_images).argmax(1), compiled(test_images).argmax(1)
             times = median_ms({"eager": model, "softneuro": compiled}, test_images, 15)
         same = int((expected == actual).sum())
+        agree &= same == len(test_images)
         table.add_row(
             name,
             f"{float((expected == test_labels).float().mean()):.2%}",
@@ -68,6 +71,7 @@ def recognise_digits(console: Console) -> None:
             f"{times['eager'] / times['softneuro']:.2f}x",
         )
     console.print(table)
+    return agree
 
 
 def photo() -> torch.Tensor:
@@ -129,8 +133,10 @@ def look_at_photo(console: Console) -> None:
 def main() -> None:
     warnings.filterwarnings("ignore")
     console = Console(width=max(Console().width, 140))  # tables squeezed into 80 columns are unreadable
-    recognise_digits(console)
+    agree = recognise_digits(console)
     look_at_photo(console)
+    if not agree:
+        sys.exit("softneuro's answers differ from eager's")
 
 
 if __name__ == "__main__":

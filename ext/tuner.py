@@ -9,7 +9,8 @@ from typing import Any
 
 from tqdm import tqdm
 
-from softneuro import _C
+from softneuro import _C, messages
+from softneuro.option_texts import option_texts
 
 log = logging.getLogger("softneuro.tune")
 
@@ -44,7 +45,8 @@ def tune(graph: _C.Graph, options: Mapping[str, Any] | None = None, *, label: st
     Raises:
         Error: an option is unknown or out of range, or a layer cannot be run at all.
     """
-    parsed = _C.parse_options({name: _as_text(value) for name, value in (options or {}).items()})
+    parsed = _C.parse_options(option_texts(options))
+    messages.show(parsed.verbose)
     bar = _Bar(label, sys.stderr.isatty())
     try:
         plan = _C.tune(graph, parsed, parsed.threads or _C.physical_cores(), bar)
@@ -62,11 +64,3 @@ def tune(graph: _C.Graph, options: Mapping[str, Any] | None = None, *, label: st
         counts["guessed"],
     )
     return plan
-
-
-def _as_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "1" if value else "0"
-    if isinstance(value, (list, tuple)):
-        return ",".join(map(str, value))
-    return str(value)

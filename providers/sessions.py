@@ -6,22 +6,15 @@ import os
 from typing import Any
 
 import softneuro
+from softneuro.option_texts import option_texts as texts_of
 from softneuro.providers import library, report
 
 
 def option_texts(options: dict[str, Any]) -> dict[str, str]:
     """Options as the provider takes them. Raises softneuro.Error for an unknown name or a value out of range."""
-    texts = {name: _as_text(value) for name, value in options.items()}
+    texts = texts_of(options)
     softneuro._C.parse_options(texts)
     return texts
-
-
-def _as_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "1" if value else "0"
-    if isinstance(value, list | tuple):
-        return ",".join(map(str, value))
-    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
 
 
 def session(model: str | os.PathLike[str] | bytes, sess_options: Any = None, **options: Any) -> Any:

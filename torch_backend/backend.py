@@ -13,6 +13,7 @@ from torch._functorch.aot_autograd import aot_module_simplified
 from torch._guards import TracingContext
 from torch.fx import GraphModule, Node
 
+from softneuro import messages
 from softneuro.torch_backend import host, ops, registry
 from softneuro.torch_backend.direct import DirectCall, pick
 from softneuro.torch_backend.options import Options, parse
@@ -132,8 +133,7 @@ class Backend:
         Raises softneuro.Error for an option that does not exist or is out of range.
         """
         parsed = parse(options, mode)
-        if parsed.verbose:
-            show_log(logging.DEBUG if parsed.verbose > 1 else logging.INFO)
+        messages.show(parsed.verbose)
         ops.load()
         if _needs_gradients(example_inputs):
             self._warn_of_gradients()
@@ -162,12 +162,3 @@ class Backend:
 
 
 softneuro = Backend()
-
-
-def show_log(level: int) -> None:
-    """Sends softneuro's log to standard error, unless the program has set up logging itself."""
-    root = logging.getLogger("softneuro")
-    if not root.hasHandlers():
-        root.addHandler(logging.StreamHandler())
-    if root.getEffectiveLevel() > level:
-        root.setLevel(level)

@@ -118,6 +118,9 @@ def _describe(region: RegionRuntime) -> list[str]:
         shapes = ", ".join("x".join(map(str, shape)) for shape in _input_shapes(region, signature))
         lines.append(f"    inputs {shapes}, {signature[0]} thread(s): " + _outcome(shaped))
         lines += _plan_lines(shaped.plan) if shaped.plan else []
+        if (stats := shaped.net_stats) is not None:
+            planned, blobs = (stats[name] / 2**20 for name in ("arena_bytes", "blob_bytes"))
+            lines.append(f"      arena {planned:.1f} MiB with workspaces, of {blobs:.1f} MiB of blobs")
         for layer in shaped.plan.layers if shaped.plan else []:
             regret = "no other routine" if layer.regret == float("inf") else f"regret {1e3 * layer.regret:.3f} ms"
             routine = layer.descriptor or "with a layer below"

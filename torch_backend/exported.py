@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,8 +15,9 @@ from torch.fx import GraphModule
 from torch.fx.graph import CodeGen
 
 import softneuro
+from softneuro import messages
 from softneuro.torch_backend import backend, ops
-from softneuro.torch_backend.backend import CompiledGraph, compile_inference, show_log
+from softneuro.torch_backend.backend import CompiledGraph, compile_inference
 from softneuro.torch_backend.direct import FixedCall
 from softneuro.torch_backend.options import parse
 
@@ -49,8 +49,7 @@ class LoadedProgram:
         parsed = parse(options)
         if parsed.host != "eager":
             raise softneuro.Error(f"option host='{parsed.host}' is not for exported programs; use 'eager'")
-        if parsed.verbose:
-            show_log(logging.DEBUG if parsed.verbose > 1 else logging.INFO)
+        messages.show(parsed.verbose)
         ops.load()
         self.program = program
         self.options = dict(options)

@@ -98,12 +98,13 @@ def _define_layer(library: torch.library.Library, name: str, reference: Callable
         return torch.empty(reference(*arguments).shape, dtype=torch.float32, device=arguments[0].device)
 
     def setup(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-        x, weight, bias, *rest = inputs
+        x, weight, bias = (*inputs, None)[:3]
         ctx.save_for_backward(x, weight, bias)
-        ctx.rest = rest
+        ctx.given = len(inputs)
+        ctx.rest = inputs[3:]
 
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
-        needed = ctx.needs_input_grad[:3]
+        needed = (*ctx.needs_input_grad, False)[:3]
         with torch.enable_grad():
             tensors = [
                 None if t is None else t.detach().requires_grad_(n)
@@ -111,7 +112,7 @@ def _define_layer(library: torch.library.Library, name: str, reference: Callable
             ]
             output = reference(*tensors, *ctx.rest)
         found = iter(torch.autograd.grad(output, [t for t, n in zip(tensors, needed, strict=True) if n], gradient))
-        return (*(next(found) if n else None for n in needed), *(None for _ in ctx.rest))
+        return (*(next(found) if n else None for n in needed), *(None for _ in ctx.rest))[: ctx.given]
 
     torch.library.register_fake(qualified, fake, lib=library)
     torch.library.register_autograd(qualified, backward, setup_context=setup, lib=library)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import softneuro
+from softneuro.option_texts import option_texts
 
 
 @dataclass(frozen=True)
@@ -25,16 +26,7 @@ class Options:
 
     def core(self, **changes: Any) -> dict[str, str]:
         """All options as the core takes them, some changed."""
-        return {**dict(self.texts), **{name: as_text(value) for name, value in changes.items()}}
-
-
-def as_text(value: Any) -> str:
-    """Comma lists, 0 and 1, plain numbers."""
-    if isinstance(value, bool):
-        return str(int(value))
-    if isinstance(value, list | tuple):
-        return ",".join(map(as_text, value))
-    return str(value)
+        return {**dict(self.texts), **option_texts(changes)}
 
 
 def parse(options: Mapping[str, Any] | None, mode: str | None = None) -> Options:
@@ -44,7 +36,7 @@ def parse(options: Mapping[str, Any] | None, mode: str | None = None) -> Options
     """
     if mode not in (None, "default"):
         raise softneuro.Error(f"mode='{mode}' is inductor's: give options={{...}} instead")
-    texts = {name: as_text(value) for name, value in (options or {}).items()}
+    texts = option_texts(options)
     parsed = softneuro._C.parse_options(texts)
     return Options(
         max_error=parsed.max_error,

@@ -29,6 +29,7 @@ class Shaped:
     plan: softneuro.Plan | None = None
     verdict: judging.Verdict | None = None
     host: str | None = None  # why the host runs it
+    net_stats: dict[str, int] | None = None  # of the prepared net
 
 
 def contiguous_in(order: Sequence[int], tensor: torch.Tensor) -> torch.Tensor:
@@ -168,6 +169,7 @@ class RegionRuntime:
                     self._remember(signature, shaped)
                     break
             net = softneuro.Net(lowered.graph, shaped.plan, threads=threads)
+            shaped.net_stats = net.stats
             self._remember(signature, shaped)
             self._publish(signature, lowered, weights, weight_set, net)
             if shaped.verdict is not None or not self.options.never_worse:

@@ -23,7 +23,8 @@ class WeightSet:
     """One model's weights for a region; several where compiled code is shared between modules."""
 
     number: int
-    alive: list[weakref.ref[torch.Tensor]] = field(default_factory=list)
+    # Of their memory, not of the tensors themselves, which torch.utils.swap_tensors refuses to touch then.
+    alive: list[weakref.ref[torch.UntypedStorage]] = field(default_factory=list)
 
 
 def version_of(tensor: torch.Tensor) -> int:
@@ -77,12 +78,12 @@ class Weights:
         """The set that these tensors form, with its guard on their lives."""
         key = tuple(w.data_ptr() for w in weights)
         known = self._sets.get(key)
-        if known is not None and all(ref() is w for ref, w in zip(known.alive, weights, strict=True)):
+        if known is not None and all(ref() is w.untyped_storage() for ref, w in zip(known.alive, weights, strict=True)):
             return known
         if known is not None:
             self._drop(known.number, key)
         made = WeightSet(next(_numbers))
-        made.alive = [weakref.ref(w, self._on_death(made.number, key)) for w in weights]
+        made.alive = [weakref.ref(w.untyped_storage(), self._on_death(made.number, key)) for w in weights]
         self._sets[key] = made
         return made
 
@@ -115,12 +116,6 @@ class Weights:
     def note_call(self) -> None:
         """After the call that a net was made for: hits from here on are calls that needed no preparation."""
         self._hits = softneuro._C.region_hits(self._handle)
-
-    def alive(self) -> list[torch.Tensor]:
-        """The tensors of the set last seen, in the op's order; empty if they are gone."""
-        known = list(self._sets.values())
-        tensors = [ref() for ref in known[-1].alive] if known else []
-        return [t for t in tensors if t is not None]
 
     def forget(self, addresses: Set[int] | None) -> bool:
         """Drops the nets made from weights at these addresses, or all. False if there are no such weights."""

@@ -47,9 +47,9 @@ uint64_t os_saved_state() {
 bool has_all(uint64_t value, uint64_t mask) { return (value & mask) == mask; }
 
 bool cpu_has_avx2() {
-  constexpr uint32_t fma_avx = (1u << 12) | (1u << 28), avx2 = 1u << 5;
+  constexpr uint32_t fma_avx_f16c = (1u << 12) | (1u << 28) | (1u << 29), avx2 = 1u << 5;
   constexpr uint64_t ymm_state = 0x6;
-  return has_all(os_saved_state(), ymm_state) && has_all(cpuid(1).ecx, fma_avx) && has_all(cpuid(7).ebx, avx2);
+  return has_all(os_saved_state(), ymm_state) && has_all(cpuid(1).ecx, fma_avx_f16c) && has_all(cpuid(7).ebx, avx2);
 }
 
 bool cpu_has_avx512() {

@@ -6,7 +6,7 @@
 
 namespace softneuro {
 
-enum class LogLevel : unsigned char { debug, info, warning };
+enum class LogLevel : unsigned char { debug, progress, info, warning };
 
 using LogSink = std::function<void(LogLevel level, const std::string& message)>;
 
@@ -17,6 +17,7 @@ void log_message(LogLevel level, const std::string& message);
 void set_log_sink(LogSink sink);
 
 inline void log_debug(const std::string& message) { log_message(LogLevel::debug, message); }
+inline void log_progress(const std::string& message) { log_message(LogLevel::progress, message); }
 inline void log_info(const std::string& message) { log_message(LogLevel::info, message); }
 inline void log_warning(const std::string& message) { log_message(LogLevel::warning, message); }
 

@@ -7,15 +7,20 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include "base/log.h"
 
 namespace softneuro {
 namespace {
+
+// Others hold the lock for a write, or a compaction: one that keeps it this long has been stopped.
+constexpr std::chrono::seconds patience{3};
 
 // A lock file of its own, because the data file is replaced by compaction. Opened each time: a lock belongs to the open
 // file, which a forked child would share.
@@ -24,10 +29,16 @@ class FileLock {
   // Not blocking on opening, because a FIFO that someone put there would.
   explicit FileLock(const std::string& path)
       : fd_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666)) {
-    while (fd_ >= 0 && flock(fd_, LOCK_EX) != 0) {
-      if (errno == EINTR) continue;
+    using namespace std::chrono_literals;
+    const auto end = std::chrono::steady_clock::now() + patience;
+    while (fd_ >= 0 && flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+      const bool busy = errno == EWOULDBLOCK && std::chrono::steady_clock::now() < end;
+      if (busy) std::this_thread::sleep_for(1ms);
+      if (busy || errno == EINTR) continue;
+      const int reason = errno;
       close(fd_);
       fd_ = -1;
+      errno = reason;
     }
   }
   ~FileLock() {

@@ -1,4 +1,4 @@
-// What a cost is keyed by: device, threads, layer signature, descriptor and the kernel sources.
+// What a cost is keyed by: device, threads, layer signature, descriptor and sources.
 #pragma once
 
 #include <optional>

@@ -5,6 +5,7 @@
 
 #include "tune/childnets.h"
 #include "tune/cost_keys.h"
+#include "tune/cost_log.h"
 
 namespace softneuro {
 namespace {
@@ -239,10 +240,12 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& 
     auto& item = work.layers[i];
     for (Candidate& candidate : item.candidates) {
       if (is_childnet(candidate)) continue;
-      ++costs.candidates;
       if (candidate.choice.routine->info().view) {
         candidate.measured = true;
-      } else if (const auto known = ledger.find(signature_of(item), candidate.descriptor)) {
+        continue;
+      }
+      ++costs.candidates;
+      if (const auto known = ledger.find(signature_of(item), candidate.descriptor)) {
         candidate.seconds = *known;
         candidate.measured = true;
         ++costs.recalled;
@@ -253,8 +256,8 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& 
     }
   }
   for (auto& item : work.adapts) {
-    ++costs.candidates;
     if (item.routine->info().view) continue;
+    ++costs.candidates;
     if (const auto known = ledger.find(item.desc.shape.str(), item.routine->descriptor())) {
       item.seconds = *known;
       ++costs.recalled;
@@ -290,7 +293,11 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& 
       }
       done += static_cast<int>(missing[i].size());
       if (progress) progress(done, total);
+      log_costs(work.layers[i].signature, work.layers[i].candidates);
     }
+  }
+  for (size_t i = 0; i < missing.size(); ++i) {
+    if (missing[i].empty()) log_costs(work.layers[i].signature, work.layers[i].candidates);
   }
   costs.guessed = costs.candidates - costs.measured - costs.recalled;
   sum_childnets(work.layers, settings.threads);

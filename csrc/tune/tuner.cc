@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "tune/accuracy.h"
 #include "tune/cost_keys.h"
@@ -35,7 +36,11 @@ std::vector<double> time_as_wholes(const Graph& graph, const std::vector<Assignm
     if (round >= 3 && spent > std::min(2.0, 0.1 * settings.time_budget_s)) break;
   }
   std::vector<double> times;
-  for (auto& sample : samples) times.push_back(winsorised_mean(sample));
+  for (auto& sample : samples) {
+    times.push_back(winsorised_mean(sample));
+    log_progress("tune: plan " + std::to_string(times.size()) + " of " + std::to_string(nets.size()) +
+                 " as a whole: " + std::to_string(1e3 * times.back()) + " ms");
+  }
   return times;
 }
 

@@ -66,9 +66,8 @@ void set_log_sink_of_python(const std::optional<py::function>& sink) {
 
 void bind_log(py::module_& m) {
   m.def("set_log_sink", &set_log_sink_of_python, py::arg("sink"),
-        "Called with (level, message) for each message, in the main thread: 0 debug, 1 info, 2 warning. None: warnings "
-        "go "
-        "to standard error.");
+        "Called with (level, message) for each message, in the main thread: 0 debug, 1 progress, 2 info, 3 warning. "
+        "None: warnings go to standard error.");
 }
 
 }  // namespace softneuro::bindings

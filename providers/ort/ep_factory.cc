@@ -1,8 +1,10 @@
 #include "providers/ort/ep_factory.h"
 
+#include <atomic>
 #include <cstdio>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "base/log.h"
 #include "base/version.h"
@@ -48,7 +50,9 @@ OrtStatus* create_ep(OrtEpFactory*, const OrtHardwareDevice* const*, const OrtKe
     call(fn::GetKeyValuePairs, pairs.get(), &keys, &values, &count);
     std::map<std::string, std::string> entries;
     for (size_t i = 0; i < count; ++i) entries.emplace(keys[i], values[i]);
-    *ep = make_ep(read_settings(entries), read_context_settings(entries));
+    RegionSettings settings = read_settings(entries);
+    show_messages(settings.options.verbose);
+    *ep = make_ep(std::move(settings), read_context_settings(entries));
   });
 }
 
@@ -70,9 +74,21 @@ void release_ep_callback(OrtEpFactory*, OrtEp* ep) {
   guarded_quietly("ReleaseEp", [&] { release_ep(ep); });
 }
 
-// The core's messages go where the runtime's go.
+// What option `verbose` of any session has asked for, at most.
+std::atomic<int> loudness{0};
+
+bool is_asked_for(LogLevel level) {
+  if (level == LogLevel::warning) return false;  // the runtime shows these
+  return loudness >= (level == LogLevel::info ? 1 : level == LogLevel::progress ? 2 : 3);
+}
+
+// The core's messages go where the runtime's go, which by default shows warnings alone.
 void log_through(const OrtLogger* logger) {
   set_log_sink([logger](LogLevel level, const std::string& message) {
+    if (is_asked_for(level)) {
+      std::fprintf(stderr, "softneuro: %s\n", message.c_str());
+      return;
+    }
     const int severity = level == LogLevel::warning ? log_warning_level
                          : level == LogLevel::info  ? log_info_level
                                                     : log_verbose_level;
@@ -81,6 +97,11 @@ void log_through(const OrtLogger* logger) {
 }
 
 }  // namespace
+
+void show_messages(int verbose) {
+  for (int known = loudness; known < verbose && !loudness.compare_exchange_weak(known, verbose);) {
+  }
+}
 
 // The one factory lives as long as the process: sessions may outlive the registration of the library.
 OrtEpFactory* make_factory(const OrtLogger* logger) {

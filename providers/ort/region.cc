@@ -236,7 +236,12 @@ void Region::make_net(RegionEntry& entry, Ready& ready, Shaped& shaped, std::spa
     return report(inputs, shaped.host, &lowered.graph, nullptr, verdict);
   }
   const TuneResult chosen = again ? from_plan(lowered.graph, shaped.plan) : plan(entry.signature, lowered.graph);
-  if (!again) shaped.plan = to_plan(lowered.graph, chosen, settings_.threads);
+  if (!again) {
+    shaped.plan = to_plan(lowered.graph, chosen, settings_.threads);
+    log_info("region '" + name() + "': planned " + std::to_string(chosen.layers.size()) + " layers for inputs " +
+             shapes_text(inputs) + " in " + std::to_string(chosen.tuning_s) +
+             " s: " + std::to_string(1e3 * chosen.predicted_s) + " ms predicted");
+  }
   entry.net = Net::prepare(lowered.graph, chosen.assignment, settings_.threads, *cache(lowered));
   const bool has_data = std::all_of(inputs.begin(), inputs.end(), [](const RunInput& i) { return i.data != nullptr; });
   if (judges() && !again && !verdict.known && has_data && settings_.options.tune == TuneMode::profile) {

@@ -326,6 +326,13 @@ def test_resnet_is_convolutions_only() -> None:
     assert sum(layer["residual"] for layer in net.graph.layers()) == 5
 
 
+def test_what_reaches_no_output_goes() -> None:
+    net, x = image()
+    net.add("transpose", net.act(x), perm=[0, 2, 3, 1])
+    net.optimized(net.add("transpose", x, perm=[0, 3, 2, 1]))
+    assert net.types() == ["transpose"]
+
+
 def test_optimizing_twice_changes_nothing() -> None:
     net = dense_block()
     net.graph.optimize()

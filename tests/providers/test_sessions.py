@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -254,6 +257,23 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     assert "conv2d/cpu:float32" in text
     with pytest.raises(softneuro.Error, match="not made by"):
         providers.explain(cpu_session(network(1, 16)))
+
+
+@pytest.mark.parametrize("verbose", [0, 1, 2, 3])
+def test_option_verbose(tmp_path: Path, verbose: int) -> None:
+    """On standard error, in a process of its own: what one session has asked for holds for all."""
+    (tmp_path / "model.onnx").write_bytes(network(1, 16))
+    program = "import sys, softneuro.providers as p; p.session(sys.argv[1], verbose=int(sys.argv[2]))"
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "model.onnx"), str(verbose)],
+        env={**os.environ, "SOFTNEURO_CACHE_DIR": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert ("planned" in done.stderr) == (verbose >= 1)
+    assert ("the best of" in done.stderr) == (verbose >= 2)
+    assert ("us conv2d/" in done.stderr) == (verbose >= 3)
 
 
 def test_report_goes_with_its_session() -> None:

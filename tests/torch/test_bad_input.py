@@ -1,5 +1,7 @@
 """Whatever comes, the result or the error is eager's."""
 
+import re
+
 import pytest
 import torch
 from torch import nn
@@ -116,6 +118,35 @@ def test_misspelt_option(model, option):
 def test_option_out_of_range(model, options):
     with pytest.raises(Exception, match=next(iter(options))), torch.no_grad():
         torch.compile(model, backend="softneuro", options=options)(torch.randn(1, 3, 12, 12))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"plan": None},
+        {"plan": True},
+        {"max_error": True},
+        {"max_error": [1e-4]},
+        {"threads": True},
+        {"threads": 1.5},
+        {"schemas": 3},
+        {"schemas": [3]},
+        {"tune": 1},
+        {"never_worse": 0.5},
+    ],
+    ids=str,
+)
+def test_option_of_another_type(model, options):
+    name, value = next(iter(options.items()))
+    with pytest.raises(Exception, match=re.escape(f"option {name}={value!r} is not of type")), torch.no_grad():
+        torch.compile(model, backend="softneuro", options=options)(torch.randn(1, 3, 12, 12))
+
+
+def test_options_without_names():
+    with pytest.raises(softneuro.Error, match="by name"):
+        softneuro.tune(softneuro.Graph(), ["a"])
+    with pytest.raises(softneuro.Error, match="1 is not the name"):
+        softneuro.tune(softneuro.Graph(), {1: 2})
 
 
 def test_unknown_region():

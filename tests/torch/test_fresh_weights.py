@@ -65,6 +65,18 @@ def swapped_and_back(model):
     del kept
 
 
+def swapped_tensors(model):
+    torch.utils.swap_tensors(model[0].weight, nn.Parameter(torch.randn_like(model[0].weight)))
+
+
+def load_by_swapping(model):
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        load(model)
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(False)
+
+
 CHANGES = [
     in_place,
     one_element,
@@ -76,6 +88,8 @@ CHANGES = [
     submodule_replaced,
     through_numpy,
     swapped_and_back,
+    swapped_tensors,
+    load_by_swapping,
 ]
 
 

@@ -60,6 +60,32 @@ def test_gradients():
         torch.testing.assert_close(a.grad, b.grad, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("op", "shape", "arguments"),
+    [
+        ("conv2d", (6, 4, 3, 3), ()),
+        ("conv2d", (6, 4, 3, 3), (None, [2, 2])),
+        ("linear", (6, 8), ()),
+        ("linear", (6, 8), (None, "relu")),
+    ],
+)
+def test_gradients_without_bias(op, shape, arguments):
+    """Torch leaves out trailing arguments that have their default."""
+    ours = [torch.randn(2, 4, 9, 8, requires_grad=True), torch.randn(shape, requires_grad=True)]
+    theirs = [t.detach().clone().requires_grad_() for t in ours]
+    ours_op = getattr(torch.ops.softneuro, op)
+    torch.library.opcheck(ours_op.default, (*ours, *arguments))
+    ours_op(*ours, *arguments).sin().sum().backward()
+    if op == "conv2d":
+        expected = functional.conv2d(*theirs, *arguments)
+    else:
+        expected = functional.linear(*theirs)
+        expected = expected.relu() if arguments else expected
+    expected.sin().sum().backward()
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a.grad, b.grad, atol=1e-4, rtol=1e-4)
+
+
 def test_new_weights_are_used():
     x, weight = torch.randn(1, 4, 6, 6), torch.randn(5, 4, 3, 3)
     for _ in range(3):

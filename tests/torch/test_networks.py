@@ -2,6 +2,7 @@
 
 import copy
 import importlib.util
+import re
 
 import pytest
 import torch
@@ -56,6 +57,7 @@ def test_explain(compile_model, capsys):
         return model(torch.erfinv(x.clamp(-0.9, 0.9)))
 
     text = door.explain(function, x, tune="off", never_worse=False)
+    assert re.search(r"arena \d+\.\d MiB with workspaces, of \d+\.\d MiB of blobs", text)
     assert text in capsys.readouterr().out
     assert "aten.erfinv.default" in text
     assert "softneuro has no such layer" in text

@@ -43,8 +43,14 @@ def test_torch_logs(tmp_path):
     assert "3 ops" in output
 
 
-def test_option_verbose(tmp_path):
-    assert "3 ops" in run(CALL.replace('"tune": "off"', '"tune": "off", "verbose": 1'), tmp_path)
+@pytest.mark.parametrize("verbose", [2, 3])
+def test_option_verbose(tmp_path, verbose):
+    """Results and each layer's best, then each candidate too."""
+    output = run(CALL.replace('"tune": "off"', f'"verbose": {verbose}'), tmp_path)
+    assert "3 ops" in output
+    assert "planned" in output
+    assert "the best of" in output
+    assert (output.count("us conv2d/") > 4) == (verbose == 3)
 
 
 def test_memory_that_runs_out_in_preparation(tmp_path):

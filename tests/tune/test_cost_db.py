@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import math
 import os
@@ -210,6 +211,17 @@ def test_an_unusable_directory_costs_one_warning(tmp_path: Path, warnings: list[
         assert db.path == ""
         assert len(warnings) == 1
         assert "memory only" in warnings.pop()
+
+
+def test_a_lock_that_stays_is_not_waited_for(tmp_path: Path, warnings: list[str]) -> None:
+    """A stopped process must not stop the others."""
+    db = _C.CostDb(str(tmp_path))
+    with (tmp_path / "costs.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        db.add(key(), 1.0)
+    assert db.find(key()) == (1.0, 1, 0.0)
+    assert len(warnings) == 1
+    assert "cannot lock" in warnings[0]
 
 
 def test_a_fifo_or_directory_in_its_place_does_no_harm(tmp_path: Path, warnings: list[str]) -> None:

@@ -1,0 +1,31 @@
+#include "tune/cost_log.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "base/log.h"
+
+namespace softneuro {
+
+static std::string microseconds(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f us", 1e6 * seconds);
+  return text;
+}
+
+void log_costs(const std::string& signature, std::span<const Candidate> candidates) {
+  std::vector<const Candidate*> known;
+  for (const Candidate& candidate : candidates) {
+    if (candidate.measured) known.push_back(&candidate);
+  }
+  if (known.empty()) return;
+  std::stable_sort(known.begin(), known.end(), [](const auto* a, const auto* b) { return a->seconds < b->seconds; });
+  log_progress("tune: " + signature + ": " + microseconds(known.front()->seconds) + ", the best of " +
+               std::to_string(known.size()) + " candidates");
+  for (const Candidate* candidate : known) {
+    log_debug("tune: " + microseconds(candidate->seconds) + " " + candidate->descriptor);
+  }
+}
+
+}  // namespace softneuro

@@ -1,0 +1,14 @@
+// What tuning tells while it goes on.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "tune/candidates.h"
+
+namespace softneuro {
+
+// One line for a layer whose candidates are measured or recalled, and one of less weight for each of them.
+void log_costs(const std::string& signature, std::span<const Candidate> candidates);
+
+}  // namespace softneuro
