@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import Any
 
 from softneuro import _C
 
 # What each type of `option_table()` may be given as; text always does. A bool is no number, though Python's is an int.
 _KINDS: dict[str, tuple[type, ...]] = {
-    "int": (int,),
-    "float": (int, float),
-    "bool": (bool, int),
+    "int": (Integral,),
+    "float": (Real,),
+    "bool": (Integral,),
     "choice": (),
     "path": (os.PathLike,),
     "list": (list, tuple),
@@ -47,8 +48,8 @@ def _text(name: str, value: Any, kind: str | None) -> str:
         suits = all(isinstance(item, str) for item in value)
     if not suits:
         raise _C.Error(f"option {name}={value!r} is not of type {kind}; leave it out for its default")
-    if kind == "bool":
-        return str(int(value))
     if kind == "list":
         return ",".join(value)
-    return os.fspath(value) if kind == "path" else str(value)
+    if kind == "path":
+        return os.fspath(value)
+    return repr(float(value)) if kind == "float" else str(int(value))
