@@ -236,12 +236,7 @@ void Region::make_net(RegionEntry& entry, Ready& ready, Shaped& shaped, std::spa
     return report(inputs, shaped.host, &lowered.graph, nullptr, verdict);
   }
   const TuneResult chosen = again ? from_plan(lowered.graph, shaped.plan) : plan(entry.signature, lowered.graph);
-  if (!again) {
-    shaped.plan = to_plan(lowered.graph, chosen, settings_.threads);
-    log_info("region '" + name() + "': planned " + std::to_string(chosen.layers.size()) + " layers for inputs " +
-             shapes_text(inputs) + " in " + std::to_string(chosen.tuning_s) +
-             " s: " + std::to_string(1e3 * chosen.predicted_s) + " ms predicted");
-  }
+  if (!again) shaped.plan = to_plan(lowered.graph, chosen, settings_.threads);
   entry.net = Net::prepare(lowered.graph, chosen.assignment, settings_.threads, *cache(lowered));
   const bool has_data = std::all_of(inputs.begin(), inputs.end(), [](const RunInput& i) { return i.data != nullptr; });
   if (judges() && !again && !verdict.known && has_data && settings_.options.tune == TuneMode::profile) {
@@ -261,10 +256,13 @@ TuneResult Region::plan(const Signature& signature, const Graph& graph) {
   if (const Shaped* near = nearest(signature, graph.layers().size())) {
     return carry_over(graph, descriptors(near->plan), tune_settings(options, settings_.threads));
   }
-  return make_plan(graph, options, settings_.threads, shared_cost_db(), tuning_pool(settings_.threads),
-                   [this](int done, int total) {
-                     if (settings_.report) settings_.report->progress(done, total);
-                   });
+  TuneResult made = make_plan(graph, options, settings_.threads, shared_cost_db(), tuning_pool(settings_.threads),
+                              [this](int done, int total) {
+                                if (settings_.report) settings_.report->progress(done, total);
+                              });
+  log_info("region '" + name() + "': planned " + std::to_string(made.layers.size()) + " layers in " +
+           std::to_string(made.tuning_s) + " s: " + std::to_string(1e3 * made.predicted_s) + " ms predicted");
+  return made;
 }
 
 const Region::Shaped* Region::nearest(const Signature& signature, size_t layers) const {
