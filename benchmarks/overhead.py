@@ -48,7 +48,8 @@ def measure(layers: int, batches: int) -> dict[str, float]:
     compiled = torch.compile(model, backend="softneuro", options=OPTIONS)
     compiled(x)
     (region,) = [r for r in registry.all_regions() if r not in known]
-    weights = region.weights.alive()
+    tensors = {tensor.data_ptr(): tensor for tensor in (*model.parameters(), *model.buffers())}
+    weights = [tensors[address] for address in region.weights.addresses()]
     op = torch.ops.softneuro.run_region.default
     lowered = region.lower([x], weights, [])
     net = softneuro.Net(lowered.graph, next(iter(region.shaped.values())).plan)

@@ -117,6 +117,10 @@ class Weights:
         """After the call that a net was made for: hits from here on are calls that needed no preparation."""
         self._hits = softneuro._C.region_hits(self._handle)
 
+    def addresses(self) -> tuple[int, ...]:
+        """Of the set last seen, in the op's order; empty if they are gone."""
+        return next(reversed(self._sets), ())
+
     def forget(self, addresses: Set[int] | None) -> bool:
         """Drops the nets made from weights at these addresses, or all. False if there are no such weights."""
         sets = [s for key, s in list(self._sets.items()) if addresses is None or not addresses.isdisjoint(key)]

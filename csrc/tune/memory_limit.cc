@@ -129,7 +129,7 @@ PlanBytes weighed(PlanBytes bytes) {
 }
 
 double memory_price(const DprsProblem& problem, const PlanBytes& bytes, double model_bytes) {
-  constexpr double share = 0.08, small = 0.6, slight = 0.01, bearable = 0.03;
+  constexpr double share = 0.15, small = 0.6, slight = 0.01, bearable = 0.03;
   const double fastest = at_price(problem, bytes, 0).seconds;
   const auto is_large = [&](double price) { return at_price(problem, bytes, price).bytes > small * model_bytes; };
   const auto costs_more = [&](double price, double part) {

@@ -18,7 +18,7 @@ double packed_bytes(const PlanBytes& bytes, const DprsResult& plan);
 PlanBytes weighed(PlanBytes bytes);
 
 // Seconds that a byte of packed weights has to save: memory is not to be had for nothing, and what timings scatter is
-// no reason to take it. Packings as large as the model's weights have to save 8 % of the network's time, or less, so
+// no reason to take it. Packings as large as the model's weights have to save 15 % of the network's time, or less, so
 // that what is smaller than the fastest routines' packings costs 1 % of it altogether, and up to 3 % while they are
 // above 0.6 of the weights.
 double memory_price(const DprsProblem& problem, const PlanBytes& bytes, double model_bytes);
