@@ -6,15 +6,8 @@ import os
 from typing import Any
 
 import softneuro
-from softneuro.option_texts import option_texts as texts_of
+from softneuro.option_texts import option_texts
 from softneuro.providers import library, report
-
-
-def option_texts(options: dict[str, Any]) -> dict[str, str]:
-    """Options as the provider takes them. Raises softneuro.Error for an unknown name or a value out of range."""
-    texts = texts_of(options)
-    softneuro._C.parse_options(texts)
-    return texts
 
 
 def session(model: str | os.PathLike[str] | bytes, sess_options: Any = None, **options: Any) -> Any:
@@ -31,6 +24,7 @@ def session(model: str | os.PathLike[str] | bytes, sess_options: Any = None, **o
         Exception: what InferenceSession raises, for instance for a corrupt model.
     """
     texts = option_texts(options)
+    softneuro._C.parse_options(texts)  # names and ranges
     onnxruntime = library.runtime()
     library.register()
     settings = sess_options if sess_options is not None else onnxruntime.SessionOptions()

@@ -230,7 +230,7 @@ class RegionRuntime:
 
     def refresh(self, addresses: Set[int] | None) -> None:
         """Forgets the nets made from weights at these addresses, or all, and that the host runs every call."""
-        if self.weights.forget(addresses):
+        if self.weights.forget(addresses, watch=False):
             with self._lock:
                 self.given_up = None
                 self.weights.start_afresh()

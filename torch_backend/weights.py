@@ -23,8 +23,8 @@ class WeightSet:
     """One model's weights for a region; several where compiled code is shared between modules."""
 
     number: int
-    # Of their memory, not of the tensors themselves, which torch.utils.swap_tensors refuses to touch then.
-    alive: list[weakref.ref[torch.UntypedStorage]] = field(default_factory=list)
+    # Of the tensors, not of their memory: a new parameter may take that over, with a version counter of its own.
+    alive: list[weakref.ref[torch.Tensor]] = field(default_factory=list)
 
 
 def version_of(tensor: torch.Tensor) -> int:
@@ -78,12 +78,12 @@ class Weights:
         """The set that these tensors form, with its guard on their lives."""
         key = tuple(w.data_ptr() for w in weights)
         known = self._sets.get(key)
-        if known is not None and all(ref() is w.untyped_storage() for ref, w in zip(known.alive, weights, strict=True)):
+        if known is not None and all(ref() is w for ref, w in zip(known.alive, weights, strict=True)):
             return known
         if known is not None:
             self._drop(known.number, key)
         made = WeightSet(next(_numbers))
-        made.alive = [weakref.ref(w.untyped_storage(), self._on_death(made.number, key)) for w in weights]
+        made.alive = [weakref.ref(w, self._on_death(made.number, key)) for w in weights]
         self._sets[key] = made
         return made
 
@@ -121,14 +121,21 @@ class Weights:
         """Of the set last seen, in the op's order; empty if they are gone."""
         return next(reversed(self._sets), ())
 
-    def forget(self, addresses: Set[int] | None) -> bool:
-        """Drops the nets made from weights at these addresses, or all. False if there are no such weights."""
-        sets = [s for key, s in list(self._sets.items()) if addresses is None or not addresses.isdisjoint(key)]
-        for weight_set in sets:
-            softneuro._C.region_drop_weight_set(self._handle, weight_set.number)
+    def forget(self, addresses: Set[int] | None, *, watch: bool = True) -> bool:
+        """Drops the nets made from weights at these addresses, or all. False if there are no such weights.
+
+        Without `watch` the references to the weights go, too: torch.utils.swap_tensors refuses what has any.
+        """
+        sets = [(s, key) for key, s in list(self._sets.items()) if addresses is None or not addresses.isdisjoint(key)]
+        for weight_set, key in sets:
+            if watch:
+                softneuro._C.region_drop_weight_set(self._handle, weight_set.number)
+            else:
+                self._drop(weight_set.number, key)
         return bool(sets)
 
     def start_afresh(self) -> None:
         """Bears as many changes as at the beginning."""
         self._changes = 0
+        self._died = False
         self._prepared.clear()

@@ -7,7 +7,7 @@
 namespace softneuro {
 namespace {
 
-constexpr int price_steps = 24;  // of the bisection, each a whole DPRS solution
+constexpr int price_steps = 24;  // of a bisection
 
 struct Totals {
   double seconds = 0, bytes = 0;
@@ -130,12 +130,11 @@ PlanBytes weighed(PlanBytes bytes) {
 
 double memory_price(const DprsProblem& problem, const PlanBytes& bytes, double model_bytes) {
   constexpr double share = 0.15, small = 0.6, slight = 0.01, bearable = 0.03;
-  const double fastest = at_price(problem, bytes, 0).seconds;
-  const auto is_large = [&](double price) { return at_price(problem, bytes, price).bytes > small * model_bytes; };
-  const auto costs_more = [&](double price, double part) {
-    return at_price(problem, bytes, price).seconds > (1 + part) * fastest;
+  const double fastest = at_price(problem, bytes, 0).seconds, small_bytes = small * model_bytes;
+  const auto goes_on = [&](double price) {
+    const Totals total = at_price(problem, bytes, price);
+    return total.seconds <= (1 + (total.bytes > small_bytes ? bearable : slight)) * fastest;
   };
-  const auto goes_on = [&](double price) { return !costs_more(price, is_large(price) ? bearable : slight); };
   double low = 0, high = share * fastest / std::max(model_bytes, 1.0);
   if (goes_on(high)) return high;
   for (int step = 0; step < price_steps; ++step) {
@@ -143,7 +142,8 @@ double memory_price(const DprsProblem& problem, const PlanBytes& bytes, double m
     (goes_on(middle) ? low : high) = middle;
   }
   // The last step may be the one to what is small, and bearable.
-  return is_large(low) && !costs_more(high, bearable) ? high : low;
+  const Totals before = at_price(problem, bytes, low), after = at_price(problem, bytes, high);
+  return before.bytes > small_bytes && after.seconds <= (1 + bearable) * fastest ? high : low;
 }
 
 DprsProblem with_memory_price(DprsProblem problem, const PlanBytes& bytes, double price) {

@@ -283,3 +283,9 @@ def networks(draw: Any) -> Network:
     for blob in {grow.blobs[-1], draw(st.sampled_from(grow.blobs))}:
         net.graph.output(blob)
     return net
+
+
+def image(c: int = 8, h: int = 6, w: int = 6, n: int = 1) -> tuple[Network, int]:
+    """A network with one image as input."""
+    net = Network()
+    return net, net.input(n, c, h, w)
