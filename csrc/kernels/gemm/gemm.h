@@ -16,7 +16,7 @@ namespace softneuro {
 // How the work is cut; every value is right for every shape, speed differs.
 struct GemmTiling {
   int panel = 2;        // vectors of columns that share a pass over a: 1 ... max_panel
-  int row_block = 224;  // rows of a packed at a time, shared by all panels
+  int row_block = 112;  // rows of a packed at a time, shared by all panels
   int k_block = 2048;   // products summed in one go, at most; partial sums wait in dst, which costs most
 };
 

@@ -18,8 +18,8 @@ constexpr int max_tile(int panel) {
 }
 // Up to so many rows are read in place, each l in one of four sets of sums to hide the latency.
 constexpr int few_rows = 3;
-// Floats from the columns in use to those being fetched.
-constexpr int ahead = 2048;
+// Floats from the columns in use to those being fetched, and steps of the packed rows.
+constexpr int ahead = 2048, rows_ahead = 16;
 
 struct Tile : RowTile {
   const float* a;      // packed, or row 0 in place
@@ -44,6 +44,7 @@ template <int rows, int panel>
       prefetch(b + v * lanes + ahead);
     });
     prefetch_l2(next);
+    prefetch(a + rows_ahead * lanes);  // in L3 where the columns have driven them out of L2
     unroll<rows>([&](auto i) {
       const Vf x = set(a[i]);
       unroll<panel>([&](auto v) { sum[i * panel + v] = fma(x, w[v], sum[i * panel + v]); });
