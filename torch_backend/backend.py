@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._functorch.aot_autograd import aot_module_simplified
 from torch._guards import TracingContext
 from torch.fx import GraphModule, Node
 
@@ -19,6 +18,7 @@ from softneuro.torch_backend.direct import DirectCall, pick
 from softneuro.torch_backend.options import Options, parse
 from softneuro.torch_backend.partitioner import Partition, find_regions, replace_region, sort_stable
 from softneuro.torch_backend.runtime import RegionRuntime
+from softneuro.torch_backend.tracing import trace_inference
 from softneuro.torch_backend.weights import versions_of
 
 log = logging.getLogger("softneuro.torch_backend")
@@ -142,10 +142,7 @@ class Backend:
         def inference(module: GraphModule, inputs: Sequence[Any]) -> Any:
             return compile_inference(module, inputs, parsed, _static_inputs(len(inputs)))
 
-        # No decompositions: what stays on the host runs the very kernels that eager would.
-        return aot_module_simplified(
-            gm, list(example_inputs), fw_compiler=inference, inference_compiler=inference, decompositions={}
-        )
+        return trace_inference(gm, example_inputs, inference)
 
     def reset(self) -> None:
         """Called by torch._dynamo.reset(). Regions go by themselves, with the compiled graphs that hold them."""

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
-from torch._functorch.aot_autograd import aot_module_simplified
 from torch._guards import TracingContext, detect_fake_mode, tracing
 from torch.export import ExportedProgram
 from torch.fx import GraphModule
@@ -20,6 +19,7 @@ from softneuro.torch_backend import backend, ops
 from softneuro.torch_backend.backend import CompiledGraph, compile_inference
 from softneuro.torch_backend.direct import FixedCall
 from softneuro.torch_backend.options import parse
+from softneuro.torch_backend.tracing import trace_inference
 
 _KINDS_KNOWN = 1024  # of arguments: shapes, dtypes, devices
 
@@ -121,9 +121,7 @@ class LoadedProgram:
 
         fake = detect_fake_mode(values) or detect_fake_mode(self._examples)
         with torch.no_grad(), tracing(TracingContext(fake)):
-            call = aot_module_simplified(
-                self._module, values, fw_compiler=inference, inference_compiler=inference, decompositions={}
-            )
+            call = trace_inference(self._module, values, inference)
         direct = self._graph.direct if self._graph else None
         everything = len(self._free) == len(self._examples)
         if direct is not None and trusted == [True] and everything:
