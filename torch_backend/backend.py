@@ -16,7 +16,7 @@ from softneuro import messages
 from softneuro.torch_backend import host, ops, registry
 from softneuro.torch_backend.direct import DirectCall, pick
 from softneuro.torch_backend.options import Options, parse
-from softneuro.torch_backend.partitioner import Partition, find_regions, replace_region, sort_stable
+from softneuro.torch_backend.partitioner import Partition, find_regions, replace_regions, sort_stable
 from softneuro.torch_backend.runtime import RegionRuntime
 from softneuro.torch_backend.tracing import trace_inference
 from softneuro.torch_backend.weights import versions_of
@@ -97,10 +97,11 @@ def compile_inference(
     runtimes = []
     for region in partition.regions:
         runtime = RegionRuntime(region, options, host.compile_region(region, options))
-        replace_region(module, region, runtime.handle, torch.ops.softneuro.run_region.default)
         runtimes.append(runtime)
         log.info("region %s: %d ops, %d inputs, %d outputs", runtime.handle, region.ops, len(region.inputs),
                  len(region.outputs))  # fmt: skip
+    calls = [(region, runtime.handle) for region, runtime in zip(partition.regions, runtimes, strict=True)]
+    replace_regions(module, calls, torch.ops.softneuro.run_region.default)
     sort_stable(module)
     direct = DirectCall.of(module)
     run = host.compile_graph(module, example_inputs, options)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -204,22 +204,25 @@ def find_regions(module: GraphModule, static: Set[Node], min_region_size: int) -
     return partition
 
 
-def replace_region(module: GraphModule, region: Region, handle: str, target: Any) -> None:
-    """Puts one call of `target` in place of a region's nodes."""
+def replace_regions(module: GraphModule, regions: Sequence[tuple[Region, str]], target: Any) -> None:
+    """Puts one call of `target` in place of each region's nodes. With each region: its handle."""
     graph = module.graph
-    # After the last of its inputs: convexity makes that a legal place once every region is replaced in turn.
     order = {node: i for i, node in enumerate(graph.nodes)}
-    sources = [*region.inputs, *region.sizes, *region.weights]
-    last = max(sources, key=lambda n: order[n])
-    values = [n.meta["val"] for n in region.outputs]
-    with graph.inserting_after(last):
-        call = graph.call_function(target, (handle, region.inputs, region.weights, region.sizes))
-    call.meta["val"] = values
-    for index in reversed(range(len(region.outputs))):
-        with graph.inserting_after(call):
-            item = graph.call_function(operator.getitem, (call, index))
-        item.meta = dict(region.outputs[index].meta)
-        region.outputs[index].replace_all_uses_with(item)
+    replaced = []
+    for region, handle in regions:
+        # After the last of its inputs: convexity makes that a legal place once every region is replaced.
+        last = max([*region.inputs, *region.sizes, *region.weights], key=lambda n: order[n])
+        with graph.inserting_after(last):
+            call = graph.call_function(target, (handle, region.inputs, region.weights, region.sizes))
+        call.meta["val"] = [n.meta["val"] for n in region.outputs]
+        for index, output in reversed(list(enumerate(region.outputs))):
+            with graph.inserting_after(call):
+                item = graph.call_function(operator.getitem, (call, index))
+            item.meta = dict(output.meta)
+            replaced.append((output, item))
+    # Only now, in the calls of other regions too: else those would keep what is replaced alive.
+    for output, item in replaced:
+        output.replace_all_uses_with(item)
 
 
 def sort_stable(module: GraphModule) -> None:

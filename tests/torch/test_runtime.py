@@ -8,6 +8,8 @@ import torch
 from torch import nn
 
 import softneuro
+from softneuro.torch_backend import load
+from tests.torch.conftest import OPTIONS
 
 
 def test_dynamic_batch_and_size(model, compile_model, agree, entries):
@@ -99,6 +101,35 @@ def test_rest_on_the_host(model, compile_model, agree):
         return model.second(y).cumsum(1), y
 
     agree(compile_model(function), function, torch.randn(2, 3, 12, 12))
+
+
+class Branches(nn.Module):
+    """Regions that pass results to each other, beside what the host does between them."""
+
+    def __init__(self):
+        super().__init__()
+        self.convs = nn.ModuleList(nn.Conv2d(3, 3, 3, padding=1) for _ in range(4))
+
+    def forward(self, x):
+        for conv in self.convs:
+            x = conv(x).cumsum(1) + conv(x)
+        return x
+
+
+@pytest.mark.parametrize("door", ["compiled", "exported"])
+def test_nothing_runs_twice(door, compile_model, agree):
+    model, x = Branches().eval(), torch.randn(1, 3, 8, 8)
+    if door == "exported":
+        ours = load(torch.export.export(model, (x,)), min_region_size=1, **OPTIONS)
+    else:
+        ours = compile_model(model, min_region_size=1)
+    agree(ours, model, x)
+    with torch.no_grad(), torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        ours(x)
+    names = [event.name for event in profile.events()]
+    assert sum(name.startswith("softneuro::") for name in names) > 4
+    assert "aten::cumsum" in names
+    assert not {"aten::convolution", "aten::add"} & set(names)
 
 
 def test_nothing_to_do(compile_model, states):
