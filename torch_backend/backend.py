@@ -143,7 +143,7 @@ class Backend:
         def inference(module: GraphModule, inputs: Sequence[Any]) -> Any:
             return compile_inference(module, inputs, parsed, _static_inputs(len(inputs)))
 
-        return trace_inference(gm, example_inputs, inference)
+        return trace_inference(gm, example_inputs, inference, whole=parsed.host == "eager")
 
     def reset(self) -> None:
         """Called by torch._dynamo.reset(). Regions go by themselves, with the compiled graphs that hold them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,6 +22,7 @@ from softneuro.torch_backend.direct import FixedCall
 from softneuro.torch_backend.options import parse
 from softneuro.torch_backend.tracing import trace_inference
 
+log = logging.getLogger("softneuro.torch_backend")
 _KINDS_KNOWN = 1024  # of arguments: shapes, dtypes, devices
 
 
@@ -67,6 +69,7 @@ class LoadedProgram:
         ]
         self._graph: CompiledGraph | None = None
         self._ready: FixedCall | None = None
+        self._fixed = False  # by tracing: sizes that the program leaves open
         self._run = self._compile(parsed)
         self._known: dict[Any, bool] = {}  # kinds of arguments that the program takes: whether the compiled graph does
         self._warned = False
@@ -120,8 +123,14 @@ class LoadedProgram:
             return compiled
 
         fake = detect_fake_mode(values) or detect_fake_mode(self._examples)
+        symbols = fake.shape_env if fake is not None else None
+        free = dict(symbols.replacements) if symbols is not None else {}
         with torch.no_grad(), tracing(TracingContext(fake)):
             call = trace_inference(self._module, values, inference)
+        if symbols is not None and symbols.replacements != free:
+            fixed = {str(k): str(v) for k, v in symbols.replacements.items() if k not in free}
+            log.warning("the host runs the program: its sizes would hold for %s alone", fixed)
+            self._fixed = True
         direct = self._graph.direct if self._graph else None
         everything = len(self._free) == len(self._examples)
         if direct is not None and trusted == [True] and everything:
@@ -132,7 +141,7 @@ class LoadedProgram:
 
     def _admit(self, leaves: Sequence[Any], kind: Any) -> bool:
         """Whether the compiled graph takes arguments of this kind, which the program takes."""
-        ours = True
+        ours = not self._fixed
         for leaf, example in zip(leaves, self._examples, strict=True):
             if isinstance(example, torch.Tensor):
                 plain = type(leaf) in (torch.Tensor, torch.nn.Parameter)

@@ -10,6 +10,7 @@ from torch import nn
 import softneuro
 from softneuro import torch_backend
 from softneuro.torch_backend import load
+from softneuro.torch_backend.tracing import trace_inference
 from tests.torch.conftest import OPTIONS
 
 
@@ -40,6 +41,19 @@ def test_dynamic_batch(model, x, agree):
     loaded = load(torch.export.export(model, (x,), dynamic_shapes=({0: batch},)), **OPTIONS)
     for size in (2, 5, 2):
         agree(loaded, model, torch.randn(size, 3, 12, 12))
+
+
+def test_sizes_that_tracing_fixes(model, x, agree, monkeypatch, caplog):
+    def fixing(module, values, compiler):
+        assert values[0].shape[0] == 2  # so the batch is 2 from here on
+        return trace_inference(module, values, compiler)
+
+    monkeypatch.setattr("softneuro.torch_backend.exported.trace_inference", fixing)
+    batch = torch.export.Dim("batch", min=1, max=64)
+    loaded = load(torch.export.export(model, (x,), dynamic_shapes=({0: batch},)), **OPTIONS)
+    assert "the host runs the program" in caplog.text
+    for size in (2, 5):
+        agree(loaded, model, torch.randn(size, 3, 12, 12), nets=False)
 
 
 def test_refuses_what_the_program_refuses(loaded, x):

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from softneuro.torch_backend import weights
+from tests.torch.conftest import OPTIONS
 
 
 def small():
@@ -104,6 +105,17 @@ def test_change_shows(ready, agree, change):
         agree(compiled, model, x)
         with torch.no_grad():
             assert not torch.equal(before, model(x)) or change in SETTLED
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_change_shows_without_guards_on_modules(agree, change):
+    unguarded = {"guard_filter_fn": torch.compiler.skip_guard_on_all_nn_modules_unsafe}
+    model, x = small(), torch.randn(1, 3, 12, 12)
+    compiled = torch.compile(model, backend="softneuro", fullgraph=True, options={**OPTIONS, **unguarded})
+    agree(compiled, model, x)
+    change(model)
+    agree(compiled, model, x)
+    agree(compiled, model, torch.randn(2, 3, 9, 9))
 
 
 def test_tensors_are_swapped_after_refresh(ready, agree):

@@ -3,22 +3,26 @@
 import pytest
 import torch
 from torch import nn
-from torch._C import DispatchKey
+from torch._dynamo.utils import counters
 from torch.nn import functional as F
 
 from softneuro import torch_backend
 from softneuro.torch_backend import load
+from softneuro.torch_backend.tracing import trace_inference
 from tests.torch.conftest import OPTIONS
 
 LAYERS = {
     "nearest": {"scale_factor": 2},
     "nearest size": {"size": (13, 5)},
+    "nearest of a shape": {"size": 2},
     "bilinear": {"scale_factor": 2, "mode": "bilinear"},
     "bilinear corners": {"size": (17, 19), "mode": "bilinear", "align_corners": True},
+    "bilinear of a shape": {"size": 3, "mode": "bilinear"},
 }
 HOST = {
     "nearest-exact": {"scale_factor": 2, "mode": "nearest-exact"},
     "bicubic": {"scale_factor": 1.5, "mode": "bicubic"},
+    "bicubic of a shape": {"size": 2, "mode": "bicubic"},
 }
 
 
@@ -30,35 +34,71 @@ class Decoder(nn.Module):
         self.resampling = resampling
 
     def forward(self, x):
-        return self.after(F.interpolate(self.before(x).relu(), **self.resampling))
+        arguments = dict(self.resampling)
+        if isinstance(arguments.get("size"), int):  # so many times the input's
+            arguments["size"] = [arguments["size"] * n for n in x.shape[2:]]
+        return self.after(F.interpolate(self.before(x).relu(), **arguments))
 
 
-@pytest.mark.parametrize("door", ["compiled", "dynamic", "exported"])
+@pytest.mark.parametrize("door", ["compiled", "dynamic", "exported", "exported dynamic"])
 @pytest.mark.parametrize("name", [*LAYERS, *HOST])
 def test_stays_whole(name, door, compile_model, agree):
     model = Decoder({**LAYERS, **HOST}[name]).eval()
     x = torch.randn(2, 3, 9, 8)
-    if door == "exported":
-        ours = load(torch.export.export(model, (x,)), min_region_size=1, **OPTIONS)
+    counters.clear()
+    if door.startswith("exported"):
+        axes = {2: torch.export.Dim("h", min=4, max=64), 3: torch.export.Dim("w", min=4, max=64)}
+        program = torch.export.export(model, (x,), dynamic_shapes=({} if door == "exported" else axes,))
+        ours = load(program, min_region_size=1, **OPTIONS)
     else:
         ours = compile_model(model, dynamic=door == "dynamic", min_region_size=1)
     agree(ours, model, x)
-    if door == "dynamic":
-        agree(ours, model, torch.randn(1, 3, 11, 6))
-    report = str(torch_backend.explain(ours, x))
-    _, _, host = report.partition("on the host:")
-    if name in LAYERS:
-        assert "graph 0: 1 region(s)" in report
-        assert not host
-    else:
-        ops = [line.split()[0] for line in host.splitlines() if line.strip()]
-        assert len(ops) == 1
-        assert "upsample" in ops[0]
+    if "dynamic" in door:
+        for shape in [(2, 3, 11, 6), (2, 3, 12, 17)]:
+            agree(ours, model, torch.randn(shape))
+        assert counters["stats"]["unique_graphs"] <= 1
+    _, _, host = str(torch_backend.explain(ours, x)).partition("on the host:")
+    ops = {line.split()[0].rstrip(":") for line in host.splitlines() if line.startswith("    aten.")}
+    assert len(ops) == (name in HOST)
+    assert all("upsample" in op for op in ops)
 
 
-def test_torch_keeps_its_decompositions(compile_model):
-    op = torch.ops.aten.upsample_bilinear2d.vec
-    kernel = op.py_kernels[DispatchKey.Autograd]
-    with torch.no_grad():
-        compile_model(Decoder(LAYERS["bilinear"]))(torch.randn(1, 3, 8, 8))
-    assert op.py_kernels[DispatchKey.Autograd] is kernel
+def test_dynamic_batch_of_a_program(agree):
+    class Reshaped(Decoder):
+        def forward(self, x):
+            y = super().forward(x)
+            return y.reshape(y.shape[0] * 4, -1) + 1
+
+    model, x = Reshaped(LAYERS["bilinear"]).eval(), torch.randn(2, 3, 9, 8)
+    axes = {0: torch.export.Dim("batch", min=1, max=16)}
+    ours = load(torch.export.export(model, (x,), dynamic_shapes=(axes,)), min_region_size=1, **OPTIONS)
+    for batch in (2, 3, 5):
+        agree(ours, model, torch.randn(batch, 3, 9, 8))
+
+
+def test_inductor_host(compile_model, agree):
+    model = Decoder(HOST["bicubic"]).eval()
+    agree(compile_model(model, min_region_size=1, host="inductor"), model, torch.randn(1, 3, 8, 8))
+
+
+def test_torch_keeps_its_decompositions():
+    def kernels():
+        packets = [
+            getattr(torch.ops.aten, name) for name in dir(torch.ops.aten) if "upsample" in name or "shrink" in name
+        ]
+        overloads = [getattr(packet, name) for packet in packets for name in packet.overloads()]
+        return {str(op): dict(op.py_kernels) for op in overloads}
+
+    def fail(module, inputs):
+        assert kernels() != before
+        raise ArithmeticError
+
+    class Outputs(Decoder):
+        def forward(self, x):
+            return (super().forward(x),)
+
+    module = torch.fx.symbolic_trace(Outputs(LAYERS["bilinear"]).eval())
+    before = kernels()
+    with torch.no_grad(), pytest.raises(ArithmeticError):
+        trace_inference(module, [torch.randn(1, 3, 8, 8)], fail)
+    assert kernels() == before
