@@ -88,7 +88,9 @@ def test_those_that_were_timed_decide(tmp_path: Path, monkeypatch: pytest.Monkey
     graph, cached = small(), _C.parse_options({**EXACT, "tune": "cached"})
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "all"))
     first = _C.tune(graph, _C.parse_options(EXACT), 2)
-    slowest = max(wholes(tmp_path / "all"), key=lambda line: float(line[5]))
+    # The slowest of the others: the one chosen may be slower than they are where its packings are smaller.
+    others = [line for line in wholes(tmp_path / "all") if float(line[5]) != pytest.approx(first.integrated_s, 1e-6)]
+    slowest = max(others, key=lambda line: float(line[5]))
     lines = (tmp_path / "all" / "costs.txt").read_text().splitlines(keepends=True)
     kept = [line for line in lines if not (" graph%20" in line and quote(slowest[4]) in line)]
     assert len(kept) == len(lines) - 1
