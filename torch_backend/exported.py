@@ -127,9 +127,12 @@ class LoadedProgram:
         free = dict(symbols.replacements) if symbols is not None else {}
         with torch.no_grad(), tracing(TracingContext(fake)):
             call = trace_inference(self._module, values, inference)
-        if symbols is not None and symbols.replacements != free:
-            fixed = {str(k): str(v) for k, v in symbols.replacements.items() if k not in free}
-            log.warning("the host runs the program: its sizes would hold for %s alone", fixed)
+        now = symbols.replacements if symbols is not None else {}
+        # A number may be there from the start: another load has left it with the program.
+        fixed = {s: v for s in self.program.range_constraints if (v := now.get(s)) is not None}
+        fixed = {str(s): str(v) for s, v in fixed.items() if v != free.get(s) or v.is_number}
+        if fixed:
+            log.warning("the host runs the program: what was compiled would hold for sizes %s alone", fixed)
             self._fixed = True
         direct = self._graph.direct if self._graph else None
         everything = len(self._free) == len(self._examples)
