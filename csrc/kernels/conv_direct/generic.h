@@ -89,15 +89,20 @@ inline int last_channels(int in_channels) {
   return round_up(in_channels - (ceil_div(in_channels, lanes) - 1) * lanes, 4);
 }
 
-// Together the tiles of some input blocks fetch the weights of as many that come next, once, so that weights from far
-// away arrive at an even rate and not all of them during the first tile. They are packed in the order of use; where
-// panels are packed in turn, it is the next panel's rows that are fetched.
-inline void fetch_ahead(Tile& t, const Panel& panel, int first_block, const float* end, int tiles) {
+// The first tiles of some input blocks fetch the weights of as many that come next, a line for each channel and tap, so
+// that weights from far away arrive at an even rate and not all of them when they are wanted. They are packed in the
+// order of use; where panels are packed in turn, it is the next panel's rows that are fetched. begins: nothing before
+// has fetched this panel's.
+inline void fetch_ahead(Tile& t, const Panel& panel, int first_block, const float* end, int tiles, bool begins) {
+  constexpr int line = 16;  // floats
+  const bool packed = panel.source == panel.weights;
   const auto own = static_cast<ptrdiff_t>(t.blocks * t.weights_block);
-  t.next = panel.source + (panel.source == panel.weights ? own : panel.source_end - panel.source);
+  t.next = panel.source + (packed ? own : panel.source_end - panel.source);
   t.next += first_block * t.weights_block;
   t.next_end = end - t.next < own ? end : t.next + own;
-  t.fetch = t.next < end ? ceil_div(panel.blocks * lanes, tiles) : 0;
+  const int even = ceil_div(panel.blocks * lanes, tiles);
+  t.fetch = t.next >= end ? 0 : even < line ? line : even;
+  t.far = packed && (begins || even > line);
 }
 
 inline void finish_panel(const ConvDirectArgs& args, const Panel& panel, float* dst, size_t dst_block, int pixels) {
@@ -155,7 +160,7 @@ inline void copy_band(const ConvDirectArgs& args, const Buffer& buffer, int grou
 
 // All output rows of a band for one panel; buffer row 0 is row y0 of src.
 inline void compute_band(const ConvDirectArgs& args, const Buffer& buffer, const float* src, const int* tap_x, int y0,
-                         int row_begin, int row_end, const Panel& panel, const float* end) {
+                         int row_begin, int row_end, const Panel& panel, const float* end, bool begins) {
   const ConvDirectShape& s = args.shape;
   const int in_blocks = ceil_div(s.in_channels, lanes);
   Tile t;
@@ -176,7 +181,7 @@ inline void compute_band(const ConvDirectArgs& args, const Buffer& buffer, const
     t.last = cb + t.blocks == in_blocks;
     t.last_block = t.last ? last_channels(s.in_channels) : lanes;
     const float* weights = panel.weights + cb * t.weights_block;
-    fetch_ahead(t, panel, cb, end, (row_end - row_begin) * ceil_div(s.out_w, max_tile(panel.blocks)));
+    fetch_ahead(t, panel, cb, end, (row_end - row_begin) * ceil_div(s.out_w, max_tile(panel.blocks)), begins);
     for (int row = row_begin; row < row_end; ++row) {
       const int y = row * s.stride_h - s.pad_top;
       const int r_begin = y >= 0 ? 0 : ceil_div(-y, s.dilation_h);
@@ -228,7 +233,7 @@ inline void run(const ConvDirectArgs& args, int panel_begin, int panel_end, int 
       const Panel panel = find_panel(args, index);
       if (panel.group != group) copy_band(args, buffer, group = panel.group, y0, y1 - y0, src);
       if (args.rows.weights != nullptr) pack_panel(s, panel, args.rows, args.panel_scratch);
-      compute_band(args, buffer, src, tap_x, y0, row, band_end, panel, end);
+      compute_band(args, buffer, src, tap_x, y0, row, band_end, panel, end, index == panel_begin);
     }
   }
 }
@@ -270,8 +275,8 @@ inline void run_pointwise(const ConvDirectArgs& args, int panel_begin, int panel
         t.last_block = t.last ? last_channels(s.in_channels) : lanes;
         t.src = args.src + (panel.group * in_blocks + cb) * src_plane + static_cast<size_t>(pixel) * lanes;
         t.weights = panel.weights + cb * t.weights_block;
-        fetch_ahead(t, panel, cb, end, ceil_div(pixels, max_tile(panel.blocks)));
-        t.fetch_src = index == panel_begin;
+        fetch_ahead(t, panel, cb, end, ceil_div(pixels, max_tile(panel.blocks)), index == panel_begin);
+        t.fetch_src = !args.src_near && index == panel_begin;
         compute_run(t, panel.blocks, panel.tail, pixels);
       }
       finish_panel(args, panel, t.dst, dst_plane, pixels);

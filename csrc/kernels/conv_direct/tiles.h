@@ -29,6 +29,7 @@ struct Tile {
   size_t weights_block, weights_row;
   const float *next, *next_end;  // weights that later tiles want, to be in L2 by then
   int fetch;       // floats of them for each input channel and tap, of which one line is fetched: more would cost time
+  bool far;        // these weights are not in L2 yet
   bool fetch_src;  // into L2: the pixels of the tile behind this one, which nothing has read yet
   bool fetch_dst;  // and the residual: where they are in L2 this would take a tenth of the time of short sums
   int blocks, rows, taps;  // input channel blocks, r, s
@@ -41,17 +42,17 @@ struct Tile {
   const Activation* activation;
 };
 
-// One input channel: a broadcast per pixel, used by every block of the panel. The weights ahead are fetched here, as
-// the hardware's own prefetch stops at page ends and lags behind, and a line at a time, as a burst would take all the
+// One input channel: a broadcast per pixel, used by every block of the panel. far: the weights ahead are fetched here,
+// as the hardware's own prefetch stops at page ends and lags behind, and a line at a time, as a burst would take all the
 // buffers that lines come through. narrow: of the last block only the lower half counts.
-template <int tile, int panel, bool narrow>
+template <int tile, int panel, bool narrow, bool far>
 SN_INLINE void accumulate(Vf (&sum)[tile * panel], const float* src, const float* weights) {
   Vf w[panel];
   unroll<panel>([&](auto b) { w[b] = load(weights + b * lanes); });
   constexpr int each = tile / panel > 0 ? tile / panel : 1;  // pixels from line to line
   unroll<tile>([&](auto p) {
     const Vf x = set(src[p * lanes]);
-    if constexpr (p % each == 0 && p / each < panel) {
+    if constexpr (far && p % each == 0 && p / each < panel) {
       prefetch(weights + p / each * lanes + weights_ahead);
       in_order();
     }
@@ -68,7 +69,8 @@ SN_INLINE void accumulate(Vf (&sum)[tile * panel], const float* src, const float
   });
 }
 
-template <int tile, int panel, bool narrow>
+// far: weights are fetched, these and the next; where none are needed it would take a twentieth of the time and more.
+template <int tile, int panel, bool narrow, bool far>
 [[gnu::flatten]] void compute_tile(const Tile& t) {
   Vf sum[tile * panel];
   unroll<panel>([&](auto b) {
@@ -108,9 +110,11 @@ template <int tile, int panel, bool narrow>
         const float* w = t.weights + cb * t.weights_block + r * t.weights_row + s * (panel * lanes * lanes);
         for (int i = 0; i < channels; i += 4) {
           unroll<4>([&](auto j) {
-            accumulate<tile, panel, narrow>(sum, src + i + j, w + j * panel * lanes);
-            prefetch_l2(next + j * t.fetch);
-            in_order();
+            accumulate<tile, panel, narrow, far>(sum, src + i + j, w + j * panel * lanes);
+            if constexpr (far) {
+              prefetch_l2(next + j * t.fetch);
+              in_order();
+            }
           });
           w += 4 * panel * lanes;
           next += 4 * t.fetch;
@@ -123,16 +127,17 @@ template <int tile, int panel, bool narrow>
 
 using ComputeTile = void (*)(const Tile&);
 struct TileTable {
-  ComputeTile compute[max_panel + 1][max_tile(1) + 1] = {};
-  ComputeTile narrow[max_panel + 1][max_tile(1) + 1] = {};
+  ComputeTile compute[2][2][max_panel + 1][max_tile(1) + 1] = {};  // [narrow][far]
 };
 constexpr TileTable tile_table() {
   TileTable table;
   unroll<max_panel>([&](auto b) {
     constexpr int panel = b + 1;
     unroll<max_tile(panel)>([&](auto p) {
-      table.compute[panel][p + 1] = compute_tile<p + 1, panel, false>;
-      table.narrow[panel][p + 1] = compute_tile < p + 1, panel, has_half && panel != 1 > ;
+      unroll<2>([&](auto far) {
+        table.compute[0][far][panel][p + 1] = compute_tile<p + 1, panel, false, far != 0>;
+        table.compute[1][far][panel][p + 1] = compute_tile < p + 1, panel, has_half && panel != 1, far != 0 > ;
+      });
     });
   });
   return table;
@@ -143,18 +148,18 @@ constexpr TileTable tiles = tile_table();
 inline void compute_run(Tile& run, int panel, int channels, int pixels) {
   Tile t = run;
   const bool narrow = channels <= lanes / 2 && (panel > 2 || halves_512_bits());
-  const ComputeTile* compute = narrow ? tiles.narrow[panel] : tiles.compute[panel];
   const int count = ceil_div(pixels, max_tile(panel)), length = pixels / count, longer = pixels % count;
   for (int i = 0; i < count; ++i) {
     const int tile = length + (i < longer ? 1 : 0);
-    compute[tile](t);
+    tiles.compute[narrow][t.far || t.fetch != 0][panel][tile](t);
+    t.far = false;
     t.next += static_cast<ptrdiff_t>(t.blocks) * t.rows * t.taps * lanes * t.fetch;
     if (t.next >= t.next_end) t.fetch = 0;
     t.src += tile * lanes;
     t.dst += tile * lanes;
     if (t.residual != nullptr) t.residual += tile * lanes;
   }
-  run.next = t.next, run.fetch = t.fetch;
+  run.next = t.next, run.fetch = t.fetch, run.far = t.far;
 }
 
 }  // namespace conv_direct

@@ -109,6 +109,7 @@ class PreparedBands final : public Prepared {
       if (p_.project) {
         ConvDirectArgs call = project_;
         call.src = filtered;
+        call.src_near = true;
         call.dst = dst + at;
         call.epilogue.residual = residual_rows;
         const int panels = conv_direct_panels(call.shape, direct_.block, call.tiling.panel);
@@ -133,6 +134,7 @@ class PreparedBands final : public Prepared {
     ConvDirectArgs call = expand_;
     call.src = src + begin * row;
     call.dst = expanded + kept * row;
+    call.src_near = first_block > 0;
     const int panel = first_block / call.tiling.panel;
     direct_.run_pointwise(call, panel, panel + 1, 0, static_cast<int>((need.end - begin) * p_.depthwise.w));
   }

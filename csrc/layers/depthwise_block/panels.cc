@@ -48,6 +48,7 @@ class PreparedPanels final : public Prepared {
           // Both kernels count blocks from the image's first one, which lies before the scratch.
           const std::ptrdiff_t before = first * plane_;
           expand.dst = scratch - before;
+          expand.src_near = index > panels.begin;
           filter.src = scratch - before;
           direct_.run_pointwise(expand, static_cast<int>(index), static_cast<int>(index) + 1, 0, filter.h * filter.w);
           depthwise_kernels_.run(filter, first, first + count, 0, filter.out_h);
