@@ -89,9 +89,11 @@ constexpr int largest(int rows) { return registers >= 32 && rows == 1 ? 0 : 1; }
 
 using ComputeTile = void (*)(const Tile&);
 
-// One output row, or two, of one channel block, pixels left to right.
+// One output row, or two, of one channel block, pixels left to right; leaves t at their end. In place, as a copy would
+// read in one go what was just written in parts, which waits for all stores before it.
 template <int kernel, int stride, int rows>
-void compute_rows(Tile t, int out_w) {
+void compute_rows(Tile& t, int out_w) {
+  const int first_column = t.first_column, last_column = t.last_column;
   int x = 0;
   unroll<size_count>([&](auto index) {
     constexpr int tile = tile_sizes[index];
@@ -111,6 +113,7 @@ void compute_rows(Tile t, int out_w) {
       }
     }
   });
+  t.first_column = first_column, t.last_column = last_column;
 }
 
 // Any kernel, stride and dilation.
@@ -133,7 +136,7 @@ inline void compute_row_generic(const ConvDepthwiseArgs& a, const Tile& t, int o
   }
 }
 
-using ComputeRows = void (*)(Tile, int);
+using ComputeRows = void (*)(Tile&, int);
 inline ComputeRows find_rows(int kernel, int stride, int rows) {
   if (stride == 1) {
     if (kernel == 3) return rows == 1 ? compute_rows<3, 1, 1> : compute_rows<3, 1, 2>;
@@ -185,7 +188,7 @@ inline void run(const ConvDepthwiseArgs& a, int block_begin, int block_end, int 
       } else {
         compute_row_generic(a, t, a.out_w);
       }
-      finish_rest(a.epilogue.activation, t.dst, rows * a.out_w, channels);
+      finish_rest(a.epilogue.activation, a.dst + at, rows * a.out_w, channels);
     }
   }
 }

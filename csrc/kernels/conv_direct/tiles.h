@@ -144,9 +144,12 @@ constexpr TileTable tile_table() {
 }
 constexpr TileTable tiles = tile_table();
 
-// A run of output pixels, cut in tiles of nearly equal length. channels: of the panel's last block. Moves run.next on.
-inline void compute_run(Tile& run, int panel, int channels, int pixels) {
-  Tile t = run;
+// A run of output pixels, cut in tiles of nearly equal length. channels: of the panel's last block. Moves t.next on,
+// src, dst and residual only meanwhile: a copy of t would read in one go what was just written in parts, which waits for
+// all stores before it.
+inline void compute_run(Tile& t, int panel, int channels, int pixels) {
+  const float *src = t.src, *residual = t.residual;
+  float* dst = t.dst;
   const bool narrow = channels <= lanes / 2 && (panel > 2 || halves_512_bits());
   const int count = ceil_div(pixels, max_tile(panel)), length = pixels / count, longer = pixels % count;
   for (int i = 0; i < count; ++i) {
@@ -159,7 +162,7 @@ inline void compute_run(Tile& run, int panel, int channels, int pixels) {
     t.dst += tile * lanes;
     if (t.residual != nullptr) t.residual += tile * lanes;
   }
-  run.next = t.next, run.fetch = t.fetch, run.far = t.far;
+  t.src = src, t.dst = dst, t.residual = residual;
 }
 
 }  // namespace conv_direct
