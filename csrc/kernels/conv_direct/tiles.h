@@ -43,8 +43,8 @@ struct Tile {
 };
 
 // One input channel: a broadcast per pixel, used by every block of the panel. far: the weights ahead are fetched here,
-// as the hardware's own prefetch stops at page ends and lags behind, and a line at a time, as a burst would take all the
-// buffers that lines come through. narrow: of the last block only the lower half counts.
+// as the hardware's own prefetch stops at page ends and lags behind, and a line at a time, as a burst would take all
+// the buffers that lines come through. narrow: of the last block only the lower half counts.
 template <int tile, int panel, bool narrow, bool far>
 SN_INLINE void accumulate(Vf (&sum)[tile * panel], const float* src, const float* weights) {
   Vf w[panel];
@@ -145,8 +145,8 @@ constexpr TileTable tile_table() {
 constexpr TileTable tiles = tile_table();
 
 // A run of output pixels, cut in tiles of nearly equal length. channels: of the panel's last block. Moves t.next on,
-// src, dst and residual only meanwhile: a copy of t would read in one go what was just written in parts, which waits for
-// all stores before it.
+// src, dst and residual only meanwhile: a copy of t would read in one go what was just written in parts, which waits
+// for all stores before it.
 inline void compute_run(Tile& t, int panel, int channels, int pixels) {
   const float *src = t.src, *residual = t.residual;
   float* dst = t.dst;
