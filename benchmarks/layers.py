@@ -107,8 +107,8 @@ def rows_of(
             net.run(inputs)
             wholes.append(1e6 * (time.perf_counter() - start))
         profiles.append(net.profile(inputs, max(rounds // 8, 1)))
-        peaks.append(device.fma_peak(threads=threads, seconds=0.01) / threads / 1e9)
-    peak = gflops or statistics.median(peaks)
+        peaks.append(gflops or device.fma_peak(threads=threads, seconds=0.01) / threads / 1e9)
+    peak = statistics.median(peaks)
     layers = prepared.graph.layers()
     with_step = {index for index, *_ in profiles[0]}
     rows = []

@@ -16,6 +16,7 @@ struct Tile {
   const float* bias;     // null: zero
   float* dst;
   const float* residual;  // null: none
+  ptrdiff_t ahead;        // floats from dst to what is asked for
   size_t src_row, dst_row;
   int first_row, last_row;        // source rows [first_row, last_row) from src on are in the image
   int first_column, last_column;  // columns likewise; looked at by border tiles only
@@ -89,11 +90,7 @@ constexpr int largest(int rows) { return registers >= 32 && rows == 1 ? 0 : 1; }
 
 using ComputeTile = void (*)(const Tile&);
 
-// Floats from the pixels being written to those asked for: with so little arithmetic, waiting for a line that another
-// core wrote last takes half as long again as the rest.
-constexpr int written_ahead = 1024;
-
-// One output row, or two, of one channel block, pixels left to right; leaves t at their end. In place, as a copy would
+// One output row, or two, of one channel block, pixels left to right; moves t's pointers on. In place, as a copy would
 // read in one go what was just written in parts, which waits for all stores before it.
 template <int kernel, int stride, int rows>
 void compute_rows(Tile& t, int out_w) {
@@ -104,7 +101,7 @@ void compute_rows(Tile& t, int out_w) {
     if constexpr (index >= largest(rows)) {
       for (; x + tile <= out_w; x += tile) {
         for (int row = 0; row < rows; ++row) {
-          for (int p = 0; p < tile; ++p) prefetch_to_write(t.dst + row * t.dst_row + p * lanes + written_ahead);
+          for (int p = 0; p < tile; p += 16 / lanes) prefetch_to_write(t.dst + row * t.dst_row + p * lanes + t.ahead);
         }
         const bool inside = t.first_column <= 0 && t.last_column >= (tile - 1) * stride + kernel;
         if (tile >= 7 && inside) {
@@ -157,6 +154,10 @@ inline ComputeRows find_rows(int kernel, int stride, int rows) {
   return nullptr;
 }
 
+// Floats from the pixels being written to those asked for: with so little arithmetic, waiting for a line that another
+// core wrote last takes half as long again as the rest.
+constexpr ptrdiff_t written_ahead = 1024;
+
 inline void run(const ConvDepthwiseArgs& a, int block_begin, int block_end, int row_begin, int row_end) {
   // The unrolled tiles take at least one column of each pixel's window to be in the image.
   const int overhang = (a.out_w - 1) * a.stride_w + a.kernel_w - a.pad_left - a.w;
@@ -188,6 +189,10 @@ inline void run(const ConvDepthwiseArgs& a, int block_begin, int block_end, int 
       const size_t at = block * dst_plane + (row - a.dst_row) * t.dst_row;
       t.dst = a.dst + at;
       t.residual = a.epilogue.residual != nullptr ? a.epilogue.residual + at : nullptr;
+      // Past these rows come those of the next block; the lines between are another task's.
+      const auto left = static_cast<ptrdiff_t>((row_end - row) * t.dst_row);
+      const auto between = static_cast<ptrdiff_t>(dst_plane - (row_end - row_begin) * t.dst_row);
+      t.ahead = left > written_ahead ? written_ahead : block + 1 < block_end ? written_ahead + between : 0;
       if (rows == 2) {
         two(t, a.out_w);
       } else if (one != nullptr) {

@@ -49,7 +49,7 @@ struct ConvDirectArgs {
   float* dst;         // [groups * out_channels / c][out_h][out_w][c]; lanes past the channels are written as zero
   Epilogue epilogue;  // bias: conv_direct_bias_size floats
   // run_pointwise only: floats from channel block to channel block where the blobs are not dense; 0: dense. And whether
-  // src is in L2, so that fetching it would be in vain.
+  // src was read before, so that fetching it into L2 would be in vain.
   size_t src_plane = 0, dst_plane = 0;
   bool src_near = false;
 };

@@ -90,9 +90,9 @@ inline int last_channels(int in_channels) {
 }
 
 // The first tiles of some input blocks fetch the weights of as many that come next, a line for each channel and tap, so
-// that weights from far away arrive at an even rate and not all of them when they are wanted. They are packed in the
-// order of use; where panels are packed in turn, it is the next panel's rows that are fetched. begins: nothing before
-// has fetched this panel's.
+// that weights from far away arrive at an even rate and not all of them when they are wanted; where tiles are few, all
+// do, and leave lines out. They are packed in the order of use; where panels are packed in turn, it is the next panel's
+// rows that are fetched. begins: this is the first panel, whose weights nothing has fetched.
 inline void fetch_ahead(Tile& t, const Panel& panel, int first_block, const float* end, int tiles, bool begins) {
   constexpr int line = 16;  // floats
   const bool packed = panel.source == panel.weights;
@@ -194,7 +194,9 @@ inline void compute_band(const ConvDirectArgs& args, const Buffer& buffer, const
       const size_t at = panel.out_block * t.dst_block + static_cast<size_t>(row) * s.out_w * lanes;
       t.dst = args.dst + at;
       t.residual = args.epilogue.residual != nullptr ? args.epilogue.residual + at : nullptr;
+      const bool far = t.far && t.rows < s.kernel_h;  // some taps were not read
       compute_run(t, panel.blocks, panel.tail, s.out_w);
+      t.far = far;
       if (t.last) finish_panel(args, panel, t.dst, t.dst_block, s.out_w);
     }
   }
