@@ -30,10 +30,6 @@ struct Tile {
 
 template <int stride, int tile, int panel>
 [[gnu::flatten]] void compute_tile(const Tile& t) {
-  // A plain loop: g++ 12 drops a lambda that does nothing but prefetch.
-  for (int b = 0; b < panel; ++b) {
-    for (int p = 0; p < tile; ++p) prefetch_to_write(t.dst + b * t.dst_block + p * lanes);
-  }
   Vf sum[tile * panel];
   unroll<panel>([&](auto b) {
     const Vf start = t.bias != nullptr ? load(t.bias + b * lanes) : zero();
