@@ -28,7 +28,20 @@ struct Tile {
   const Activation* activation;
 };
 
+// One tap of a row for all pixels: src is that of pixel 0.
 template <int stride, int tile, int panel>
+SN_INLINE void accumulate(Vf (&sum)[tile * panel], const float* src, const float* weights) {
+  Vf v[panel];
+  unroll<panel>([&](auto b) { v[b] = load(weights + b * lanes); });
+  unroll<tile>([&](auto p) {
+    const Vf x = set(src[p * stride]);
+    unroll<panel>([&](auto b) { sum[p * panel + b] = fma(x, v[b], sum[p * panel + b]); });
+  });
+}
+
+// taps: of a row, one next to the other; 0: as tap_x says. Taps that are known share the samples that pixels share,
+// each of which is a load for every FMA otherwise.
+template <int stride, int tile, int panel, int taps>
 [[gnu::flatten]] void compute_tile(const Tile& t) {
   Vf sum[tile * panel];
   unroll<panel>([&](auto b) {
@@ -41,14 +54,13 @@ template <int stride, int tile, int panel>
       const float* row = t.src + c * t.src_channel + r * t.src_row;
       prefetch(row + tiles_ahead * tile * stride);
       if constexpr (tile * stride > 16) prefetch(row + tiles_ahead * tile * stride + 16);
-      for (int s = 0; s < t.taps; ++s, w += panel * lanes) {
-        const float* src = row + t.tap_x[s];
-        Vf v[panel];
-        unroll<panel>([&](auto b) { v[b] = load(w + b * lanes); });
-        unroll<tile>([&](auto p) {
-          const Vf x = set(src[p * stride]);
-          unroll<panel>([&](auto b) { sum[p * panel + b] = fma(x, v[b], sum[p * panel + b]); });
-        });
+      if constexpr (taps > 0) {
+        unroll<taps>([&](auto s) { accumulate<stride, tile, panel>(sum, row + s, w + s * panel * lanes); });
+        w += taps * panel * lanes;
+      } else {
+        for (int s = 0; s < t.taps; ++s, w += panel * lanes) {
+          accumulate<stride, tile, panel>(sum, row + t.tap_x[s], w);
+        }
       }
     }
   }
@@ -65,16 +77,22 @@ template <int stride, int tile, int panel>
 
 using ComputeTile = void (*)(const Tile&);
 constexpr int max_stride = 2;  // that tiles read in place
+constexpr int shared_taps = 3;
 struct TileTable {
   ComputeTile compute[max_stride + 1][max_panel + 1][max_tile + 1] = {};
+  ComputeTile shared[max_stride + 1][max_tile + 1] = {};  // for shared_taps and one block, if registers allow it
 };
 constexpr TileTable tile_table() {
   TileTable table;
   unroll<max_stride>([&](auto i) {
     unroll<max_panel>([&](auto b) {
       constexpr int stride = i + 1, panel = b + 1;
-      unroll<max_tile>([&](auto p) { table.compute[stride][panel][p + 1] = compute_tile<stride, p + 1, panel>; });
+      unroll<max_tile>([&](auto p) { table.compute[stride][panel][p + 1] = compute_tile<stride, p + 1, panel, 0>; });
     });
+    if constexpr (registers >= 32) {
+      constexpr int stride = i + 1;
+      unroll<max_tile>([&](auto p) { table.shared[stride][p + 1] = compute_tile<stride, p + 1, 1, shared_taps>; });
+    }
   });
   return table;
 }
@@ -147,6 +165,8 @@ inline void copy_band(const ConvFirstArgs& a, const Buffer& buffer, int y0, int 
 inline void compute_row(const ConvFirstArgs& a, const Buffer& buffer, Tile t, int panel, int y, const float* copied) {
   const Tiles row(a.out_w);
   const int stride = buffer.edges ? a.stride_w : 1;
+  const bool shared = registers >= 32 && panel == 1 && buffer.edges && a.kernel_w == shared_taps && a.dilation_w == 1;
+  const ComputeTile* compute = shared ? tiles.shared[stride] : tiles.compute[stride][panel];
   const float* src = a.src + static_cast<ptrdiff_t>(y) * a.w - a.pad_left;
   for (int i = 0, x = 0; i < row.count; ++i) {
     const bool first = i == 0 && buffer.left, last = i + 1 == row.count && buffer.right;
@@ -160,7 +180,7 @@ inline void compute_row(const ConvFirstArgs& a, const Buffer& buffer, Tile t, in
       t.src_channel = static_cast<size_t>(a.h) * a.w;
     }
     const int pixels = row.pixels(i);
-    tiles.compute[stride][panel][pixels](t);
+    compute[pixels](t);
     x += pixels;
     t.dst += pixels * lanes;
     if (t.residual != nullptr) t.residual += pixels * lanes;
