@@ -55,9 +55,8 @@ struct ConvDirectArgs {
 };
 
 struct ConvDirectKernels {
-  int block;        // c
-  int max_panel;    // largest tiling.panel
-  int max_tile[5];  // pixels per step by panel: widths that are multiples of it run best; [0] unused
+  int block;      // c
+  int max_panel;  // largest tiling.panel
   // To [panel][in block][r][s][lane of c][lane of panel]: conv_direct_packed_size floats.
   void (*pack)(const ConvDirectShape&, int panel, const WeightRows&, float* packed);
   // Bytes of scratch that run needs, 64-byte aligned; 0 for run_pointwise.

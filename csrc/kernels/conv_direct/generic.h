@@ -295,9 +295,6 @@ extern const ConvDirectKernels SN_ISA_NAME(conv_direct);
 const ConvDirectKernels SN_ISA_NAME(conv_direct) = {
     .block = SN_ISA::lanes,
     .max_panel = SN_ISA::conv_direct::max_panel,
-    .max_tile = {0, SN_ISA::conv_direct::max_tile(1), SN_ISA::conv_direct::max_tile(2),
-                 SN_ISA::conv_direct::max_tile(3),
-                 SN_ISA::conv_direct::max_panel >= 4 ? SN_ISA::conv_direct::max_tile(4) : 0},
     .pack = SN_ISA::conv_direct::pack,
     .scratch_bytes = SN_ISA::conv_direct::scratch_bytes,
     .run = SN_ISA::conv_direct::run,

@@ -30,7 +30,7 @@ struct Tile {
   const float *next, *next_end;  // weights that later tiles want, to be in L2 by then
   int fetch;       // floats of them for each input channel and tap, of which one line is fetched: more would cost time
   bool far;        // these weights are not in L2 yet
-  bool fetch_src;  // into L2: the pixels of the tile behind this one, which nothing has read yet
+  bool fetch_src;  // into L2: the pixels of a tile behind this one, which nothing has read yet
   bool fetch_dst;  // and the residual: where they are in L2 this would take a tenth of the time of short sums
   int blocks, rows, taps;  // input channel blocks, r, s
   int last_block;          // channels to sum of the last of these blocks, a multiple of 4: the rest is padding
@@ -125,7 +125,7 @@ template <int tile, int panel, bool narrow, bool far>
   finish_tile<panel, tile>(sum, t.last, t.activation, t.dst, t.residual, t.dst_block, lanes);
 }
 
-// Smaller tiles than those above: more than twenty stores in a row hold up the FMAs behind them.
+// About twenty sums where several blocks share a pixel: more stores in a row hold up the FMAs behind them.
 constexpr int near_tile(int panel) {
   if (registers < 32) return max_tile(panel);
   return panel == 1 ? 24 : panel == 2 ? 10 : panel == 3 ? 7 : 5;
@@ -207,7 +207,7 @@ inline void compute_near_run(Tile& t, int panel, int pixels) {
 inline void compute_run(Tile& t, int panel, int channels, int pixels) {
   const float *src = t.src, *residual = t.residual;
   float* dst = t.dst;
-  const bool narrow = channels <= lanes / 2 && (panel > 2 || halves_512_bits());
+  const bool narrow = has_half && channels <= lanes / 2 && (panel > 2 || (panel == 2 && halves_512_bits()));
   const int count = ceil_div(pixels, max_tile(panel)), length = pixels / count, longer = pixels % count;
   const bool plain =
       t.rows == 1 && t.taps == 1 && t.first && t.last && !t.fetch_dst && t.residual == nullptr && !narrow;
