@@ -131,8 +131,11 @@ constexpr int near_tile(int panel) {
   return panel == 1 ? 24 : panel == 2 ? 10 : panel == 3 ? 7 : 5;
 }
 
-// What a 1x1 kernel mostly is: `count` tiles one behind the other, from the bias to the end, weights near. Moves src
-// and dst on. What a call of compute_tile does around its sums takes up to a quarter of the time of short ones.
+// More input channels than this are better off with larger tiles; where registers allow none, all run as these.
+constexpr int near_channels = registers < 32 ? 1 << 30 : 192;
+
+// What a short 1x1 kernel mostly is: `count` tiles one behind the other, from the bias to the end, weights near. Moves
+// src and dst on. What a call of compute_tile does around its sums takes up to a quarter of the time of short ones.
 // Residuals and lines asked for stay there: a little more in this loop, and g++ 12 spills sums.
 template <int tile, int panel>
 [[gnu::flatten]] void compute_near(Tile& t, int count) {
@@ -209,8 +212,8 @@ inline void compute_run(Tile& t, int panel, int channels, int pixels) {
   float* dst = t.dst;
   const bool narrow = has_half && channels <= lanes / 2 && (panel > 2 || (panel == 2 && halves_512_bits()));
   const int count = ceil_div(pixels, max_tile(panel)), length = pixels / count, longer = pixels % count;
-  const bool plain =
-      t.rows == 1 && t.taps == 1 && t.first && t.last && !t.fetch_dst && t.residual == nullptr && !narrow;
+  const bool plain = t.rows == 1 && t.taps == 1 && t.first && t.last && !t.fetch_dst && t.residual == nullptr &&
+                     !narrow && t.blocks * lanes <= near_channels;
   for (int i = 0, x = 0; i < count; ++i) {
     if (plain && !t.far && t.fetch == 0) {
       compute_near_run(t, panel, pixels - x);
