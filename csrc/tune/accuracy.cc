@@ -14,6 +14,8 @@ namespace {
 
 constexpr double budget_share = 0.5;
 constexpr int attempts = 4;
+constexpr size_t most_sections = 16;
+constexpr double forbidden = 1e6;  // seconds
 
 // Nearly normal values of variance one, as images commonly are after normalisation.
 Tensors random_inputs(const Graph& graph) {
@@ -46,19 +48,20 @@ double difference(const Tensors& results, const Tensors& expected) {
   return std::isnan(worst) ? INFINITY : worst;
 }
 
-// The costs of inexact labels raised by what `surcharge` says of their squared expected error.
+// The costs of inexact labels raised by what `surcharge` says of their layer and squared expected error.
 template <typename Surcharge>
 DprsProblem with_surcharge(const DprsProblem& problem, const GraphCosts& costs, const Surcharge& surcharge) {
   DprsProblem priced = problem;
   for (size_t l = 0; l < costs.layers.size(); ++l) {
     for (size_t i = 0; i < costs.layers[l].size(); ++i) {
       const double error = costs.layers[l][i].error;
-      if (error > 0) priced.layers[l].labels[i].cost += surcharge(error * error);
+      if (error > 0) priced.layers[l].labels[i].cost += surcharge(l, error * error);
     }
   }
   for (size_t g = 0; g < costs.fused.size(); ++g) {
     const double error = costs.fused[g].candidate.error;
-    if (error > 0) priced.groups[g].cost += surcharge(error * error);
+    const auto last = static_cast<size_t>(costs.fused[g].fusion->layers.back());
+    if (error > 0) priced.groups[g].cost += surcharge(last, error * error);
   }
   return priced;
 }
@@ -83,13 +86,34 @@ class ErrorMeter {
     if (const auto known = ledger_.find(signature, descriptor)) return *known;
     if (settings_.mode != TuneMode::profile) return 0;
     if (expected_.empty()) {
-      const DprsProblem exact = with_surcharge(problem_, costs_, [](double) { return 1e6; });
+      const DprsProblem exact = with_surcharge(problem_, costs_, [](size_t, double) { return forbidden; });
       expected_ = run(to_assignment(graph_, costs_, dprs_solve(exact)));
     }
     // The database holds numbers below an hour in seconds.
     const double error = std::min(difference(run(assignment), expected_), 1e3);
     ledger_.add(signature, descriptor, error);
     return error;
+  }
+
+  // By layer, what the network makes of its error: the outputs' over the expected one. The plan's inexact layers are
+  // taken in sections, one after the other in a plan that is exact elsewhere. `usual` where that says nothing.
+  std::vector<double> magnifications(const DprsResult& plan, double usual) {
+    std::vector<size_t> inexact;
+    for (size_t l = 0; l < costs_.layers.size(); ++l) {
+      const Candidate* candidate = chosen_candidate(costs_, plan, l);
+      if (candidate != nullptr && candidate->error > 0) inexact.push_back(l);
+    }
+    std::vector<double> result(costs_.layers.size(), usual);
+    const size_t sections = std::min(inexact.size(), most_sections);
+    for (size_t i = 0; i < sections; ++i) {
+      const size_t begin = i > 0 ? inexact[i * inexact.size() / sections] : 0;
+      const size_t end = i + 1 < sections ? inexact[(i + 1) * inexact.size() / sections] : result.size();
+      const DprsResult part = dprs_solve(
+          with_surcharge(problem_, costs_, [&](size_t l, double) { return l >= begin && l < end ? 0 : forbidden; }));
+      const double noise = plan_noise(costs_, part), measured = noise > 0 ? error(part) : 0;
+      if (measured > 0) std::fill(&result[begin], &result[0] + end, measured / std::sqrt(noise));
+    }
+    return result;
   }
 
  private:
@@ -110,9 +134,19 @@ class ErrorMeter {
   Tensors expected_;
 };
 
+// Expected errors become those of the outputs.
+void magnify(GraphCosts& costs, const std::vector<double>& factors) {
+  for (size_t l = 0; l < factors.size(); ++l) {
+    for (Candidate& candidate : costs.layers[l]) candidate.error *= factors[l];
+  }
+  for (FusedCost& fused : costs.fused) {
+    fused.candidate.error *= factors[static_cast<size_t>(fused.fusion->layers.back())];
+  }
+}
+
 AccurateSolution solve_at_price(const GraphCosts& costs, const DprsProblem& problem, double price) {
   AccurateSolution solution;
-  solution.problem = with_surcharge(problem, costs, [&](double square) { return price * square; });
+  solution.problem = with_surcharge(problem, costs, [&](size_t, double square) { return price * square; });
   solution.best = dprs_solve(solution.problem);
   solution.price = price;
   solution.noise = plan_noise(costs, solution.best);
@@ -149,7 +183,7 @@ double plan_noise(const GraphCosts& costs, const DprsResult& plan) {
   return noise;
 }
 
-AccurateSolution solve_within_budget(const Graph& graph, const GraphCosts& costs, const DprsProblem& problem,
+AccurateSolution solve_within_budget(const Graph& graph, GraphCosts& costs, const DprsProblem& problem,
                                      const TuneSettings& settings, CostDb& db, const ParallelFor& parallel_for,
                                      PackedCache& cache) {
   AccurateSolution solution = solve_at_price(costs, problem, 0);
@@ -159,7 +193,11 @@ AccurateSolution solve_within_budget(const Graph& graph, const GraphCosts& costs
   for (int attempt = 0; solution.noise > 0; ++attempt) {
     const double error = meter.error(solution.best);
     if (error <= budget) break;
-    // As if every layer's error were magnified alike; where that is wrong, the next measurement says so.
+    if (attempt == 0) {
+      magnify(costs, meter.magnifications(solution.best, error / std::sqrt(solution.noise)));
+      solution.noise = plan_noise(costs, solution.best);
+    }
+    // As if errors added up like those of independent sums; where that is wrong, the next measurement says so.
     const double allowed = attempt < attempts ? 0.7 * solution.noise * std::pow(budget / error, 2) : 1e-30;
     log_info("tune: the plan's error of " + std::to_string(error) + " is above half of max_error, choosing again");
     solution = solve_within_noise(costs, problem, solution, allowed);

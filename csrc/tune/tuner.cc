@@ -154,7 +154,7 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
                 const Progress& progress) {
   const auto start = Clock::now();
   TuneResult result;
-  const GraphCosts costs = find_costs(graph, settings, db, parallel_for, progress);
+  GraphCosts costs = find_costs(graph, settings, db, parallel_for, progress);
   PackedCache& cache = PackedCache::shared();
   const PlanBytes bytes = weighed(candidate_bytes(graph, costs));
   const DprsProblem unpriced = to_dprs(graph, costs);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -57,3 +58,37 @@ def test_measured_errors_decide_and_are_remembered(tmp_path: Path, monkeypatch: 
     changed = _C.tune(graph, options, 1)
     assert "winograd" not in descriptors(changed)
     assert changed.predicted_s >= changed.lower_bound_s >= first.lower_bound_s
+
+
+def magnifying() -> softneuro.Graph:
+    """A 3x3 convolution, nearly the same subtracted by a 1x1 one, so that its errors are a hundredfold, and another."""
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((64, 64, 3, 3), dtype=np.float32) / 24
+    center = np.zeros_like(weight)
+    center[:, :, 1, 1] = weight[:, :, 1, 1]
+    near = weight[:, :, 1:2, 1:2] * (1 + 0.01 * rng.standard_normal((64, 64, 1, 1), dtype=np.float32))
+    graph = softneuro.Graph()
+    x = graph.input("x", (1, 64, 40, 40))
+    one = graph.add("conv2d", [x], weights={"weight": center}, padding=[1, 1, 1, 1])
+    difference = graph.add("binary", [one, graph.add("conv2d", [x], weights={"weight": near})], function="sub")
+    graph.output(graph.add("conv2d", [difference], weights={"weight": weight}, padding=[1, 1, 1, 1]))
+    return graph
+
+
+def test_layers_whose_errors_are_magnified_are_more_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path))
+    graph, options = magnifying(), _C.parse_options({})
+    _C.tune(graph, options, 1)
+    for version, device, threads, signature, descriptor, _ in costs(tmp_path):
+        if descriptor.startswith("conv2d/"):  # the larger the tile, the faster by far, whatever it takes of memory
+            tile = re.search(r"/winograd_\w+\{tile=(\d)", descriptor)
+            seconds = 10.0 ** (4 - int(tile[1])) if tile else 1e3
+            _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), seconds)
+    plan = _C.tune(graph, options, 1)
+    first, _, last = (layer.descriptor for layer in plan.layers if layer.type == "conv2d")
+    assert "tile=7" in last
+    assert "tile=7" not in first
+
+    again = _C.tune(graph, options, 1)
+    assert descriptors(again) == descriptors(plan)
+    assert again.counts["measured"] == 0
