@@ -1,6 +1,7 @@
 #include "tune/accuracy.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "base/log.h"
@@ -15,7 +16,8 @@ namespace {
 constexpr double budget_share = 0.5;
 constexpr int attempts = 4;
 constexpr size_t most_sections = 16;
-constexpr double forbidden = 1e6;  // seconds
+constexpr double sections_share = 0.15;  // of the time that tuning may take
+constexpr double forbidden = 1e6;        // seconds
 
 // Nearly normal values of variance one, as images commonly are after normalisation.
 Tensors random_inputs(const Graph& graph) {
@@ -39,13 +41,14 @@ double difference(const Tensors& results, const Tensors& expected) {
     double noise = 0, norm = 0;
     for (size_t j = 0; j < results[i].size(); ++j) {
       const double x = results[i][j], y = expected[i][j];
+      if (std::isfinite(x) != std::isfinite(y)) return INFINITY;
       if (!std::isfinite(y)) continue;
       noise += (x - y) * (x - y);
       norm += y * y;
     }
     worst = std::max(worst, norm > 0 ? std::sqrt(noise / norm) : std::sqrt(noise));
   }
-  return std::isnan(worst) ? INFINITY : worst;
+  return worst;
 }
 
 // The costs of inexact labels raised by what `surcharge` says of their layer and squared expected error.
@@ -96,22 +99,31 @@ class ErrorMeter {
   }
 
   // By layer, what the network makes of its error: the outputs' over the expected one. The plan's inexact layers are
-  // taken in sections, one after the other in a plan that is exact elsewhere. `usual` where that says nothing.
+  // taken in sections, one after the other in a plan that is exact elsewhere. `usual` where that says nothing or time
+  // is up.
   std::vector<double> magnifications(const DprsResult& plan, double usual) {
+    using Clock = std::chrono::steady_clock;
+    const auto start = Clock::now();
     std::vector<size_t> inexact;
     for (size_t l = 0; l < costs_.layers.size(); ++l) {
       const Candidate* candidate = chosen_candidate(costs_, plan, l);
-      if (candidate != nullptr && candidate->error > 0) inexact.push_back(l);
+      if (candidate == nullptr || candidate->error == 0) continue;
+      const int group = plan.choices[l].group;  // begins with its first layer, which may be computed without it, too
+      const auto first =
+          group < 0 ? l : static_cast<size_t>(costs_.fused[static_cast<size_t>(group)].fusion->layers[0]);
+      inexact.push_back(inexact.empty() ? first : std::max(first, inexact.back()));
     }
     std::vector<double> result(costs_.layers.size(), usual);
     const size_t sections = std::min(inexact.size(), most_sections);
     for (size_t i = 0; i < sections; ++i) {
+      const double spent = std::chrono::duration<double>(Clock::now() - start).count();
+      if (spent > sections_share * settings_.time_budget_s) break;
       const size_t begin = i > 0 ? inexact[i * inexact.size() / sections] : 0;
       const size_t end = i + 1 < sections ? inexact[(i + 1) * inexact.size() / sections] : result.size();
       const DprsResult part = dprs_solve(
           with_surcharge(problem_, costs_, [&](size_t l, double) { return l >= begin && l < end ? 0 : forbidden; }));
       const double noise = plan_noise(costs_, part), measured = noise > 0 ? error(part) : 0;
-      if (measured > 0) std::fill(&result[begin], &result[0] + end, measured / std::sqrt(noise));
+      if (measured > 0) std::fill(result.data() + begin, result.data() + end, measured / std::sqrt(noise));
     }
     return result;
   }

@@ -12,11 +12,11 @@ namespace softneuro {
 struct AccurateSolution {
   DprsProblem problem;  // with the price in the labels' costs
   DprsResult best;
-  double price = 0;  // seconds per squared expected error
-  double noise = 0;  // the sum of the plan's squared expected errors: what other plans may have too
+  double price = 0;  // seconds per squared Candidate::error
+  double noise = 0;  // plan_noise of the plan: what other plans may have too
 };
 
-// Sum of the squared expected errors of a plan's routines.
+// Sum of the squares of Candidate::error over a plan's routines.
 double plan_noise(const GraphCosts& costs, const DprsResult& plan);
 
 // The best plan whose outputs, on random inputs, differ from those of exact routines by less than half of max_error:

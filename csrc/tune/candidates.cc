@@ -7,7 +7,7 @@ namespace softneuro {
 namespace {
 
 // What a layer may take of a net's error: expected errors are those of white data, real blobs (with large means, say)
-// can be several times worse, and the errors of the layers add up. With 1e-4 this admits F(6, 3) and not F(8, 3), of
+// can be several times worse, and the errors of the layers add up. With 1e-4 this admits F(7, 3) and not F(8, 3), of
 // which three layers gave an untrained ResNet-50 an error of 3e-4.
 constexpr double error_share = 0.1;
 

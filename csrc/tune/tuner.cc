@@ -99,7 +99,7 @@ LimitedPlans solve(const Graph& graph, const GraphCosts& costs, const DprsProble
   return found;
 }
 
-// What costs on top, which is no time: a squared expected error, and a byte of packed weights.
+// What costs on top, which is no time: a squared Candidate::error, and a byte of packed weights.
 struct Prices {
   double noise = 0, byte = 0;
 };

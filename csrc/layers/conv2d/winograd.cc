@@ -17,6 +17,7 @@ namespace {
 
 constexpr int tile_sizes[] = {2, 3, 4, 5, 6, 7, 8};
 constexpr double usual_error = 1e-5;               // what the default max_error lets a layer have
+constexpr double strict_error = 4e-6;              // what is left to layers whose errors a network magnifies
 constexpr size_t max_scratch = size_t{256} << 20;  // bytes of a task
 
 WinogradShape winograd_shape(const Conv2dParams& p, int tile, bool in_passing) {
@@ -267,7 +268,7 @@ std::vector<Tuning> WinogradConv2d::tunings(const Problem& problem) const {
     if (std::find(result.begin(), result.end(), tuning) == result.end()) result.push_back(tuning);
   };
   // The three cheapest sizes, and the cheapest in passing, which also is what can be had with little memory. Less exact
-  // ones come on top of these, and so does one more exact, as it depends on max_error which of them are candidates.
+  // ones come on top of these, and so do more exact ones, as it depends on max_error which of them are candidates.
   int sizes = 0;
   for (const Tiling& t : list) {
     if (t.shape.in_passing) continue;
@@ -283,10 +284,12 @@ std::vector<Tuning> WinogradConv2d::tunings(const Problem& problem) const {
     if (!t.shape.in_passing) continue;
     add(t, 0, split);
     if (has_rows && is_packed(t.shape)) result.push_back({t.tile, t.blocks[0], split, 1, 0});
-    if (t.error <= usual_error) break;
+    if (t.error <= strict_error) break;
   }
-  const auto usual = std::find_if(list.begin(), list.end(), [](const Tiling& t) { return t.error <= usual_error; });
-  if (problem.threads > 1) add(usual == list.end() ? list[0] : *usual, 0, 1 - split);
+  for (const double limit : {usual_error, strict_error}) {
+    const auto found = std::find_if(list.begin(), list.end(), [&](const Tiling& t) { return t.error <= limit; });
+    if (problem.threads > 1) add(found == list.end() ? list[0] : *found, 0, 1 - split);
+  }
   return result;
 }
 
