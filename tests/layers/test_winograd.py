@@ -139,15 +139,17 @@ def test_maps_smaller_than_a_tile(tile: int, stride: int) -> None:
 
 
 @pytest.mark.parametrize("packed", [0, 1])
-@pytest.mark.parametrize("size", [(7, 7), (8, 4), (12, 3), (4, 4)])
+@pytest.mark.parametrize("tile", [3, 4, 5, 6, 7])
+@pytest.mark.parametrize("tiles", [(1, 1), (2, 1), (1, 3), (2, 2)])
 @pytest.mark.parametrize("channels", [(17, 33), (160, 16), (300, 50)])
 def test_weights_in_passing_that_stay_in_registers(
-    size: tuple[int, int], channels: tuple[int, int], packed: int
+    tiles: tuple[int, int], tile: int, channels: tuple[int, int], packed: int
 ) -> None:
-    """One to four tiles of F(4, 3), and channels for more than one chunk of them."""
-    layer = Layer(*channels, size, (3, 3))
+    """One to four tiles, whole ones and others, and channels for more than one chunk of them."""
+    down, across = tiles
+    layer = Layer(*channels, (down * tile, across * tile - 1), (3, 3))
     for routine in ROUTINES:
-        descriptor = tuned(routine, 4, 4, split=1, passing=1, packed=packed)
+        descriptor = tuned(routine, tile, 4, split=1, passing=1, packed=packed)
         assert layer.error(descriptor, 2) <= 3 * layer.expected_error(descriptor), descriptor
 
 

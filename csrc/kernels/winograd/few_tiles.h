@@ -1,5 +1,5 @@
-// Products of so few tiles that a row of positions has its sums in registers: weights are transformed on the way from
-// the taps to the multiplications and never stored. See winograd.h.
+// Products of few tiles: weights are transformed on the way from the taps to the multiplications, and all that is ever
+// stored of them is what two rows of positions need of some channels. See winograd.h.
 #pragma once
 
 #include "kernels/winograd/weights.h"
@@ -9,73 +9,129 @@ namespace softneuro::SN_ISA {
 namespace winograd {
 
 // Maps of up to twice the tile, as the last layers of networks for images have.
-constexpr int few_positions = 6, few_taps = 3, few_tiles = 4;
-constexpr int few_lines = 3;  // of what comes next, fetched per two channels and row of positions
-static_assert(few_lines * 16 * few_positions == 2 * few_taps * few_taps * 16);
-constexpr bool has_few_tiles = few_positions * few_tiles + 8 <= registers;
+constexpr int few_tiles = 4, few_taps = 3;
+constexpr int few_least = 5, few_most = 9;  // positions of a row
+constexpr int few_sums = registers - 12;    // the rest is for weights
+constexpr bool has_few_tiles = registers >= 32;
+
+// A row's sums need more registers than there are: it is gone through in turns, each of whole points 0, +-p, infinity.
+struct FewTurns {
+  int count = 0;
+  int begin[few_most + 1] = {};
+};
+constexpr FewTurns few_turns(int positions, int tiles) {
+  const int limit = few_sums / tiles, least = (positions + limit - 1) / limit;
+  const int target = (positions + least - 1) / least;
+  FewTurns turns;
+  for (int at = winograd_points(positions).zero, size = at; at < positions;) {
+    const int unit = at + 1 < positions ? 2 : 1;
+    if (size > 0 && (size >= target || size + unit > limit)) turns.begin[++turns.count] = at, size = 0;
+    at += unit, size += unit;
+  }
+  turns.begin[++turns.count] = positions;
+  return turns;
+}
+
+// Floats of what comes next that are fetched per channel and turn, so that all of it has been after the last turn: a
+// number of half vectors.
+constexpr int few_fetched(int positions, int tiles) {
+  const int turns = positions * few_turns(positions, tiles).count;
+  return (2 * few_taps * few_taps + turns - 1) / turns * (lanes / 2);
+}
+
+// Rows `row`, of point +p, and the next, of -p, of G, down the columns of taps: [channel][row][column][lane].
+template <int positions, int row>
+[[gnu::flatten]] void weigh_rows(const float* taps, int channels, float* to) {
+  for (int c = 0; c < channels; ++c, taps += few_taps * few_taps * lanes, to += 2 * few_taps * lanes) {
+    unroll<few_taps>([&](auto s) {
+      Vf g[few_taps];
+      unroll<few_taps>([&](auto r) { g[r] = load(taps + (r * few_taps + s) * lanes); });
+      const Vf even = weigh<positions, few_taps, row, 0>(g), odd = weigh<positions, few_taps, row, 1>(g);
+      store(to + s * lanes, even + odd);
+      store(to + (few_taps + s) * lanes, even - odd);
+    });
+  }
+}
 
 struct FewTiles {
   const float* src;  // [block][tile][lane] of the row's first position
   size_t src_position, src_block;
-  const float* taps;  // [channel][tap][lane]
+  const float* weighed;  // of the row: [column][lane] for each channel
+  int channel;           // floats from channel to channel
   int blocks;
   bool add;    // to dst; else dst is overwritten
   float* dst;  // [position][tile]
   size_t dst_position, dst_tile;
-  const float* next;  // floats that will be read soon, few_lines of 16 per two channels
+  const float* next;  // what will be read soon
 };
 
-// Row `row` of G, down a column of taps.
-template <int positions, int taps, int row>
-SN_INLINE Vf weigh_column(const float* column) {
-  Vf sum = row + 1 == positions ? load(column + (taps - 1) * taps * lanes) : load(column);
-  if constexpr (row + 1 < positions) {
-    unroll<taps - 1>([&](auto i) {
-      constexpr int tap = decltype(i)::value + 1;
-      sum = add_times(sum, Weight<positions, taps, row, tap>(), load(column + tap * taps * lanes));
-    });
-  }
-  return sum;
-}
-
-template <int row, int tiles>
+template <int positions, int tiles, int turn>
 [[gnu::flatten]] void multiply_few(const FewTiles& p) {
-  constexpr int positions = few_positions, taps = few_taps;
-  Vf sum[positions * tiles];
-  unroll<positions>([&](auto i) {
-    unroll<tiles>(
-        [&](auto t) { sum[i * tiles + t] = p.add ? load(p.dst + i * p.dst_position + t * p.dst_tile) : zero(); });
-  });
-  const float *src = p.src, *from = p.taps, *next = p.next;
+  constexpr FewTurns turns = few_turns(positions, tiles);
+  constexpr int begin = turns.begin[turn], end = turns.begin[turn + 1], zero_points = winograd_points(positions).zero;
+  constexpr int fetched = few_fetched(positions, tiles);
+  constexpr int sums = (end - begin) * tiles;
+  const auto place = [dst = p.dst + begin * p.dst_position, &p](int i) {
+    return dst + i / tiles * p.dst_position + i % tiles * p.dst_tile;
+  };
+  Vf sum[sums];
+  if (p.add) {
+    unroll<sums>([&](auto i) { sum[i] = load(place(i)); });
+  } else {
+    unroll<sums>([&](auto i) { sum[i] = zero(); });
+  }
+  const float *src = p.src + begin * p.src_position, *from = p.weighed, *next = p.next;
   for (int cb = 0; cb < p.blocks; ++cb, src += p.src_block) {
-    for (int lane = 0; lane < lanes; lane += 2, from += 2 * taps * taps * lanes, next += few_lines * 16) {
-      unroll<2>([&](auto j) {
-        prefetch_l2(next + j * 32);
-        Vf g[taps], u[positions];
-        unroll<taps>([&](auto s) { g[s] = weigh_column<positions, taps, row>(from + (j * taps * taps + s) * lanes); });
-        in_order();
-        if constexpr (j == 0) prefetch_l2(next + 16);
-        transform(g, u);
-        unroll<positions>([&](auto i) {
-          const float* x = src + i * p.src_position + lane + j;
-          unroll<tiles>([&](auto t) { sum[i * tiles + t] = fma(set(x[t * lanes]), u[i], sum[i * tiles + t]); });
+    for (int lane = 0; lane < lanes; ++lane, from += p.channel, next += fetched) {
+      const auto multiply = [&](auto position, Vf u) {
+        const float* x = src + (position - begin) * p.src_position + lane;
+        u = hold(u);
+        unroll<tiles>([&](auto t) {
+          constexpr int at = (decltype(position)::value - begin) * tiles + decltype(t)::value;
+          sum[at] = fma(set(x[t * lanes]), u, sum[at]);
         });
+      };
+      Vf g[few_taps];
+      unroll<few_taps>([&](auto s) { g[s] = load(from + s * lanes); });
+      unroll<(fetched + lanes - 1) / lanes>([&](auto i) {
+        prefetch_l2(next + i * lanes);
+        in_order();  // a lambda of a prefetch alone would be dropped as one without effect
       });
+      if constexpr (begin == 0 && zero_points != 0) multiply(Index<0>(), g[0]);
+      unroll<(end - begin) / 2>([&](auto i) {
+        constexpr int plus = begin + (begin == 0 ? zero_points : 0) + 2 * decltype(i)::value;
+        if constexpr (plus + 1 < end) {
+          const Vf even = weigh<positions, few_taps, plus, 0>(g), odd = weigh<positions, few_taps, plus, 1>(g);
+          multiply(Index<plus>(), even + odd);
+          multiply(Index<plus + 1>(), even - odd);
+        }
+      });
+      if constexpr (end == positions) multiply(Index<positions - 1>(), g[few_taps - 1]);
     }
   }
-  unroll<positions>([&](auto i) {
-    unroll<tiles>([&](auto t) { store(p.dst + i * p.dst_position + t * p.dst_tile, sum[i * tiles + t]); });
-  });
+  unroll<sums>([&](auto i) { store(place(i), sum[i]); });
 }
 
 struct FewTable {
-  void (*multiply[few_tiles + 1][few_positions])(const FewTiles&) = {};
+  static constexpr int sizes = few_most - few_least + 1;
+  void (*weigh[sizes][few_most])(const float*, int, float*) = {};
+  void (*multiply[sizes][few_tiles][few_most])(const FewTiles&) = {};  // tiles less one
 };
 constexpr FewTable few_table() {
   FewTable table;
   if constexpr (has_few_tiles) {
-    unroll<few_tiles>([&](auto t) {
-      unroll<few_positions>([&](auto row) { table.multiply[t + 1][row] = multiply_few<row, t + 1>; });
+    unroll<FewTable::sizes>([&](auto size) {
+      constexpr int positions = few_least + decltype(size)::value;
+      constexpr WinogradPoints points = winograd_points(positions);
+      unroll<points.pairs>([&](auto i) {
+        constexpr int row = points.zero + 2 * decltype(i)::value;
+        table.weigh[size][row] = weigh_rows<positions, row>;
+      });
+      unroll<few_tiles>([&](auto t) {
+        constexpr int tiles = decltype(t)::value + 1;
+        unroll<few_turns(positions, tiles).count>(
+            [&](auto turn) { table.multiply[size][t][turn] = multiply_few<positions, tiles, turn>; });
+      });
     });
   }
   return table;

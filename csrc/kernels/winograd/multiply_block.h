@@ -31,7 +31,7 @@ struct Plan {
   size_t src_plane, dst_plane;
   size_t encoded_position, product_position, passing_weight;
   size_t floats;  // of all these
-  float *encoded, *product, *passing, *taps, *tile;
+  float *encoded, *product, *passing, *taps, *weighed, *tile;
   Sharing across_rows, along_rows;
 
   Plan(const WinogradShape& s, int block, void* scratch = nullptr)
@@ -56,6 +56,7 @@ struct Plan {
     product = place(s.positions() * product_position);
     passing = place(s.weights() * passing_weight);
     taps = place(s.in_passing ? static_cast<size_t>(turned_blocks) * s.kernel_h * s.kernel_w * lanes * lanes : 0);
+    weighed = place(s.in_passing ? static_cast<size_t>(turned_blocks) * 2 * s.kernel_w * lanes * lanes : 0);
     tile = place(static_cast<size_t>(s.positions()) * lanes);
   }
   static size_t odd_lines(size_t floats) { return ((floats + 15) / 16 | 1) * 16; }

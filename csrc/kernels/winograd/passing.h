@@ -18,7 +18,7 @@ inline bool can_pass(const WinogradShape& s) {
 
 inline bool is_few(const WinogradShape& s, int count) {
   return has_few_tiles && count <= few_tiles && s.stride_h == 1 && s.kernel_h == few_taps &&
-         s.positions_h() == few_positions;
+         s.positions_h() >= few_least && s.positions_h() <= few_most;
 }
 
 // Where the taps of a panel are: packed, as [output block][input channel][tap][lane], or in the model's rows.
@@ -87,6 +87,9 @@ inline void multiply_passing(const Plan& plan, const Taps& taps, int panel, int 
 
 // Output block by output block, whose taps fetch those of the next.
 inline void multiply_few_tiles(const Plan& plan, const Taps& taps, int panel, int count) {
+  constexpr int row_taps = few_taps * lanes, channel_taps = few_taps * row_taps;
+  const int positions = taps.args.shape.positions_h(), size = positions - few_least;
+  const FewTurns turns = few_turns(positions, count);
   FewTiles f;
   f.src_position = plan.encoded_position, f.src_block = static_cast<size_t>(count) * lanes;
   f.dst_position = plan.product_position, f.dst_tile = static_cast<size_t>(panel) * lanes;
@@ -95,14 +98,31 @@ inline void multiply_few_tiles(const Plan& plan, const Taps& taps, int panel, in
     for (int first = 0; first < plan.in_blocks; first += f.blocks) {
       f.blocks = plan.in_blocks - first < Plan::turned_blocks ? plan.in_blocks - first : Plan::turned_blocks;
       f.add = first > 0;
-      f.taps = taps.get(b, first * lanes, f.blocks * lanes, plan.taps);
-      f.next = next == nullptr ? plan.taps : next + static_cast<ptrdiff_t>(first) * lanes * few_taps * few_taps * lanes;
-      for (int row = 0; row < few_positions; ++row) {
-        f.src = plan.encoded + row * few_positions * f.src_position + first * f.src_block;
-        f.dst = plan.product + row * few_positions * f.dst_position + b * lanes;
-        few.multiply[count][row](f);
-        f.next += f.blocks * lanes / 2 * few_lines * 16;
+      const int channels = f.blocks * lanes, floats = channels * channel_taps;
+      const float* from = taps.get(b, first * lanes, channels, plan.taps);
+      const float* fetch = taps.args.rows.weights == nullptr ? from + floats
+                           : next == nullptr ? plan.taps
+                                             : next + static_cast<ptrdiff_t>(first) * lanes * channel_taps;
+      const float* fetch_end = fetch + floats;
+      const auto multiply = [&](int row, const float* weighed, int channel) {
+        f.weighed = weighed, f.channel = channel;
+        for (int turn = 0; turn < turns.count; ++turn) {
+          const int at = row * positions;
+          f.src = plan.encoded + at * f.src_position + first * f.src_block;
+          f.dst = plan.product + at * f.dst_position + b * lanes;
+          f.next = fetch < fetch_end ? fetch : plan.taps;
+          few.multiply[size][count - 1][turn](f);
+          fetch += channels * few_fetched(positions, count);
+        }
+      };
+      const int pairs_begin = winograd_points(positions).zero;
+      if (pairs_begin > 0) multiply(0, from, channel_taps);
+      for (int row = pairs_begin; row + 1 < positions; row += 2) {
+        few.weigh[size][row](from, channels, plan.weighed);
+        multiply(row, plan.weighed, 2 * row_taps);
+        multiply(row + 1, plan.weighed + row_taps, 2 * row_taps);
       }
+      multiply(positions - 1, from + 2 * row_taps, channel_taps);
     }
   }
 }

@@ -238,12 +238,14 @@ std::vector<WinogradConv2d::Tiling> WinogradConv2d::tilings(const Conv2dParams& 
       if (in_passing || ahead_bytes > 16 * l2) std::swap(t.blocks[0], t.blocks[1]);
       if (kernels().scratch_bytes(t.shape, std::max(t.blocks[0], t.blocks[1])) > max_scratch) continue;
       const double transforms = 6.0 * tiles * (in_blocks + out_blocks);
-      // A vector of weights takes as long to load and to fetch ahead as some tiles take to use it.
-      const double products = positions * (tiles + 4) * pairs;
+      // A vector of weights takes as long to load and to fetch ahead as some tiles take to use it, unless it is made in
+      // registers.
+      const bool in_registers = in_passing && keeps_in_registers(t.shape);
+      const double products = positions * (tiles + (in_registers ? 0 : 4)) * pairs;
       // Weights from memory at 6 bytes per operation; two threads together get half as much again as one.
       const double streaming = std::max(0.0, ahead_bytes / 12 * (1 + threads) - products);
       const double turning = 5.0 * static_cast<double>(p.kh * p.kw);  // rows to lanes
-      const double passing = (keeps_in_registers(t.shape) ? 0.6 * kinds : 5 * kinds + turning) * pairs;
+      const double passing = (in_registers ? 2.5 * kinds : 5 * kinds + turning) * pairs;
       t.cost = products + positions * transforms + (in_passing ? passing : streaming);
       list.push_back(t);
     }
