@@ -134,25 +134,33 @@ Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs
   return work;
 }
 
-// The best routine of a fusion for its schemas and kind of error. What was not measured is dearer than the layers' own
-// routines, and all of it is there: a plan for another shape may ask for any.
+// Whether a fusion's other candidate is as fast and as exact, as far as is known.
+bool makes_needless(const Candidate& other, const Candidate& candidate) {
+  const Routine &a = *other.choice.routine, &b = *candidate.choice.routine;
+  const bool alike = &a == &b || (other.measured && candidate.measured && a.info().error == b.info().error &&
+                                  other.in == candidate.in && other.out == candidate.out);
+  if (!alike) return false;
+  if (other.measured != candidate.measured) return other.measured;
+  return other.seconds <= candidate.seconds && (!other.measured || other.error <= candidate.error);
+}
+
+// The fastest routines of a fusion for its schemas, kind of error and size of it. What was not measured is dearer than
+// the layers' own routines, and all of it is there: a plan for another shape may ask for any.
 void distribute_fusions(const Graph& graph, const TuneSettings& settings, const Work& work, GraphCosts& costs) {
   for (const Fusion& fusion : costs.fusions) {
     const std::string signature = fusion_problem(graph, fusion, settings.threads).signature();
     const size_t first = costs.fused.size();
     for (const Candidate& candidate : work.layers[work.by_signature.at(signature)].candidates) {
-      const auto competes = [&](const FusedCost& other) {
-        const Routine &a = *candidate.choice.routine, &b = *other.candidate.choice.routine;
-        return &a == &b || (candidate.measured && other.candidate.measured && a.info().error == b.info().error &&
-                            candidate.in == other.candidate.in && candidate.out == other.candidate.out);
-      };
-      const auto at = std::find_if(costs.fused.begin() + static_cast<ptrdiff_t>(first), costs.fused.end(), competes);
-      if (at == costs.fused.end()) {
-        costs.fused.push_back({&fusion, candidate});
-      } else if (candidate.measured != at->candidate.measured ? candidate.measured
-                                                              : candidate.seconds < at->candidate.seconds) {
-        at->candidate = candidate;
+      const auto begin = costs.fused.begin() + static_cast<ptrdiff_t>(first);
+      if (std::any_of(begin, costs.fused.end(),
+                      [&](const FusedCost& other) { return makes_needless(other.candidate, candidate); })) {
+        continue;
       }
+      costs.fused.erase(
+          std::remove_if(begin, costs.fused.end(),
+                         [&](const FusedCost& other) { return makes_needless(candidate, other.candidate); }),
+          costs.fused.end());
+      costs.fused.push_back({&fusion, candidate});
     }
     double own = 0;
     for (const int layer : fusion.layers) {

@@ -12,7 +12,7 @@ namespace winograd {
 constexpr int few_tiles = 4, few_taps = 3;
 constexpr int few_least = 5, few_most = 9;  // positions of a row
 constexpr int few_sums = registers - 12;    // the rest is for weights
-constexpr bool has_few_tiles = registers >= 32;
+constexpr bool has_few_tiles = few_sums >= 2 * few_tiles;
 
 // A row's sums need more registers than there are: it is gone through in turns, each of whole points 0, +-p, infinity.
 struct FewTurns {
