@@ -134,18 +134,18 @@ Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs
   return work;
 }
 
-// Whether a fusion's other candidate is as fast and as exact, as far as is known.
+// Whether a fusion's other candidate is as fast, as exact and as small, as far as is known.
 bool makes_needless(const Candidate& other, const Candidate& candidate) {
   const Routine &a = *other.choice.routine, &b = *candidate.choice.routine;
   const bool alike = &a == &b || (other.measured && candidate.measured && a.info().error == b.info().error &&
                                   other.in == candidate.in && other.out == candidate.out);
-  if (!alike) return false;
+  if (!alike || other.error > candidate.error) return false;
   if (other.measured != candidate.measured) return other.measured;
-  return other.seconds <= candidate.seconds && (!other.measured || other.error <= candidate.error);
+  return other.seconds <= candidate.seconds && other.packed_bytes <= candidate.packed_bytes;
 }
 
-// The fastest routines of a fusion for its schemas, kind of error and size of it. What was not measured is dearer than
-// the layers' own routines, and all of it is there: a plan for another shape may ask for any.
+// A fusion's routines for each of its schemas and kinds of error, less those that others make needless. What was not
+// measured is dearer than the layers' own routines, and all of it is there: a plan for another shape may ask for any.
 void distribute_fusions(const Graph& graph, const TuneSettings& settings, const Work& work, GraphCosts& costs) {
   for (const Fusion& fusion : costs.fusions) {
     const std::string signature = fusion_problem(graph, fusion, settings.threads).signature();

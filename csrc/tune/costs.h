@@ -17,7 +17,7 @@ struct AdaptCost {
   double seconds;
 };
 
-// The best routine of a fusion for its schemas.
+// A routine of a fusion: there are several, of other schemas, errors and bytes.
 struct FusedCost {
   const Fusion* fusion;
   Candidate candidate;

@@ -40,11 +40,12 @@ class Layer:
         kernel: tuple[int, int],
         batch: int = 1,
         stride: tuple[int, int] = (1, 1),
+        groups: int = 1,
     ) -> None:
         rng = np.random.default_rng(c + k)
         padding = [kernel[0] // 2, kernel[1] // 2, kernel[0] // 2, kernel[1] // 2]
-        self.attrs = {"padding": padding, "stride": list(stride)}
-        self.weights = {"weight": rng.standard_normal((k, c, *kernel), dtype=np.float32)}
+        self.attrs = {"padding": padding, "stride": list(stride), "groups": groups}
+        self.weights = {"weight": rng.standard_normal((k, c // groups, *kernel), dtype=np.float32)}
         self.x = rng.standard_normal((batch, c, *size), dtype=np.float32)
         graph = softneuro.Graph()
         blob = graph.input("x", self.x.shape)
@@ -142,7 +143,7 @@ def test_maps_smaller_than_a_tile(tile: int, stride: int) -> None:
 @pytest.mark.parametrize("tile", [3, 4, 5, 6, 7])
 @pytest.mark.parametrize("tiles", [(1, 1), (2, 1), (1, 3), (2, 2)])
 @pytest.mark.parametrize("channels", [(17, 33), (160, 16), (300, 50)])
-def test_weights_in_passing_that_stay_in_registers(
+def test_weights_in_passing_for_few_tiles(
     tiles: tuple[int, int], tile: int, channels: tuple[int, int], packed: int
 ) -> None:
     """One to four tiles, whole ones and others, and channels for more than one chunk of them."""
@@ -151,6 +152,17 @@ def test_weights_in_passing_that_stay_in_registers(
     for routine in ROUTINES:
         descriptor = tuned(routine, tile, 4, split=1, passing=1, packed=packed)
         assert layer.error(descriptor, 2) <= 3 * layer.expected_error(descriptor), descriptor
+
+
+@pytest.mark.parametrize("packed", [0, 1])
+@pytest.mark.parametrize("tile", [3, 4, 7])
+def test_blocks_of_few_tiles_on_maps_of_more(tile: int, packed: int) -> None:
+    """Five tiles in blocks of three and two, six in threes, one input block, and groups."""
+    for channels, down, across, groups in ((20, 5, 1, 1), (9, 3, 2, 1), (64, 3, 2, 2)):
+        layer = Layer(channels, 32, (down * tile - 1, across * tile), (3, 3), groups=groups)
+        for routine in ROUTINES:
+            descriptor = tuned(routine, tile, 4, passing=1, packed=packed)
+            assert layer.error(descriptor) <= 3 * layer.expected_error(descriptor), descriptor
 
 
 def test_weights_in_passing_take_the_memory_of_taps_or_none(square: Layer) -> None:

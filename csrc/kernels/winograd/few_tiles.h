@@ -10,11 +10,11 @@ namespace winograd {
 
 // Maps of up to twice the tile, as the last layers of networks for images have.
 constexpr int few_tiles = 4, few_taps = 3;
-constexpr int few_least = 5, few_most = 9;  // positions of a row
-constexpr int few_sums = registers - 12;    // the rest is for weights
-constexpr bool has_few_tiles = few_sums >= 2 * few_tiles;
+constexpr int few_least = 5, few_most = 9;                 // positions of a row
+constexpr int few_sums = registers - 12;                   // the rest is for weights
+constexpr bool has_few_tiles = few_sums >= 2 * few_tiles;  // both positions of +-p of all tiles, in one turn
 
-// A row's sums need more registers than there are: it is gone through in turns, each of whole points 0, +-p, infinity.
+// A row whose sums need more registers than there are is gone through in turns, each of whole points 0, +-p, infinity.
 struct FewTurns {
   int count = 0;
   int begin[few_most + 1] = {};
@@ -32,11 +32,26 @@ constexpr FewTurns few_turns(int positions, int tiles) {
   return turns;
 }
 
+constexpr bool turns_are_whole() {
+  for (int positions = few_least; positions <= few_most; ++positions) {
+    for (int tiles = 1; tiles <= few_tiles; ++tiles) {
+      const FewTurns turns = few_turns(positions, tiles);
+      for (int i = 0; i < turns.count; ++i) {
+        const int size = turns.begin[i + 1] - turns.begin[i];
+        if (size < 1 || size * tiles > few_sums) return false;
+      }
+      if (turns.begin[turns.count] != positions) return false;
+    }
+  }
+  return true;
+}
+static_assert(!has_few_tiles || turns_are_whole());
+
 // Floats of what comes next that are fetched per channel and turn, so that all of it has been after the last turn: a
 // number of half vectors.
 constexpr int few_fetched(int positions, int tiles) {
-  const int turns = positions * few_turns(positions, tiles).count;
-  return (2 * few_taps * few_taps + turns - 1) / turns * (lanes / 2);
+  const int of_all_rows = positions * few_turns(positions, tiles).count;
+  return (2 * few_taps * few_taps + of_all_rows - 1) / of_all_rows * (lanes / 2);
 }
 
 // Rows `row`, of point +p, and the next, of -p, of G, down the columns of taps: [channel][row][column][lane].
@@ -69,7 +84,7 @@ template <int positions, int tiles, int turn>
 [[gnu::flatten]] void multiply_few(const FewTiles& p) {
   constexpr FewTurns turns = few_turns(positions, tiles);
   constexpr int begin = turns.begin[turn], end = turns.begin[turn + 1], zero_points = winograd_points(positions).zero;
-  constexpr int fetched = few_fetched(positions, tiles);
+  constexpr int fetched = few_fetched(positions, tiles), line = 16;
   constexpr int sums = (end - begin) * tiles;
   const auto place = [dst = p.dst + begin * p.dst_position, &p](int i) {
     return dst + i / tiles * p.dst_position + i % tiles * p.dst_tile;
@@ -93,8 +108,8 @@ template <int positions, int tiles, int turn>
       };
       Vf g[few_taps];
       unroll<few_taps>([&](auto s) { g[s] = load(from + s * lanes); });
-      unroll<(fetched + lanes - 1) / lanes>([&](auto i) {
-        prefetch_l2(next + i * lanes);
+      unroll<(fetched + line - 1) / line>([&](auto i) {
+        prefetch_l2(next + i * line);
         in_order();  // a lambda of a prefetch alone would be dropped as one without effect
       });
       if constexpr (begin == 0 && zero_points != 0) multiply(Index<0>(), g[0]);
@@ -112,10 +127,15 @@ template <int positions, int tiles, int turn>
   unroll<sums>([&](auto i) { store(place(i), sum[i]); });
 }
 
+// All that depends on the positions is made at compile time: transform.h.
 struct FewTable {
   static constexpr int sizes = few_most - few_least + 1;
+  int zero[sizes] = {};  // whether point 0 is among them
   void (*weigh[sizes][few_most])(const float*, int, float*) = {};
-  void (*multiply[sizes][few_tiles][few_most])(const FewTiles&) = {};  // tiles less one
+  struct Kernels {
+    int turns = 0, fetched = 0;
+    void (*multiply[few_most])(const FewTiles&) = {};
+  } of_tiles[sizes][few_tiles];  // less one
 };
 constexpr FewTable few_table() {
   FewTable table;
@@ -123,14 +143,16 @@ constexpr FewTable few_table() {
     unroll<FewTable::sizes>([&](auto size) {
       constexpr int positions = few_least + decltype(size)::value;
       constexpr WinogradPoints points = winograd_points(positions);
+      table.zero[size] = points.zero;
       unroll<points.pairs>([&](auto i) {
         constexpr int row = points.zero + 2 * decltype(i)::value;
         table.weigh[size][row] = weigh_rows<positions, row>;
       });
       unroll<few_tiles>([&](auto t) {
-        constexpr int tiles = decltype(t)::value + 1;
-        unroll<few_turns(positions, tiles).count>(
-            [&](auto turn) { table.multiply[size][t][turn] = multiply_few<positions, tiles, turn>; });
+        constexpr int tiles = decltype(t)::value + 1, turns = few_turns(positions, tiles).count;
+        FewTable::Kernels& kernels = table.of_tiles[size][t];
+        kernels.turns = turns, kernels.fetched = few_fetched(positions, tiles);
+        unroll<turns>([&](auto turn) { kernels.multiply[turn] = multiply_few<positions, tiles, turn>; });
       });
     });
   }

@@ -5,7 +5,7 @@
 //   products  [position][tile][lane of panel], the same
 //   passing   [weight][channel of a chunk][lane of panel], the same: weights transformed in passing
 //   taps      [channel][tap][lane]: of some input channels and one output block, if they are not packed
-//   weighed   [channel][row][column][lane]: of these, for two rows of positions
+//   weighed   [channel][row][column][lane]: as many channels' taps, packed or not, for two rows of positions
 #pragma once
 
 #include "kernels/finish_row.h"

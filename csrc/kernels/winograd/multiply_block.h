@@ -24,7 +24,8 @@ struct Plan {
   // Of L2: small enough to stay there, and so many channels that few sums are taken up again.
   static constexpr size_t chunk_bytes = 256 << 10;
 
-  static constexpr int turned_blocks = 2;  // input blocks whose taps are turned together, to stay in L1
+  // Input blocks whose taps are turned and weighed together: they stay in L1, and sums are seldom taken up again.
+  static constexpr int turned_blocks = lanes < 32 ? 32 / lanes : 1;
 
   int in_blocks, out_blocks;  // of a group
   int chunk;                  // channel blocks whose weights are transformed together; 0: all are, ahead

@@ -85,39 +85,43 @@ inline void multiply_passing(const Plan& plan, const Taps& taps, int panel, int 
   }
 }
 
-// Output block by output block, whose taps fetch those of the next.
+// Output block by output block. Packed taps fetch those of the next input channels, rows those of the next block.
 inline void multiply_few_tiles(const Plan& plan, const Taps& taps, int panel, int count) {
   constexpr int row_taps = few_taps * lanes, channel_taps = few_taps * row_taps;
-  const int positions = taps.args.shape.positions_h(), size = positions - few_least;
-  const FewTurns turns = few_turns(positions, count);
+  const int positions = taps.args.shape.positions_h(), size = positions - few_least, zero_points = few.zero[size];
+  const FewTable::Kernels& kernels = few.of_tiles[size][count - 1];
+  const bool packed = taps.args.rows.weights == nullptr;
   FewTiles f;
   f.src_position = plan.encoded_position, f.src_block = static_cast<size_t>(count) * lanes;
   f.dst_position = plan.product_position, f.dst_tile = static_cast<size_t>(panel) * lanes;
   for (int b = 0; b < panel; ++b) {
     const float* next = taps.after(b);
     for (int first = 0; first < plan.in_blocks; first += f.blocks) {
-      f.blocks = plan.in_blocks - first < Plan::turned_blocks ? plan.in_blocks - first : Plan::turned_blocks;
+      const int left = plan.in_blocks - first;
+      f.blocks = left < Plan::turned_blocks ? left : Plan::turned_blocks;
       f.add = first > 0;
-      const int channels = f.blocks * lanes, floats = channels * channel_taps;
+      const int channels = f.blocks * lanes;
       const float* from = taps.get(b, first * lanes, channels, plan.taps);
-      const float* fetch = taps.args.rows.weights == nullptr ? from + floats
-                           : next == nullptr ? plan.taps
-                                             : next + static_cast<ptrdiff_t>(first) * lanes * channel_taps;
-      const float* fetch_end = fetch + floats;
+      const float* fetch = plan.taps;
+      if (packed && (next != nullptr || left > f.blocks)) {
+        fetch = from + channels * channel_taps;
+      } else if (!packed && next != nullptr) {
+        fetch = next + static_cast<ptrdiff_t>(first) * lanes * channel_taps;
+      }
+      const float* fetch_end = fetch + channels * channel_taps;
       const auto multiply = [&](int row, const float* weighed, int channel) {
         f.weighed = weighed, f.channel = channel;
-        for (int turn = 0; turn < turns.count; ++turn) {
+        for (int turn = 0; turn < kernels.turns; ++turn) {
           const int at = row * positions;
           f.src = plan.encoded + at * f.src_position + first * f.src_block;
           f.dst = plan.product + at * f.dst_position + b * lanes;
           f.next = fetch < fetch_end ? fetch : plan.taps;
-          few.multiply[size][count - 1][turn](f);
-          fetch += channels * few_fetched(positions, count);
+          kernels.multiply[turn](f);
+          fetch += channels * kernels.fetched;
         }
       };
-      const int pairs_begin = winograd_points(positions).zero;
-      if (pairs_begin > 0) multiply(0, from, channel_taps);
-      for (int row = pairs_begin; row + 1 < positions; row += 2) {
+      if (zero_points > 0) multiply(0, from, channel_taps);
+      for (int row = zero_points; row + 1 < positions; row += 2) {
         few.weigh[size][row](from, channels, plan.weighed);
         multiply(row, plan.weighed, 2 * row_taps);
         multiply(row + 1, plan.weighed + row_taps, 2 * row_taps);

@@ -71,7 +71,7 @@ struct WinogradKernels {
   bool (*has_transform)(int tile, int kernel, int stride);
   size_t (*scratch_bytes)(const WinogradShape&, int block);  // of run, 64-byte aligned
   bool (*can_pass)(const WinogradShape&);  // whether in_passing may be set: both axes must be of one form
-  // Whether weights transformed in passing stay in registers for so many tiles: else it takes as long as two products.
+  // Whether weights transformed in passing go from registers into the products of so many tiles, and not through L2.
   bool (*passes_in_registers)(const WinogradShape&, int tiles);
   void (*pack_taps)(const WinogradShape&, const WeightRows&, float* packed);  // winograd_pack's part in passing
   // One input channel for one block of output channels: taps [kernel_h][kernel_w] to dst [weight], `width` and

@@ -272,9 +272,11 @@ std::vector<Tuning> WinogradConv2d::tunings(const Problem& problem) const {
   // The three cheapest sizes, and the cheapest in passing, which also is what can be had with little memory. Less exact
   // ones come on top of these, and so do more exact ones, as it depends on max_error which of them are candidates.
   int sizes = 0;
+  double limit = 0;  // by the cheapest
   for (const Tiling& t : list) {
     if (t.shape.in_passing) continue;
-    if (sizes == 3 || t.cost > 1.5 * list[0].cost) break;
+    if (limit == 0) limit = 1.5 * t.cost;
+    if (sizes == 3 || t.cost > limit) break;
     add(t, 0, split);
     if (sizes == 0) add(t, 1, split);
     sizes += t.error <= usual_error ? 1 : 0;
@@ -288,9 +290,11 @@ std::vector<Tuning> WinogradConv2d::tunings(const Problem& problem) const {
     if (has_rows && is_packed(t.shape)) result.push_back({t.tile, t.blocks[0], split, 1, 0});
     if (t.error <= strict_error) break;
   }
-  for (const double limit : {usual_error, strict_error}) {
-    const auto found = std::find_if(list.begin(), list.end(), [&](const Tiling& t) { return t.error <= limit; });
-    if (problem.threads > 1) add(found == list.end() ? list[0] : *found, 0, 1 - split);
+  // The other split would make weights in passing once for each thread.
+  for (const double error : {usual_error, strict_error}) {
+    const auto found = std::find_if(list.begin(), list.end(),
+                                    [&](const Tiling& t) { return !t.shape.in_passing && t.error <= error; });
+    if (problem.threads > 1 && found != list.end()) add(*found, 0, 1 - split);
   }
   return result;
 }
