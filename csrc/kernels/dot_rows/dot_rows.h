@@ -12,11 +12,16 @@ namespace softneuro {
 
 struct DotRows {
   static constexpr int most_vectors = 4;
+  // Rows read at a time, each from a part of the weights of its own: streams that never jump. More take more of
+  // memory's bandwidth, as long as there are registers for their sums.
+  static constexpr bool has_streams(int streams, int vectors) { return streams == 4 || (streams == 8 && vectors == 1); }
 
   const float* weights;  // dense
   const float* factors;  // null: 1
   int k;                 // floats of a row
   int vectors;           // 1 ... most_vectors
+  int streams;           // has_streams
+  bool fetch;            // weights ahead into L2: for those that come from memory
   const float* x;
   ptrdiff_t x_stride;
   float* dst;

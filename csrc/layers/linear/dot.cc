@@ -13,7 +13,7 @@ namespace {
 
 class PreparedDot final : public Prepared {
  public:
-  PreparedDot(const Problem& problem, DotRowsKernel run)
+  PreparedDot(const Problem& problem, DotRowsKernel run, const Tuning& tuning)
       : run_(run), weight_(*problem.layer->weight("weight")), residual_(problem.layer->post.residual) {
     const LinearParams p = linear_params(*problem.layer, problem.in[0]);
     if (const Constant* bias = problem.layer->find_weight("bias")) {
@@ -23,6 +23,8 @@ class PreparedDot final : public Prepared {
     args_.weights = weight_.values();
     args_.factors = weight_.factors();
     args_.k = static_cast<int>(p.c);
+    args_.streams = tuning[0];
+    args_.fetch = tuning[1] != 0;
     args_.epilogue.bias = bias_.empty() ? nullptr : bias_.data();
     args_.epilogue.activation = problem.layer->post.activation;
     rows_ = p.rows;
@@ -70,11 +72,22 @@ class DotLinear final : public Routine {
     return check_gemm_sizes(p.rows, p.k, p.c);
   }
 
+  std::vector<std::string> param_names() const override { return {"streams", "fetch"}; }
+  std::vector<Tuning> tunings(const Problem& problem) const override {
+    const auto vectors = static_cast<int>(linear_params(*problem.layer, problem.in[0]).rows);
+    if (!DotRows::has_streams(8, vectors)) return {{4, 1}, {4, 0}};
+    return {{4, 1}, {4, 0}, {8, 1}};
+  }
+
   size_t packed_bytes(const Problem&, const Tuning&) const override { return 0; }
 
-  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed>) const override {
-    return std::make_unique<PreparedDot>(problem, dot_rows_kernel(info().isa));
+    const auto vectors = static_cast<int>(linear_params(*problem.layer, problem.in[0]).rows);
+    if (!DotRows::has_streams(tuning[0], vectors)) {
+      throw Error("streams must be 4, or 8 for one row, not " + std::to_string(tuning[0]));
+    }
+    return std::make_unique<PreparedDot>(problem, dot_rows_kernel(info().isa), tuning);
   }
 };
 
