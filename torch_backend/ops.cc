@@ -222,8 +222,8 @@ Tensor run_layer(softneuro::Layer layer, const Tensor& x, const Tensor& weight, 
     if (bias) layer.set_weight("bias", constant_of(dense_bias));
     RegionEntry made;
     made.signature = std::move(signature);
-    made.weights.emplace_back(data[0], static_cast<size_t>(dense_weight.numel()) * sizeof(float), true);
-    if (bias) made.weights.emplace_back(data[1], static_cast<size_t>(dense_bias.numel()) * sizeof(float), true);
+    made.weights.add(data[0], static_cast<size_t>(dense_weight.numel()) * sizeof(float), true);
+    if (bias) made.weights.add(data[1], static_cast<size_t>(dense_bias.numel()) * sizeof(float), true);
     made.net = softneuro::prepare_layer(std::move(layer), {{shape_of(x), softneuro::DType::float32}}, routine, threads);
     entry = std::make_shared<const RegionEntry>(made);
     constexpr size_t capacity = 64;

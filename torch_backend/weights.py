@@ -16,6 +16,8 @@ import softneuro
 # Preparations one after the other, no call between them finding its net ready, after which the host takes over.
 CHANGES_BORNE = 16
 _numbers = itertools.count(1)
+# About what a TensorImpl takes, and where in it pointers are. Only prefetches depend on it.
+_TENSOR_BYTES, _POINTER_WORDS = 192, 6
 
 
 @dataclass
@@ -41,6 +43,16 @@ def versions_of(tensors: Sequence[torch.Tensor]) -> list[int]:
         return list(map(_version, tensors))
     except RuntimeError:  # inference tensors among them
         return list(map(version_of, tensors))
+
+
+def lines_of(tensors: Sequence[torch.Tensor]) -> softneuro._C.CacheLines:
+    """What a look at each of many tensors will read, as Python sees them and as torch keeps them."""
+    lines = softneuro._C.CacheLines()
+    for tensor in tensors:
+        lines.add(id(tensor), object.__sizeof__(tensor))
+        lines.add(tensor._cdata, _TENSOR_BYTES)
+        lines.add_pointed(tensor._cdata, _POINTER_WORDS)  # storage, version counter
+    return lines
 
 
 def is_dense(tensor: torch.Tensor) -> bool:

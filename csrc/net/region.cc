@@ -18,36 +18,47 @@ void set_region_error(std::string text) { region_error = std::move(text); }
 
 std::string take_region_error() { return std::exchange(region_error, {}); }
 
-WeightGuard::WeightGuard(const void* data, size_t bytes, bool whole)
-    : data_(data), bytes_(bytes), whole_(whole || bytes <= small) {
-  const auto* from = static_cast<const std::byte*>(data);
-  if (whole_) {
-    kept_.assign(from, from + bytes);
-    return;
+void WeightGuards::add(const void* data, size_t bytes, bool whole) {
+  const Guard guard{static_cast<const std::byte*>(data), bytes, kept_.size(), whole || bytes <= small};
+  if (guard.whole) {
+    kept_.insert(kept_.end(), guard.data, guard.data + bytes);
+  } else {
+    for (size_t i = 0; i < places; ++i) kept_.insert(kept_.end(), guard.at(i), guard.at(i) + place);
   }
-  kept_.resize(places * place);
-  for (size_t i = 0; i < places; ++i) std::memcpy(kept_.data() + i * place, from + offset(i), place);
+  guards_.push_back(guard);
 }
 
-bool WeightGuard::unchanged() const {
-  const auto* now = static_cast<const std::byte*>(data_);
-  if (whole_) return bytes_ == 0 || std::memcmp(kept_.data(), now, bytes_) == 0;
-  for (size_t i = 0; i < places; ++i) {
-    if (std::memcmp(kept_.data() + i * place, now + offset(i), place) != 0) return false;
+std::vector<const void*> WeightGuards::addresses() const {
+  std::vector<const void*> data;
+  for (const Guard& guard : guards_) data.push_back(guard.data);
+  return data;
+}
+
+bool WeightGuards::match(std::span<const void* const> data) const {
+  return std::equal(guards_.begin(), guards_.end(), data.begin(), data.end(),
+                    [](const Guard& guard, const void* address) { return guard.data == address; });
+}
+
+bool WeightGuards::unchanged() const {
+  // Each place is in a line and mostly a page of its own, which a net's run has driven out of the caches: as many as
+  // the core can wait for at a time are fetched ahead.
+  constexpr size_t ahead = 6;
+  for (size_t g = 0; g < guards_.size(); ++g) {
+    if (g + ahead < guards_.size()) {
+      const Guard& next = guards_[g + ahead];
+      for (size_t i = 0; i < (next.whole ? 1 : places); ++i) __builtin_prefetch(next.whole ? next.data : next.at(i));
+    }
+    const Guard& guard = guards_[g];
+    const std::byte* kept = kept_.data() + guard.kept;
+    if (guard.whole) {
+      if (guard.bytes > 0 && std::memcmp(kept, guard.data, guard.bytes) != 0) return false;
+      continue;
+    }
+    for (size_t i = 0; i < places; ++i) {
+      if (std::memcmp(kept + i * place, guard.at(i), place) != 0) return false;
+    }
   }
   return true;
-}
-
-bool RegionEntry::weights_match(std::span<const void* const> data) const {
-  if (data.size() != weights.size()) return false;
-  for (size_t i = 0; i < data.size(); ++i) {
-    if (weights[i].data() != data[i]) return false;
-  }
-  return true;
-}
-
-bool RegionEntry::weights_unchanged() const {
-  return std::all_of(weights.begin(), weights.end(), [](const WeightGuard& guard) { return guard.unchanged(); });
 }
 
 RegionTable::RegionTable() {
@@ -63,14 +74,13 @@ RegionTable& RegionTable::global() {
 }
 
 void RegionTable::put(const std::string& region, RegionEntry entry, size_t capacity) {
-  std::vector<const void*> data;
-  for (const WeightGuard& guard : entry.weights) data.push_back(guard.data());
+  const std::vector<const void*> data = entry.weights.addresses();
   auto shared = std::make_shared<const RegionEntry>(std::move(entry));
   std::vector<std::unique_ptr<Slot>> dropped;  // nets are freed outside the lock
   const std::unique_lock lock(mutex_);
   auto& slots = regions_[region].slots;
   const auto replaced = std::partition(slots.begin(), slots.end(), [&](const auto& slot) {
-    return slot->entry->signature != shared->signature || !slot->entry->weights_match(data);
+    return slot->entry->signature != shared->signature || !slot->entry->weights.match(data);
   });
   std::move(replaced, slots.end(), std::back_inserter(dropped));
   slots.erase(replaced, slots.end());
@@ -91,8 +101,8 @@ std::shared_ptr<const RegionEntry> RegionTable::find(std::string_view region, st
   for (const auto& slot : at->second.slots) {
     const RegionEntry& entry = *slot->entry;
     if (!std::equal(signature.begin(), signature.end(), entry.signature.begin(), entry.signature.end())) continue;
-    if (!entry.weights_match(weights)) continue;
-    if (!entry.weights_unchanged()) return nullptr;
+    if (!entry.weights.match(weights)) continue;
+    if (!entry.weights.unchanged()) return nullptr;
     slot->used.store(++clock_, std::memory_order_relaxed);
     at->second.hits.fetch_add(1, std::memory_order_relaxed);
     return slot->entry;

@@ -16,35 +16,37 @@
 
 namespace softneuro {
 
-// Memory of a weight that a net was prepared from, and enough of its content to notice most later changes.
-class WeightGuard {
+// Memory of the weights that a net was prepared from, and enough of its content to notice most later changes.
+class WeightGuards {
  public:
   // Keeps all bytes of a small weight or of one to be compared whole, of others a few places.
-  WeightGuard(const void* data, size_t bytes, bool whole);
-  const void* data() const { return data_; }
+  void add(const void* data, size_t bytes, bool whole);
+  size_t size() const { return guards_.size(); }
+  std::vector<const void*> addresses() const;
+  bool match(std::span<const void* const> data) const;
   bool unchanged() const;
 
  private:
   static constexpr size_t small = 256, places = 4, place = 16;  // bytes, count, bytes
-  size_t offset(size_t index) const { return (bytes_ - place) / (places - 1) * index; }
+  struct Guard {
+    const std::byte* data;
+    size_t bytes, kept;  // kept: where its bytes are in kept_
+    bool whole;
+    const std::byte* at(size_t index) const { return data + (bytes - place) / (places - 1) * index; }
+  };
 
-  const void* data_;
-  size_t bytes_;
-  bool whole_;
+  std::vector<Guard> guards_;
   std::vector<std::byte> kept_;
 };
 
 // One net, for one signature of shapes and one set of weights.
 struct RegionEntry {
   std::vector<int64_t> signature;  // whatever the door distinguishes: threads, shapes
-  std::vector<WeightGuard> weights;
+  WeightGuards weights;
   std::shared_ptr<const Net> net;
   std::vector<std::vector<int64_t>> orders;    // by output: its axes, outermost in memory first; empty if row-major
   uint64_t weight_set = 0;                     // the door's name for the weights
   std::shared_ptr<const void> door = nullptr;  // what the door keeps beside the net
-
-  bool weights_match(std::span<const void* const> data) const;
-  bool weights_unchanged() const;
 };
 
 // Process-wide. A key is a hash of the region's content, never a number handed out at run time: hosts cache compiled

@@ -1,11 +1,23 @@
 // The table of prepared nets that a host's op runs by name.
 #include "net/region.h"
+#include "base/cache_lines.h"
 
 #include "ext/bindings/bindings.h"
 
 namespace softneuro::bindings {
 
 void bind_region(py::module_& m) {
+  py::class_<CacheLines>(m, "CacheLines", "Memory that is about to be read piece by piece, fetched into the caches.")
+      .def(py::init<>())
+      .def("add", &CacheLines::add, py::arg("address"), py::arg("size"),
+           "`size` bytes to fetch. They may be gone by then: nothing is read.")
+      .def(
+          "add_pointed",
+          [](CacheLines& lines, uintptr_t address, size_t words) {
+            lines.add_pointed(reinterpret_cast<const void*>(address), words);
+          },
+          py::arg("address"), py::arg("words"), "What the words of an object, which is read now, may be addresses of.")
+      .def("fetch", &CacheLines::fetch, "Fetches all of it; returns at once.");
   m.def(
       "region_put",
       [](const std::string& region, std::vector<int64_t> signature,
@@ -14,7 +26,7 @@ void bind_region(py::module_& m) {
         RegionEntry entry;
         entry.signature = std::move(signature);
         for (const auto& [data, bytes, whole] : weights) {
-          entry.weights.emplace_back(reinterpret_cast<const void*>(data), bytes, whole);
+          entry.weights.add(reinterpret_cast<const void*>(data), bytes, whole);
         }
         entry.net = net;
         entry.orders = std::move(orders);
