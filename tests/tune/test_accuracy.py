@@ -62,7 +62,7 @@ def test_measured_errors_decide_and_are_remembered(tmp_path: Path, monkeypatch: 
 
 def tile_of(descriptor: str) -> int:
     """Winograd's, 1 for any other routine."""
-    found = re.search(r"/winograd_\w+\{tile=(\d)", descriptor)
+    found = re.search(r"/winograd_\w+\{.*?tile=(\d)", descriptor)
     return int(found[1]) if found else 1
 
 
@@ -101,3 +101,38 @@ def test_layers_whose_errors_are_magnified_are_more_exact(tmp_path: Path, monkey
         again = _C.tune(graph, _C.parse_options({"max_memory": "100", "tune": mode}), 1)
         assert descriptors(again) == descriptors(plan)
     assert (tmp_path / "costs.txt").read_text() == before
+
+
+def magnified_and_pooled() -> softneuro.Graph:
+    """A pooled 3x3 convolution, less one of nearly the same result, so that its errors are some twentyfold."""
+    rng = np.random.default_rng(0)
+    center = np.zeros((64, 64, 3, 3), np.float32)
+    center[:, :, 1, 1] = rng.standard_normal((64, 64), dtype=np.float32) / 8
+    near = center[:, :, 1:2, 1:2] * (1 + 0.05 * rng.standard_normal((64, 64, 1, 1), dtype=np.float32))
+    graph = softneuro.Graph()
+    x = graph.input("x", (1, 64, 40, 40))
+    convs = [
+        graph.add("conv2d", [x], weights={"weight": center}, padding=[1] * 4, name="wide"),
+        graph.add("conv2d", [x], weights={"weight": near}),
+    ]
+    window = {"kernel": [2, 2], "stride": [2, 2], "padding": [0] * 4}
+    graph.output(graph.add("binary", [graph.add("pool2d", [c], function="max", **window) for c in convs],
+                           function="sub"))  # fmt: skip
+    return graph
+
+
+def test_a_fusion_has_more_exact_candidates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where errors bound the tile, a smaller one of the fusion comes next, not the layers' own routines."""
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "real"))
+    graph, options = magnified_and_pooled(), _C.parse_options({"max_memory": "100"})
+    _C.tune(graph, options, 1)
+    entries = [line for line in costs(tmp_path / "real") if not line[3].startswith(("graph ", "steps ", "error "))]
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "made"))
+    for version, device, threads, signature, descriptor, _ in entries:
+        # The larger the fusion's tile, the faster; layers by themselves take longest.
+        layer = descriptor.split("/")[0]
+        seconds = {"conv_pool": 10.0 ** -tile_of(descriptor), "adapt": 1e-9}.get(layer, 1.0)
+        _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), seconds)
+    plan = _C.tune(graph, options, 1)
+    (fused,) = (layer.descriptor for layer in plan.layers if "winograd_bands" in layer.descriptor)
+    assert tile_of(fused) < max(tile_of(descriptor) for *_, descriptor, _ in entries)
