@@ -100,3 +100,22 @@ def test_those_that_were_timed_decide(tmp_path: Path, monkeypatch: pytest.Monkey
     again = _C.tune(graph, cached, 2)
     assert descriptors(again) == descriptors(first)
     assert again.integrated_s == first.integrated_s
+
+
+def test_a_warm_start_measures_no_further_than_time_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = convolutions()
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "enough"))
+    _C.tune(graph, _C.parse_options({}), 1)
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "short"))
+    for version, device, threads, signature, descriptor, _ in costs(tmp_path / "enough"):
+        if "graph" not in signature:  # all alike, so that one plan after the other would be run
+            _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), 1e-6)
+    options = _C.parse_options({"time_budget_s": "0.02"})
+    first = _C.tune(graph, options, 1)
+    before = (tmp_path / "short" / "costs.txt").read_text()
+    assert "allowance%20after" in before
+    again = _C.tune(graph, options, 1)
+    assert descriptors(again) == descriptors(first)
+    assert (tmp_path / "short" / "costs.txt").read_text() == before
+    _C.tune(graph, _C.parse_options({}), 1)
+    assert (tmp_path / "short" / "costs.txt").read_text() != before  # there is time for more
