@@ -63,9 +63,9 @@ class Refiner {
   // Whether there was no more time after this plan. A later run, which finds what was measured, is to end there, too,
   // unless it has more time: it would measure on, and might change its mind.
   bool ended_after(const DprsResult& plan, double allowance) const {
-    return ledger_.find(signature(), end_of(plan)).value_or(0) >= allowance;
+    return ledger_.find(ends(), "plan " + hash_of(plan)).value_or(0) >= allowance;
   }
-  void note_end(const DprsResult& plan, double allowance) { ledger_.add(signature(), end_of(plan), allowance); }
+  void note_end(const DprsResult& plan, double allowance) { ledger_.add(ends(), "plan " + hash_of(plan), allowance); }
 
   // With what has not been in a net as much worse as what has been in its place, at least.
   DprsProblem sober() {
@@ -92,14 +92,14 @@ class Refiner {
     if (!seen_.contains(arm)) cost_of(problem, arm) += seconds * (factor - 1);
   }
 
-  std::string signature() const { return "steps of graph " + graph_.structural_hash(); }
-  std::string end_of(const DprsResult& plan) const {
-    return "allowance after plan " + content_hash(plan_text(to_assignment(graph_, costs_, plan)));
+  std::string ends() const { return "allowance of graph " + graph_.structural_hash(); }
+  std::string hash_of(const DprsResult& plan) const {
+    return content_hash(plan_text(to_assignment(graph_, costs_, plan)));
   }
 
   // Seconds by layer, from the database if it has them.
   std::map<int, double> step_times(const Assignment& plan) {
-    const std::string signature = this->signature();
+    const std::string signature = "steps of graph " + graph_.structural_hash();
     const std::string name = "plan " + content_hash(plan_text(plan));
     const auto step = [&](int layer) { return name + " layer " + std::to_string(layer); };
     std::map<int, double> times;

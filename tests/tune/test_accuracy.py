@@ -126,7 +126,7 @@ def test_a_fusion_has_more_exact_candidates(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "real"))
     graph, options = magnified_and_pooled(), _C.parse_options({"max_memory": "100"})
     _C.tune(graph, options, 1)
-    entries = [line for line in costs(tmp_path / "real") if not line[3].startswith(("graph ", "steps ", "error "))]
+    entries = [line for line in costs(tmp_path / "real") if "graph" not in line[3]]
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "made"))
     for version, device, threads, signature, descriptor, _ in entries:
         # The larger the fusion's tile, the faster; layers by themselves take longest.
