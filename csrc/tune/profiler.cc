@@ -117,8 +117,10 @@ void Profiler::prepare_blobs(const Problem& problem) {
   grow(output_, problem.out.shape);
 }
 
-// Puts the caches in the state of a net's run: weights evicted as far as the model's size says, inputs just written.
-void Profiler::settle(const Problem& problem, bool has_weights, const ParallelFor& parallel_for) {
+// Puts the caches in the state of a net's run: weights evicted as far as the model's size says, while outputs and
+// workspaces lie in memory that the steps before used, and inputs were just written.
+void Profiler::settle(const Problem& problem, const Contender& contender, bool has_weights,
+                      const ParallelFor& parallel_for) {
   if (!has_weights || flush_.size() == 0) return;
   std::atomic<uint64_t> sink{0};
   parallel_for(threads_, [&](int64_t task) {
@@ -126,12 +128,14 @@ void Profiler::settle(const Problem& problem, bool has_weights, const ParallelFo
     const auto* lines = static_cast<const uint64_t*>(flush_.data());
     uint64_t sum = 0;
     for (int64_t line = part.begin; line < part.end; ++line) sum += lines[line * 8];
-    for (size_t i = 0; i < problem.in.size(); ++i) {
-      float* data = inputs_[i].f32();
-      const Range own = split_range(problem.in[i].shape.elements(), threads_, task);
-      for (int64_t j = own.begin; j < own.end; j += 16) data[j] += 0.0F;
-    }
     sink += sum;
+    const auto touch = [&](float* data, int64_t count) {
+      const Range own = split_range(count, threads_, task);
+      for (int64_t i = own.begin; i < own.end; i += 16) data[i] += 0.0F;
+    };
+    touch(output_.f32(), problem.out.shape.elements());
+    touch(workspace_.f32(), static_cast<int64_t>(contender.prepared->workspace() / sizeof(float)));
+    for (size_t i = 0; i < problem.in.size(); ++i) touch(inputs_[i].f32(), problem.in[i].shape.elements());
   });
 }
 
@@ -159,7 +163,7 @@ void Profiler::race(const Problem& problem, std::vector<Contender>& contenders, 
       const bool smaller = 2 * contender.candidate->packed_bytes < bytes;
       if (round > 0 && contender.best > best * (smaller ? wide_gate : gate)) continue;
       ++running;
-      settle(problem, has_weights, parallel_for);
+      settle(problem, contender, has_weights, parallel_for);
       const double seconds = time_once(contender, parallel_for);
       contender.samples.push_back(seconds);
       contender.best = std::min(contender.best, seconds);

@@ -36,7 +36,7 @@ class Profiler {
  private:
   struct Contender;
   void prepare_blobs(const Problem& problem);
-  void settle(const Problem& problem, bool has_weights, const ParallelFor& parallel_for);
+  void settle(const Problem& problem, const Contender& contender, bool has_weights, const ParallelFor& parallel_for);
   static void set_pace(std::vector<Contender>& contenders);
   double time_once(const Contender& contender, const ParallelFor& parallel_for);
   void race(const Problem& problem, std::vector<Contender>& contenders, bool has_weights, double allowance,
