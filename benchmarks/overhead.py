@@ -1,7 +1,8 @@
 """What a call costs beyond its kernels: a region's op, and the compiled model around it, on nets of next to no work.
 
 Times are CPU time of the calling thread, one thread, low quantiles of many short runs: they hold on a busy machine.
-Where it says cold, memory of `--evict` MiB is read and written before each call, as a network's own data would be.
+Where it says cold, memory of `--evict` MiB is read and written before each call, as a network's own data would be;
+these are medians of single calls, which scatter by some ten microseconds.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def measure(layers: int, batches: int, evict: torch.Tensor) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("layers", nargs="*", type=int, default=[0, 1, 20, 53], help="default: %(default)s")
-    parser.add_argument("--batches", type=int, default=400, help="of 20 calls (default: %(default)s)")
+    parser.add_argument("--batches", type=int, default=400, help="of 20 calls, of one where cold (default: %(default)s)")
     parser.add_argument("--evict", type=int, default=40, help="MiB (default: %(default)s)")
     arguments = parser.parse_args()
     evict = torch.zeros(arguments.evict * 2**20 // 4)

@@ -15,7 +15,7 @@ class CacheLines {
     if (size == 0) return;
     for (uintptr_t at = address / line, last = (address + size - 1) / line; at <= last; ++at) lines_.push_back(at);
   }
-  // What the words of an object may be addresses of.
+  // The words of an object, which is read now, taken for addresses: the line that each is in.
   void add_pointed(const void* object, size_t words) {
     for (size_t i = 0; i < words; ++i) {
       uintptr_t word = 0;

@@ -21,7 +21,6 @@ class WeightGuards {
  public:
   // Keeps all bytes of a small weight or of one to be compared whole, of others a few places.
   void add(const void* data, size_t bytes, bool whole);
-  size_t size() const { return guards_.size(); }
   std::vector<const void*> addresses() const;
   bool match(std::span<const void* const> data) const;
   bool unchanged() const;

@@ -14,7 +14,8 @@ namespace {
 
 constexpr int most_plans = 5;  // that are run step by step
 constexpr int rounds = 9;
-constexpr double most_worse = 2;  // beyond this the routine's own time was wrong, not the net's worse
+constexpr double most_worse = 2;         // beyond this the routine's own time was wrong, not the net's worse
+constexpr double most_allowance = 3600;  // seconds; the database takes no more
 
 // A layer's label or a group, as in the problem.
 struct Arm {
@@ -60,12 +61,17 @@ class Refiner {
 
   const DprsProblem& problem() const { return problem_; }
 
-  // Whether there was no more time after this plan. A later run, which finds what was measured, is to end there, too,
-  // unless it has more time: it would measure on, and might change its mind.
-  bool ended_after(const DprsResult& plan, double allowance) const {
-    return ledger_.find(ends(), "plan " + hash_of(plan)).value_or(0) >= allowance;
+  // Whether a plan's times are to be had without running it.
+  bool is_measured(const DprsResult& plan) const { return ledger_.find(steps(), name_of(plan)).has_value(); }
+
+  // Whether there was no more time for this plan. A later run, which finds what was measured before it, is to end
+  // there, too, unless it has more time: it would measure on, and might change its mind.
+  bool was_too_much(const DprsResult& plan, double allowance) const {
+    return ledger_.find(ends(), name_of(plan)).value_or(0) >= std::min(allowance, most_allowance);
   }
-  void note_end(const DprsResult& plan, double allowance) { ledger_.add(ends(), "plan " + hash_of(plan), allowance); }
+  void note_too_much(const DprsResult& plan, double allowance) {
+    ledger_.add(ends(), name_of(plan), std::min(allowance, most_allowance));
+  }
 
   // With what has not been in a net as much worse as what has been in its place, at least.
   DprsProblem sober() {
@@ -93,14 +99,13 @@ class Refiner {
   }
 
   std::string ends() const { return "allowance of graph " + graph_.structural_hash(); }
-  std::string hash_of(const DprsResult& plan) const {
-    return content_hash(plan_text(to_assignment(graph_, costs_, plan)));
-  }
+  std::string steps() const { return "steps of graph " + graph_.structural_hash(); }
+  static std::string name_of(const Assignment& plan) { return "plan " + content_hash(plan_text(plan)); }
+  std::string name_of(const DprsResult& plan) const { return name_of(to_assignment(graph_, costs_, plan)); }
 
   // Seconds by layer, from the database if it has them.
   std::map<int, double> step_times(const Assignment& plan) {
-    const std::string signature = "steps of graph " + graph_.structural_hash();
-    const std::string name = "plan " + content_hash(plan_text(plan));
+    const std::string signature = steps(), name = name_of(plan);
     const auto step = [&](int layer) { return name + " layer " + std::to_string(layer); };
     std::map<int, double> times;
     const int layers = static_cast<int>(graph_.layers().size());
@@ -150,14 +155,16 @@ std::vector<DprsResult> refine(const Graph& graph, const GraphCosts& costs, cons
   };
   const double allowance = 0.15 * settings.time_budget_s;
   while (refiner.correct(seen.back()) && seen.size() < most_plans) {
-    if (refiner.ended_after(seen.back(), allowance)) break;
-    const double spent = std::chrono::duration<double>(Profiler::Clock::now() - start).count();
-    if (spent > allowance) {
-      if (settings.mode == TuneMode::profile) refiner.note_end(seen.back(), allowance);
-      break;
-    }
     auto next = solve(refiner.problem());
     if (!next || known(*next)) break;
+    if (!refiner.is_measured(*next)) {
+      if (refiner.was_too_much(*next, allowance)) break;
+      const double spent = std::chrono::duration<double>(Profiler::Clock::now() - start).count();
+      if (spent > allowance) {
+        if (settings.mode == TuneMode::profile) refiner.note_too_much(*next, allowance);
+        break;
+      }
+    }
     seen.push_back(std::move(*next));
   }
   std::vector<DprsResult> plans;

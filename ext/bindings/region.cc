@@ -16,8 +16,9 @@ void bind_region(py::module_& m) {
           [](CacheLines& lines, uintptr_t address, size_t words) {
             lines.add_pointed(reinterpret_cast<const void*>(address), words);
           },
-          py::arg("address"), py::arg("words"), "What the words of an object, which is read now, may be addresses of.")
-      .def("fetch", &CacheLines::fetch, "Fetches all of it; returns at once.");
+          py::arg("address"), py::arg("words"),
+          "An object's words, which are read now, taken for addresses: the line that each is in.")
+      .def("fetch", &CacheLines::fetch, "Fetches all of it, without waiting for the last of it.");
   m.def(
       "region_put",
       [](const std::string& region, std::vector<int64_t> signature,

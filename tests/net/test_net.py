@@ -241,9 +241,9 @@ def test_out_of_memory_is_an_error() -> None:
         Net(network.graph)
 
 
-def test_memory_that_is_gone_may_be_fetched():
+def test_memory_that_is_gone_may_be_fetched() -> None:
     lines = CacheLines()
-    memory = np.ones(1 << 24, np.uint8)  # so large that it is mapped for itself
+    memory = np.ones(1 << 26, np.uint8)  # so large that it is always mapped for itself
     address = memory.ctypes.data
     del memory
     lines.add(address, 1 << 16)

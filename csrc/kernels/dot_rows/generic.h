@@ -6,8 +6,7 @@ namespace softneuro::SN_ISA {
 namespace dot_rows_detail {
 
 // Floats from the weights in use to those being fetched. Into L2: on a Zen 4 it takes memory's lines in the greatest
-// number, where fetching into L1 was a quarter slower than not fetching at all. Rows often begin at the same place of
-// pages, and then streams a whole page ahead would want the same sets.
+// number, where fetching into L1 was a quarter slower than not fetching at all.
 constexpr int ahead = 1040;
 
 template <int vectors>

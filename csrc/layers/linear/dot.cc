@@ -76,10 +76,11 @@ class DotLinear final : public Routine {
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const auto vectors = static_cast<int>(linear_params(*problem.layer, problem.in[0]).rows);
     if (!DotRows::has_streams(8, vectors)) return {{4, 1}, {4, 0}};
-    return {{4, 1}, {4, 0}, {8, 1}};
+    return {{4, 1}, {4, 0}, {8, 1}, {8, 0}};
   }
 
   size_t packed_bytes(const Problem&, const Tuning&) const override { return 0; }
+  std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed>) const override {
@@ -87,6 +88,7 @@ class DotLinear final : public Routine {
     if (!DotRows::has_streams(tuning[0], vectors)) {
       throw Error("streams must be 4, or 8 for one row, not " + std::to_string(tuning[0]));
     }
+    if (tuning[1] != 0 && tuning[1] != 1) throw Error("fetch must be 0 or 1, not " + std::to_string(tuning[1]));
     return std::make_unique<PreparedDot>(problem, dot_rows_kernel(info().isa), tuning);
   }
 };
