@@ -85,7 +85,9 @@ def measure(layers: int, batches: int, evict: torch.Tensor) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("layers", nargs="*", type=int, default=[0, 1, 20, 53], help="default: %(default)s")
-    parser.add_argument("--batches", type=int, default=400, help="of 20 calls, of one where cold (default: %(default)s)")
+    parser.add_argument(
+        "--batches", type=int, default=400, help="of 20 calls, of one where cold (default: %(default)s)"
+    )
     parser.add_argument("--evict", type=int, default=40, help="MiB (default: %(default)s)")
     arguments = parser.parse_args()
     evict = torch.zeros(arguments.evict * 2**20 // 4)
