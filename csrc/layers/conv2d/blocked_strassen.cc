@@ -38,6 +38,7 @@ class PreparedBlockedStrassen final : public Prepared {
       args_.epilogue.bias = args_.weights + conv_strassen_packed_size(args_.shape, kernels.block);
     }
     if (p.empty()) return;
+    args_.tiling.row_block = static_cast<int>(std::min<int64_t>(tiling.row_block, p.oh * p.ow));  // scratch is for them
     split_ = WorkSplit(p.n, conv_strassen_panels(args_.shape, kernels.block, tiling.panel), p.oh * p.ow,
                        worth_threads(p, problem.threads), by);
     scratch_ = round_to_line(kernels.scratch_bytes(args_.shape, tiling));
@@ -83,6 +84,8 @@ class BlockedStrassen final : public Routine {
     const Conv2dParams p = conv2d_params(problem);
     if (!p.pointwise()) return "not a 1x1 kernel without padding";
     if (p.groups != 1) return "has groups";
+    constexpr int64_t most_channels = 1 << 20;  // 224 MiB of scratch with blocks of 28 pixels
+    if (p.c > most_channels) return "more than " + std::to_string(most_channels) + " input channels";
     return check_int_sizes(p);
   }
 
