@@ -71,7 +71,7 @@ def test_blocks_that_do_not_divide(descriptor: str, panel: int) -> None:
         (250, 33, 35),
         (1, 32, 32),
     ]:
-        for rows, split, threads in [(28, 0, 1), (1000, 1, 3), (7, 0, 3)]:
+        for rows, split, threads in [(28, 0, 1), (2**31 - 1, 1, 3), (7, 0, 3)]:
             tuning = f"panel={panel},rows={rows},split={split}"
             assert product(descriptor, m, n, k, tuning, threads, post=m == 97) <= 3e-6, (m, n, k, tuning)
 

@@ -1,6 +1,5 @@
 // 1x1 convolution on nchw{c}c blobs with fewer multiplications.
 #include <algorithm>
-#include <array>
 
 #include "kernels/conv_strassen/conv_strassen.h"
 #include "kernels/integers.h"
@@ -41,7 +40,7 @@ class PreparedBlockedStrassen final : public Prepared {
     args_.tiling.row_block = static_cast<int>(std::min<int64_t>(tiling.row_block, p.oh * p.ow));  // scratch is for them
     split_ = WorkSplit(p.n, conv_strassen_panels(args_.shape, kernels.block, tiling.panel), p.oh * p.ow,
                        worth_threads(p, problem.threads), by);
-    scratch_ = round_to_line(kernels.scratch_bytes(args_.shape, tiling));
+    scratch_ = round_to_line(kernels.scratch_bytes(args_.shape, args_.tiling));
   }
 
   bool works_on_residual() const override { return true; }
@@ -165,7 +164,8 @@ class BlockedStrassen final : public Routine {
     const ConvStrassenTiling tiling{.panel = tuning[0], .row_block = tuning[1]};
     const int max_panel = kernels().max_panel;
     if (tiling.panel < 1 || tiling.panel > max_panel || tiling.row_block < 1) {
-      throw Error("panel must be in [1, " + std::to_string(max_panel) + "], rows positive");
+      throw Error("panel must be in [1, " + std::to_string(max_panel) + "], rows positive, not " +
+                  std::to_string(tuning[0]) + " and " + std::to_string(tuning[1]));
     }
     return tiling;
   }
