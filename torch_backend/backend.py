@@ -13,7 +13,7 @@ from torch._guards import TracingContext
 from torch.fx import GraphModule, Node
 
 from softneuro import messages
-from softneuro.torch_backend import host, ops, registry
+from softneuro.torch_backend import guards, host, ops, registry
 from softneuro.torch_backend.direct import DirectCall, pick
 from softneuro.torch_backend.options import Options, parse
 from softneuro.torch_backend.partitioner import Partition, find_regions, replace_regions, sort_stable
@@ -143,6 +143,8 @@ class Backend:
         def inference(module: GraphModule, inputs: Sequence[Any]) -> Any:
             return compile_inference(module, inputs, parsed, _static_inputs(len(inputs)))
 
+        if parsed.watch_modules:
+            guards.make_apart()
         return trace_inference(gm, example_inputs, inference, whole=parsed.host == "eager")
 
     def reset(self) -> None:

@@ -44,4 +44,5 @@ PYBIND11_MODULE(_C, m) {
   bindings::bind_tuner(m);
   bindings::bind_timing(m);
   bindings::bind_log(m);
+  bindings::bind_object_state(m);
 }

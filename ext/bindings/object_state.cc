@@ -1,0 +1,155 @@
+// Whether Python objects are as they were: instances with their class and dictionary, dictionaries with their items.
+#include "base/cache_lines.h"
+
+#include "ext/bindings/bindings.h"
+
+namespace softneuro::bindings {
+namespace {
+
+// The number that an interpreter gives a dictionary anew at each change; 3.13 and later have none (PEP 699).
+#if PY_VERSION_HEX < 0x030D0000
+constexpr bool has_versions = true;
+uint64_t version_of(PyObject* dict) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+#pragma GCC diagnostic pop
+}
+#else
+constexpr bool has_versions = false;
+uint64_t version_of(PyObject*) { return 0; }
+#endif
+
+// Compares which objects there are, by their addresses. Kept alive are those alone that cannot hold others, so that no
+// other comes to lie where one was; all else must be held by something added before it, the first by whoever asks, and
+// is read only after that has proved unchanged. An object that takes the place of one of these is compared like it.
+class ObjectState {
+ public:
+  void add_instance(const py::object& instance) {
+    const py::object dict = dict_of(instance.ptr());
+    if (!dict) throw py::type_error("ObjectState: an instance without a dictionary");
+    // Where the dictionary is lies before the instance, as a rule.
+    fetched_.add(reinterpret_cast<uintptr_t>(instance.ptr()) - 3 * sizeof(void*), 5 * sizeof(void*));
+    add(instance.ptr(), dict.ptr());
+  }
+  void add_dict(const py::dict& dict) { add(nullptr, dict.ptr()); }
+
+  void set_tensors(const std::vector<py::object>& tensors, py::object check, const CacheLines& lines) {
+    tensors_.clear();
+    for (const py::object& tensor : tensors) tensors_.push_back(tensor.ptr());
+    tensor_check_ = std::move(check);
+    tensor_lines_ = lines;
+  }
+
+  // All of it lies far apart, and what ran since the last time has driven it out of the caches.
+  bool unchanged() {
+    fetched_.fetch();
+    tensor_lines_.fetch();
+    const Item* item = items_.data();
+    for (Entry& entry : entries_) {
+      if (!same(entry, item)) return false;
+      item += entry.size;
+    }
+    if (!tensors_.empty() && !tensors_hold()) return false;
+    ++hits_;
+    return true;
+  }
+  uint64_t hits() const { return hits_; }
+
+ private:
+  struct Entry {
+    PyObject* instance;  // null where the dictionary is not an instance's own
+    PyTypeObject* type;
+    PyObject* dict;
+    Py_ssize_t size;
+    uint64_t version;  // with these items
+  };
+  struct Item {
+    PyObject *key, *value;
+  };
+
+  // Null where there is none.
+  static py::object dict_of(PyObject* instance) {
+    auto dict = py::reinterpret_steal<py::object>(PyObject_GenericGetDict(instance, nullptr));
+    if (!dict) PyErr_Clear();
+    return dict;
+  }
+
+  static bool holds_nothing(PyObject* object) {
+    if (!PyTuple_CheckExact(object)) return PyType_IS_GC(Py_TYPE(object)) == 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) {
+      if (PyType_IS_GC(Py_TYPE(PyTuple_GET_ITEM(object, i))) != 0) return false;
+    }
+    return true;
+  }
+
+  static bool same(Entry& entry, const Item* expected) {
+    if (entry.instance != nullptr) {
+      if (Py_TYPE(entry.instance) != entry.type || dict_of(entry.instance).ptr() != entry.dict) return false;
+    }
+    const uint64_t version = version_of(entry.dict);
+    if (has_versions && version == entry.version) return true;
+    if (PyDict_Size(entry.dict) != entry.size) return false;
+    Item found;
+    for (Py_ssize_t at = 0; PyDict_Next(entry.dict, &at, &found.key, &found.value) != 0; ++expected) {
+      if (found.key != expected->key || found.value != expected->value) return false;
+    }
+    entry.version = version;
+    return true;
+  }
+
+  void add(PyObject* instance, PyObject* dict) {
+    PyTypeObject* const type = instance != nullptr ? Py_TYPE(instance) : nullptr;
+    entries_.push_back({instance, type, dict, PyDict_Size(dict), version_of(dict)});
+    Item item;
+    for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &item.key, &item.value) != 0;) {
+      items_.push_back(item);
+      for (PyObject* object : {item.key, item.value}) {
+        if (holds_nothing(object)) kept_.push_back(py::reinterpret_borrow<py::object>(object));
+      }
+    }
+    fetched_.add(reinterpret_cast<uintptr_t>(dict), sizeof(PyDictObject));
+    if (has_versions) return;
+    const auto* const parts = reinterpret_cast<const PyDictObject*>(dict);
+    const size_t items = static_cast<size_t>(entries_.back().size);
+    if (parts->ma_values != nullptr) {  // keys are then the class's
+      fetched_.add(reinterpret_cast<uintptr_t>(parts->ma_values), items * sizeof(void*));
+    } else {
+      fetched_.add(reinterpret_cast<uintptr_t>(parts->ma_keys), 64 + items * (2 * sizeof(void*) + 1));
+    }
+  }
+
+  bool tensors_hold() const {
+    py::tuple arguments(tensors_.size());
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      PyTuple_SET_ITEM(arguments.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(tensors_[i]));
+    }
+    return tensor_check_(*arguments).cast<bool>();
+  }
+
+  std::vector<Entry> entries_;
+  std::vector<Item> items_;
+  std::vector<py::object> kept_;
+  std::vector<PyObject*> tensors_;
+  py::object tensor_check_;
+  CacheLines fetched_, tensor_lines_;
+  uint64_t hits_ = 0;
+};
+
+}  // namespace
+
+void bind_object_state(py::module_& m) {
+  py::class_<ObjectState>(m, "ObjectState",
+                          "Python objects as they are now, to ask later whether they still are. Each must be held by "
+                          "one added before it, the first by whoever asks: only constants are kept alive.")
+      .def(py::init<>())
+      .def("add_instance", &ObjectState::add_instance, py::arg("instance"),
+           "Its class, which dictionary it has, and which objects are in that. Raises TypeError if it has none.")
+      .def("add_dict", &ObjectState::add_dict, py::arg("items"), "Which objects are in a dictionary, in which order.")
+      .def("set_tensors", &ObjectState::set_tensors, py::arg("tensors"), py::arg("check"), py::arg("lines"),
+           "Tensors that `check` is to be called with, at last, and what it will read of them.")
+      .def("unchanged", &ObjectState::unchanged, "Whether all is as it was when it was added, and the check holds.")
+      .def_property_readonly("hits", &ObjectState::hits, "How often it was unchanged.");
+}
+
+}  // namespace softneuro::bindings

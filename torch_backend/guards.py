@@ -1,0 +1,287 @@
+"""Dynamo's guards on modules and parameters, asked again only after something that they read has changed.
+
+A model has thousands of them: that each module on the way to a parameter is of its class, that strides and paddings
+are what they were. What they read is in modules' dictionaries and in tensors. While these dictionaries hold
+the same objects, and the tensors among them are of the same shape and kind, every one of these guards holds as it did.
+
+Dynamo still makes the same guards, but into a tree of their own. In Dynamo's own tree there is one instead that asks
+whether anything has changed, and if so that tree. Guards that read anything else stay where they were, all of them if
+this version of Dynamo is not as expected here.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+import torch
+from torch._dynamo.guards import GuardBuilder
+from torch._dynamo.source import (
+    AttrSource,
+    DictGetItemSource,
+    LocalSource,
+    UnspecializedBuiltinNNModuleSource,
+    UnspecializedNNModuleSource,
+    UnspecializedParamBufferSource,
+)
+from torch._guards import Guard, Source, TracingContext
+
+import softneuro
+from softneuro.torch_backend.weights import lines_of
+
+log = logging.getLogger("softneuro.torch_backend")
+
+_CONSTANTS = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
+# By what they are on, the guards that read no more than this keeps the same: a module's class and dictionary, a
+# dictionary's items, what a TensorGuards looks at, and values that cannot change.
+_GUARDS = {
+    "module": {"TYPE_MATCH", "NOT_PRESENT_IN_GENERIC_DICT"},
+    "dict": {"TYPE_MATCH", "SEQUENCE_LENGTH", "DICT_KEYS_MATCH", "DICT_CONTAINS", "DICT_NOT_CONTAINS"},
+    "tensor": {"TYPE_MATCH", "TENSOR_MATCH"},
+    "constant": {"TYPE_MATCH", "CONSTANT_MATCH", "EQUALS_MATCH", "BOOL_MATCH", "NONE_MATCH", "SEQUENCE_LENGTH"},
+}
+_CANDIDATES = set().union(*_GUARDS.values())
+_MODULES = (UnspecializedNNModuleSource, UnspecializedBuiltinNNModuleSource)
+_ATTRIBUTES = (AttrSource, UnspecializedParamBufferSource)
+_LONGEST_WAIT = 1024
+
+
+def _kind(value: object) -> str | None:
+    if isinstance(value, torch.nn.Module):
+        return "module"
+    if type(value) is dict:
+        return "dict"
+    if type(value) in (torch.Tensor, torch.nn.Parameter):
+        return "tensor"
+    if type(value) in _CONSTANTS or (type(value) is tuple and all(type(item) in _CONSTANTS for item in value)):
+        return "constant"
+    return None
+
+
+@dataclass(frozen=True)
+class _Step:
+    """From one value to an item of it, or of its __dict__."""
+
+    kind: str
+    holder: int
+    own_dict: bool
+    key: str | int
+
+    def take(self, values: list[Any]) -> Any:
+        holder = values[self.holder]
+        return (holder.__dict__ if self.own_dict else holder)[self.key]
+
+
+class _Paths:
+    """From a root module to all that guards read, each value after the one that holds it."""
+
+    def __init__(self, root: Source, module: torch.nn.Module) -> None:
+        self.steps: list[_Step] = []  # to all values but the first
+        self._values: list[Any] = [module]
+        self._places: dict[Source, int | None] = {root: 0}
+
+    def find(self, source: Source) -> tuple[Any, str] | None:
+        """The value at a source and its kind; None if dictionaries alone do not lead there."""
+        place = self._place(source)
+        if place is None:
+            return None
+        return self._values[place], self.steps[place - 1].kind if place else "module"
+
+    def _place(self, source: Source) -> int | None:
+        if source not in self._places:
+            base = getattr(source, "base", None)
+            holder = self._place(base) if base is not None else None
+            self._places[source] = holder if holder is None or type(source) in _MODULES else self._next(source, holder)
+        return self._places[source]
+
+    def _next(self, source: Any, holder: int) -> int | None:
+        value = self._values[holder]
+        if type(source) in _ATTRIBUTES and isinstance(value, torch.nn.Module):
+            items, key = value.__dict__, source.member
+        elif type(source) is DictGetItemSource and type(value) is dict and type(source.index) in (str, int):
+            items, key = value, source.index
+        else:
+            return None
+        if key not in items or (kind := _kind(items[key])) is None:
+            return None
+        self.steps.append(_Step(kind, holder, items is not value, key))
+        self._values.append(items[key])
+        return len(self.steps)
+
+
+@dataclass
+class _Seen:
+    """A root module for which the guards held."""
+
+    root: weakref.ref[torch.nn.Module]  # ends the entry
+    state: softneuro._C.ObjectState | None = None
+    wait: int = 0  # times that the guards are to be asked before the state is taken again
+    next_wait: int = 0
+
+
+class ModulesUnchanged:
+    """The one guard in the place of many, on the module from which all that they read is reached.
+
+    Compiled code may be shared by modules of one class, so the root need not be the one that was compiled.
+    """
+
+    def __init__(self, name: str, steps: list[_Step], guards: Any) -> None:
+        self._name, self._steps, self._guards = name, steps, guards
+        self._seen: dict[int, _Seen] = {}
+
+    def __call__(self, root: Any) -> bool:
+        """Whether all those guards hold."""
+        seen = self._seen.get(id(root))
+        if seen is not None and seen.state is not None and seen.state.unchanged():
+            return True
+        if not self._guards.check({self._name: root}):
+            if log.isEnabledFor(logging.DEBUG):
+                log.debug("guards: %s", self._guards.root.check_verbose({self._name: root}))
+            return False
+        self._note(root, seen)
+        return True
+
+    def _note(self, root: torch.nn.Module, seen: _Seen | None) -> None:
+        """Takes the state of a module for which the guards hold; less and less often if it never stays the same."""
+        if seen is None:
+            key, all_seen = id(root), self._seen
+
+            def forget(_: Any) -> None:
+                all_seen.pop(key, None)
+
+            seen = all_seen[key] = _Seen(weakref.ref(root, forget))
+        elif seen.state is not None and seen.state.hits:
+            seen.wait = seen.next_wait = 0
+        seen.state = None
+        if seen.wait:
+            seen.wait -= 1
+            return
+        seen.wait = seen.next_wait
+        seen.next_wait = min(2 * seen.next_wait + 1, _LONGEST_WAIT)
+        try:
+            seen.state = self._state(root)
+        except Exception as error:  # a guard that raises would end the call
+            log.debug("guards: all of them at every call: %s", error)
+            seen.wait = _LONGEST_WAIT
+
+    def _state(self, root: torch.nn.Module) -> softneuro._C.ObjectState:
+        state = softneuro._C.ObjectState()
+        state.add_instance(root)
+        values: list[Any] = [root]
+        tensors: dict[int, torch.Tensor] = {}
+        for step in self._steps:
+            value = step.take(values)
+            values.append(value)
+            if step.kind == "module":
+                state.add_instance(value)
+            elif step.kind == "dict":
+                state.add_dict(value)
+            elif step.kind == "tensor":
+                tensors[id(value)] = value
+        found = list(tensors.values())
+        check = torch._C._dynamo.guards.TensorGuards(
+            *found,
+            dynamic_dims_sizes=[list(t.shape) for t in found],
+            dynamic_dims_strides=[list(t.stride()) for t in found],
+        )
+        state.set_tensors(found, check.check, lines_of(found))
+        return state
+
+
+class _Apart:
+    """Where guards on one root module are made, while Dynamo's builder is at work."""
+
+    def __init__(self, builder: GuardBuilder, root: LocalSource) -> None:
+        made_by: Any = builder.check_fn_manager
+        nothing = type(builder.guard_manager.diff_guard_sources)()
+        self._outer = builder
+        self._inner, guards = made_by.build_guards([], nothing, builder.f_code, made_by.output_graph, False)
+        # What the guards' maker reads of its builder in the end.
+        self._inner.id_matched_objs = builder.id_matched_objs
+        self._inner.argnames, self._inner.code = builder.argnames, builder.code
+        self._paths = _Paths(root, builder.get(root))
+        guard = ModulesUnchanged(root.local_name, self._paths.steps, guards)
+        text = f"nothing under {root.name} has changed, or the guards on it hold"
+        builder.get_guard_manager_from_source(root).add_lambda_guard(guard, [text], None)
+
+    def take(self, guard: Guard, create: Callable[..., None]) -> bool:
+        """Makes the guard here. False if it may read what a state does not tell, and is to be made where it was."""
+        found = self._paths.find(guard.originating_source)
+        if found is None or guard.create_fn_name() not in _GUARDS[found[1]]:
+            return False
+        if self._outer.get(guard) is not found[0]:
+            return False
+        create(self._inner, guard)
+        aliases = self._inner.no_tensor_aliasing_names
+        alone = not aliases  # else it is also one of those that compare tensors with each other
+        aliases.clear()
+        self._inner.no_tensor_aliasing_guard_managers.clear()
+        return alone
+
+
+class _MadeApart:
+    """A guard's own function to make it, which makes it apart where that is possible."""
+
+    def __init__(self, create: Callable[..., None], root: LocalSource) -> None:
+        self._create, self._root = create, root
+
+    @property
+    def __name__(self) -> str:
+        return self._create.__name__
+
+    @property
+    def __code__(self) -> CodeType:  # Dynamo sorts by the line where it is defined
+        return self._create.__code__
+
+    def __call__(self, builder: GuardBuilder, guard: Guard, **keywords: Any) -> None:
+        create = functools.partial(self._create, **keywords)
+        try:
+            apart = self._apart(builder)
+            taken = apart is not None and apart.take(guard, create)
+        except Exception as error:
+            log.debug("guards: %s is made as ever: %s: %s", guard.name, type(error).__name__, error)
+            taken = False
+        if not taken:
+            create(builder, guard)
+
+    def _apart(self, builder: GuardBuilder) -> _Apart | None:
+        known: dict[LocalSource, _Apart | None] = builder.__dict__.setdefault("_softneuro_apart", {})
+        if self._root not in known:
+            known[self._root] = None  # also if it fails
+            if isinstance(builder.get(self._root), torch.nn.Module):
+                known[self._root] = _Apart(builder, self._root)
+        return known[self._root]
+
+
+def _root_of(source: Any) -> LocalSource | None:
+    while (base := getattr(source, "base", None)) is not None:
+        source = base
+    return source if type(source) is LocalSource else None
+
+
+def make_apart() -> None:
+    """Has the guards on modules made apart, of the frame that Dynamo is compiling in this thread."""
+    context = TracingContext.try_get()
+    if context is None or torch._dynamo.config.caching_precompile:  # which writes guards into files
+        return
+    for guard in context.guards_context.dynamo_guards.inner:
+        try:
+            _make_apart(guard)
+        except Exception as error:
+            log.debug("guards: one is made as ever: %s: %s", type(error).__name__, error)
+
+
+def _make_apart(guard: Guard) -> None:
+    root = _root_of(guard.originating_source)
+    if root is None or guard.originating_source is root or guard.create_fn_name() not in _CANDIDATES:
+        return
+    create = guard.create_fn
+    if not isinstance(create, functools.partial):
+        guard.create_fn = _MadeApart(create, root)
+    elif not create.args:
+        guard.create_fn = functools.partial(_MadeApart(create.func, root), **create.keywords)
