@@ -37,25 +37,6 @@ def softneuro(model: torch.nn.Module, example: torch.Tensor, threads: int, **opt
     return compiled
 
 
-class _Apart(torch.nn.Module):
-    """A model under another `forward`, as Dynamo shares compiled code between models of one class."""
-
-    def __init__(self, model: torch.nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, x: torch.Tensor) -> Any:
-        return self.model(x)
-
-
-def softneuro_unguarded(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
-    """This project, with PyTorch's own option that leaves out Dynamo's guards on modules."""
-    options = {"guard_filter_fn": torch.compiler.skip_guard_on_all_nn_modules_unsafe}
-    compiled: Runner = torch.compile(_Apart(copy.deepcopy(model)), backend="softneuro", options=options)
-    compiled(example)
-    return compiled
-
-
 def softneuro_exported(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
     """This project on a program of torch.export."""
     from softneuro import torch_backend
@@ -155,7 +136,6 @@ PEERS: dict[str, Callable[..., Runner]] = {
     "eager": eager,
     "inductor": inductor,
     "softneuro": softneuro,
-    "softneuro_unguarded": softneuro_unguarded,
     "softneuro_exported": softneuro_exported,
     "softneuro_onnx": softneuro_onnx,
     "onnxruntime": onnxruntime,
