@@ -122,10 +122,16 @@ def _describe(region: RegionRuntime) -> list[str]:
             planned, blobs = (stats[name] / 2**20 for name in ("arena_bytes", "blob_bytes"))
             lines.append(f"      arena {planned:.1f} MiB with workspaces, of {blobs:.1f} MiB of blobs")
         for layer in shaped.plan.layers if shaped.plan else []:
-            regret = "no other routine" if layer.regret == float("inf") else f"regret {1e3 * layer.regret:.3f} ms"
             routine = layer.descriptor or "with a layer below"
-            lines.append(f"      {layer.name:32} {routine:60} {1e3 * layer.seconds:8.3f} ms  {regret}")
+            lines.append(f"      {layer.name:32} {routine:60} {_times(layer)}")
     return lines
+
+
+def _times(layer: softneuro._C.LayerReport) -> str:
+    if not layer.measured:
+        return "not measured"
+    regret = "no other routine" if layer.regret == float("inf") else f"regret {1e3 * layer.regret:.3f} ms"
+    return f"{1e3 * layer.seconds:8.3f} ms  {regret}"
 
 
 def _plan_lines(plan: softneuro.Plan) -> list[str]:
@@ -134,8 +140,14 @@ def _plan_lines(plan: softneuro.Plan) -> list[str]:
     text = f"packed weights {memory['packed'] / 2**20:.1f} MiB of {memory['weights'] / 2**20:.1f} MiB"
     if memory["limited"]:
         text += ", bounded by max_memory" if memory["fits"] else ", the least that is possible: max_memory is below it"
-    origin = "carried over from other shapes" if plan.carried else f"at best {1e3 * plan.lower_bound_s:.3f} ms"
-    return [f"      predicted {1e3 * plan.predicted_s:.3f} ms, {origin}; {text}"]
+    unknown = sum(not layer.measured for layer in plan.layers)
+    if plan.carried:
+        times = "carried over from other shapes, not measured"
+    elif unknown:
+        times = f"by rules, {unknown} of {len(plan.layers)} layers not measured"
+    else:
+        times = f"predicted {1e3 * plan.predicted_s:.3f} ms, at best {1e3 * plan.lower_bound_s:.3f} ms"
+    return [f"      {times}; {text}"]
 
 
 def _outcome(shaped: Shaped) -> str:

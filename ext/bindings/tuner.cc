@@ -54,7 +54,7 @@ void bind_tuner(py::module_& m) {
       .def_readonly("seconds", &LayerReport::seconds, "Of the routine alone.")
       .def_readonly("regret", &LayerReport::regret,
                     "Seconds that the best plan without this routine costs more; inf if there is no other.")
-      .def_readonly("measured", &LayerReport::measured, "False if the time is a guess.");
+      .def_readonly("measured", &LayerReport::measured, "False where `seconds` only ranks routines, by rules.");
 
   py::class_<BoundPlan>(m, "Plan", "The routine of every layer and the conversions between them.")
       .def_readonly("graph_hash", &BoundPlan::graph_hash)

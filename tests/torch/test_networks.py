@@ -65,6 +65,18 @@ def test_explain(compile_model, capsys):
     assert "conv2d/cpu:float32" in text
 
 
+def test_explain_tells_what_was_measured():
+    import softneuro.torch_backend as door
+
+    model, x = models.build("squeezenet1_1", size=64)
+    by_rules = door.explain(model, x, tune="off", never_worse=False)
+    assert re.search(r"by rules, \d+ of \d+ layers not measured; packed", by_rules)
+    assert "predicted" not in by_rules
+    measured = door.explain(model, x, never_worse=False, time_budget_s=60)
+    assert re.search(r"predicted \d+\.\d+ ms, at best \d+\.\d+ ms; packed", measured)
+    assert "not measured" not in measured
+
+
 def test_plan_file(tmp_path, compile_model, agree):
     path = tmp_path / "plan.txt"
     model, x = models.build("squeezenet1_1", size=64)
