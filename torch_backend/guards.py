@@ -137,7 +137,7 @@ class ModulesUnchanged:
     def __call__(self, root: Any) -> bool:
         """Whether all those guards hold."""
         seen = self._seen.get(id(root))
-        if seen is not None and seen.state is not None and seen.state.unchanged():
+        if seen is not None and seen.state is not None and self._unchanged(seen.state):
             return True
         if not self._guards.check({self._name: root}):
             if log.isEnabledFor(logging.DEBUG):
@@ -145,6 +145,14 @@ class ModulesUnchanged:
             return False
         self._note(root, seen)
         return True
+
+    @staticmethod
+    def _unchanged(state: softneuro._C.ObjectState) -> bool:
+        try:
+            return state.unchanged()
+        except Exception as error:  # to Dynamo a guard that raises is one that does not hold
+            log.debug("guards: asked, as nothing can be told: %s", error)
+            return False
 
     def _note(self, root: torch.nn.Module, seen: _Seen | None) -> None:
         """Takes the state of a module for which the guards hold; less and less often if it never stays the same."""
@@ -165,7 +173,7 @@ class ModulesUnchanged:
         seen.next_wait = min(2 * seen.next_wait + 1, _LONGEST_WAIT)
         try:
             seen.state = self._state(root)
-        except Exception as error:  # a guard that raises would end the call
+        except Exception as error:
             log.debug("guards: all of them at every call: %s", error)
             seen.wait = _LONGEST_WAIT
 
@@ -194,12 +202,11 @@ class ModulesUnchanged:
 
 
 class _Apart:
-    """Where guards on one root module are made, while Dynamo's builder is at work."""
+    """Where guards on one root module are made, while Dynamo's builder is at work, which must not live longer."""
 
     def __init__(self, builder: GuardBuilder, root: LocalSource) -> None:
         made_by: Any = builder.check_fn_manager
         nothing = type(builder.guard_manager.diff_guard_sources)()
-        self._outer = builder
         self._inner, guards = made_by.build_guards([], nothing, builder.f_code, made_by.output_graph, False)
         # What the guards' maker reads of its builder in the end.
         self._inner.id_matched_objs = builder.id_matched_objs
@@ -209,12 +216,12 @@ class _Apart:
         text = f"nothing under {root.name} has changed, or the guards on it hold"
         builder.get_guard_manager_from_source(root).add_lambda_guard(guard, [text], None)
 
-    def take(self, guard: Guard, create: Callable[..., None]) -> bool:
+    def take(self, builder: GuardBuilder, guard: Guard, create: Callable[..., None]) -> bool:
         """Makes the guard here. False if it may read what a state does not tell, and is to be made where it was."""
         found = self._paths.find(guard.originating_source)
         if found is None or guard.create_fn_name() not in _GUARDS[found[1]]:
             return False
-        if self._outer.get(guard) is not found[0]:
+        if builder.get(guard) is not found[0]:
             return False
         create(self._inner, guard)
         aliases = self._inner.no_tensor_aliasing_names
@@ -242,7 +249,7 @@ class _MadeApart:
         create = functools.partial(self._create, **keywords)
         try:
             apart = self._apart(builder)
-            taken = apart is not None and apart.take(guard, create)
+            taken = apart is not None and apart.take(builder, guard, create)
         except Exception as error:
             log.debug("guards: %s is made as ever: %s: %s", guard.name, type(error).__name__, error)
             taken = False
@@ -281,6 +288,8 @@ def _make_apart(guard: Guard) -> None:
     if root is None or guard.originating_source is root or guard.create_fn_name() not in _CANDIDATES:
         return
     create = guard.create_fn
+    if isinstance(guard.inner_create_fn(), _MadeApart):
+        return
     if not isinstance(create, functools.partial):
         guard.create_fn = _MadeApart(create, root)
     elif not create.args:

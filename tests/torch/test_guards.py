@@ -254,6 +254,20 @@ def test_models_are_not_kept_alive(image, watch, watching) -> None:
     assert all(not w._seen for w in watching)
 
 
+def test_nothing_waits_for_the_collector() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        x = torch.randn(1, 4, 8, 8)
+        model = Model().eval()
+        compiled_of(model)(x)
+        gone = weakref.ref(x)
+        del x
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
 def test_modules_that_come_and_go(image) -> None:
     def function(model, x):
         return model(x)
@@ -324,6 +338,24 @@ def test_state_that_cannot_be_taken(image, monkeypatch) -> None:
         check(compiled, model, image)
     model.last.stride = (2, 2)
     check(compiled, model, image)
+
+
+def test_state_that_raises(image, watching) -> None:
+    class Broken:
+        hits = 0
+
+        def unchanged(self):
+            raise RuntimeError("what is this?")
+
+    model, count = Model().eval(), Counting()
+    compiled = compiled_of(model, count)
+    compiled(image)
+    (watch,) = watching
+    (seen,) = watch._seen.values()
+    seen.state = Broken()
+    for _ in range(3):
+        check(compiled, model, image)
+    assert count.graphs == 1
 
 
 def test_threads(image) -> None:
