@@ -32,7 +32,7 @@ class ObjectState {
     fetched_.add(reinterpret_cast<uintptr_t>(instance.ptr()) - 3 * sizeof(void*), 5 * sizeof(void*));
     add(instance.ptr(), dict.ptr());
   }
-  void add_dict(const py::dict& dict) { add(nullptr, dict.ptr()); }
+  void add_dict(const py::dict& dict) { add(dict.ptr(), dict.ptr()); }
 
   void set_tensors(const std::vector<py::object>& tensors, py::object check, const CacheLines& lines) {
     tensors_.clear();
@@ -58,9 +58,9 @@ class ObjectState {
 
  private:
   struct Entry {
-    PyObject* instance;  // null where the dictionary is not an instance's own
+    PyObject* object;
     PyTypeObject* type;
-    PyObject* dict;
+    PyObject* dict;  // the object's own, or the object itself
     Py_ssize_t size;
     uint64_t version;  // with these items
   };
@@ -84,9 +84,8 @@ class ObjectState {
   }
 
   static bool same(Entry& entry, const Item* expected) {
-    if (entry.instance != nullptr) {
-      if (Py_TYPE(entry.instance) != entry.type || dict_of(entry.instance).ptr() != entry.dict) return false;
-    }
+    if (Py_TYPE(entry.object) != entry.type) return false;
+    if (entry.object != entry.dict && dict_of(entry.object).ptr() != entry.dict) return false;
     const uint64_t version = version_of(entry.dict);
     if (has_versions && version == entry.version) return true;
     if (PyDict_Size(entry.dict) != entry.size) return false;
@@ -98,9 +97,8 @@ class ObjectState {
     return true;
   }
 
-  void add(PyObject* instance, PyObject* dict) {
-    PyTypeObject* const type = instance != nullptr ? Py_TYPE(instance) : nullptr;
-    entries_.push_back({instance, type, dict, PyDict_Size(dict), version_of(dict)});
+  void add(PyObject* object, PyObject* dict) {
+    entries_.push_back({object, Py_TYPE(object), dict, PyDict_Size(dict), version_of(dict)});
     Item item;
     for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &item.key, &item.value) != 0;) {
       items_.push_back(item);
@@ -109,7 +107,7 @@ class ObjectState {
       }
     }
     fetched_.add(reinterpret_cast<uintptr_t>(dict), sizeof(PyDictObject));
-    if (has_versions) return;
+    // Where only the version is asked, the items are what the call reads next: it fetches every parameter by name.
     const auto* const parts = reinterpret_cast<const PyDictObject*>(dict);
     const size_t items = static_cast<size_t>(entries_.back().size);
     if (parts->ma_values != nullptr) {  // keys are then the class's
