@@ -36,7 +36,7 @@ from softneuro.torch_backend.weights import lines_of
 
 log = logging.getLogger("softneuro.torch_backend")
 
-_CONSTANTS = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
+_CONSTANTS = (bool, int, float, complex, str, type(None), torch.dtype, torch.device)
 # By what they are on, the guards that read no more than this keeps the same: a module's class and dictionary, a
 # dictionary's items, what a TensorGuards looks at, and values that cannot change.
 _GUARDS = {
@@ -137,7 +137,8 @@ class ModulesUnchanged:
     def __call__(self, root: Any) -> bool:
         """Whether all those guards hold."""
         seen = self._seen.get(id(root))
-        if seen is not None and seen.state is not None and self._unchanged(seen.state):
+        state = seen.state if seen is not None else None
+        if state is not None and state.unchanged():
             return True
         if not self._guards.check({self._name: root}):
             if log.isEnabledFor(logging.DEBUG):
@@ -145,14 +146,6 @@ class ModulesUnchanged:
             return False
         self._note(root, seen)
         return True
-
-    @staticmethod
-    def _unchanged(state: softneuro._C.ObjectState) -> bool:
-        try:
-            return state.unchanged()
-        except Exception as error:  # to Dynamo a guard that raises is one that does not hold
-            log.debug("guards: asked, as nothing can be told: %s", error)
-            return False
 
     def _note(self, root: torch.nn.Module, seen: _Seen | None) -> None:
         """Takes the state of a module for which the guards hold; less and less often if it never stays the same."""
@@ -172,13 +165,16 @@ class ModulesUnchanged:
         seen.wait = seen.next_wait
         seen.next_wait = min(2 * seen.next_wait + 1, _LONGEST_WAIT)
         try:
-            seen.state = self._state(root)
+            state = self._state(root)
+            # Another thread may have changed the model since the guards were asked.
+            if state.confirmed(self._guards.root.check, {self._name: root}):
+                seen.state = state
         except Exception as error:
             log.debug("guards: all of them at every call: %s", error)
             seen.wait = _LONGEST_WAIT
 
     def _state(self, root: torch.nn.Module) -> softneuro._C.ObjectState:
-        state = softneuro._C.ObjectState()
+        state = softneuro._C.ObjectState(_CONSTANTS)
         state.add_instance(root)
         values: list[Any] = [root]
         tensors: dict[int, torch.Tensor] = {}
@@ -223,12 +219,16 @@ class _Apart:
             return False
         if builder.get(guard) is not found[0]:
             return False
+        told = [list(texts) if texts is not None else None for texts in (guard.guard_types, guard.code_list)]
         create(self._inner, guard)
         aliases = self._inner.no_tensor_aliasing_names
-        alone = not aliases  # else it is also one of those that compare tensors with each other
+        if not aliases:
+            return True
+        # It is also one of those that compare tensors with each other.
         aliases.clear()
         self._inner.no_tensor_aliasing_guard_managers.clear()
-        return alone
+        guard.guard_types, guard.code_list = told
+        return False
 
 
 class _MadeApart:
@@ -274,7 +274,9 @@ def _root_of(source: Any) -> LocalSource | None:
 def make_apart() -> None:
     """Has the guards on modules made apart, of the frame that Dynamo is compiling in this thread."""
     context = TracingContext.try_get()
-    if context is None or torch._dynamo.config.caching_precompile:  # which writes guards into files
+    config = torch._dynamo.config
+    # One writes guards into files, the other passes over parts of Dynamo's tree, not knowing what ours stands for.
+    if context is None or config.caching_precompile or config.use_recursive_dict_tags_for_guards:
         return
     for guard in context.guards_context.dynamo_guards.inner:
         try:

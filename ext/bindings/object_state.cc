@@ -1,4 +1,6 @@
 // Whether Python objects are as they were: instances with their class and dictionary, dictionaries with their items.
+#include <algorithm>
+
 #include "base/cache_lines.h"
 
 #include "ext/bindings/bindings.h"
@@ -20,11 +22,15 @@ constexpr bool has_versions = false;
 uint64_t version_of(PyObject*) { return 0; }
 #endif
 
-// Compares which objects there are, by their addresses. Kept alive are those alone that cannot hold others, so that no
-// other comes to lie where one was; all else must be held by something added before it, the first by whoever asks, and
+// Compares which objects there are, by their addresses. Kept alive are constants alone, so that no other comes to lie
+// where one was; all else must be held by something added before it, the first by whoever asks, and
 // is read only after that has proved unchanged. An object that takes the place of one of these is compared like it.
 class ObjectState {
  public:
+  explicit ObjectState(const py::tuple& constants) {
+    for (const py::handle& type : constants) constants_.push_back(reinterpret_cast<PyTypeObject*>(type.ptr()));
+  }
+
   void add_instance(const py::object& instance) {
     const py::object dict = dict_of(instance.ptr());
     if (!dict) throw py::type_error("ObjectState: an instance without a dictionary");
@@ -43,6 +49,12 @@ class ObjectState {
 
   // All of it lies far apart, and what ran since the last time has driven it out of the caches.
   bool unchanged() {
+    const NoCollection none;  // could run anything between the look at one object and that at the next
+    const auto arguments = py::reinterpret_steal<py::object>(PyTuple_New(static_cast<Py_ssize_t>(tensors_.size())));
+    if (!arguments) {
+      PyErr_Clear();
+      return false;
+    }
     fetched_.fetch();
     tensor_lines_.fetch();
     const Item* item = items_.data();
@@ -50,9 +62,16 @@ class ObjectState {
       if (!same(entry, item)) return false;
       item += entry.size;
     }
-    if (!tensors_.empty() && !tensors_hold()) return false;
+    if (!tensors_.empty() && !tensors_hold(arguments.ptr())) return false;
     ++hits_;
     return true;
+  }
+
+  // Whether `check`, a function that runs no Python code, holds for what is unchanged at that very moment.
+  bool confirmed(const py::object& check, const py::object& argument) {
+    if (!unchanged()) return false;
+    hits_ = 0;
+    return is_true(PyObject_CallOneArg(check.ptr(), argument.ptr()));
   }
   uint64_t hits() const { return hits_; }
 
@@ -67,6 +86,15 @@ class ObjectState {
   struct Item {
     PyObject *key, *value;
   };
+  struct NoCollection {
+    int before = PyGC_Disable();
+    NoCollection() = default;
+    NoCollection(const NoCollection&) = delete;
+    NoCollection& operator=(const NoCollection&) = delete;
+    ~NoCollection() {
+      if (before != 0) PyGC_Enable();
+    }
+  };
 
   // Null where there is none.
   static py::object dict_of(PyObject* instance) {
@@ -75,10 +103,20 @@ class ObjectState {
     return dict;
   }
 
-  static bool holds_nothing(PyObject* object) {
-    if (!PyTuple_CheckExact(object)) return PyType_IS_GC(Py_TYPE(object)) == 0;
+  // False for an error, too. Takes over the reference.
+  static bool is_true(PyObject* answer) {
+    if (answer == nullptr) PyErr_Clear();
+    Py_XDECREF(answer);
+    return answer == Py_True;
+  }
+
+  bool is_constant(PyObject* object) const {
+    return std::find(constants_.begin(), constants_.end(), Py_TYPE(object)) != constants_.end();
+  }
+  bool of_constants(PyObject* object) const {
+    if (!PyTuple_CheckExact(object)) return is_constant(object);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) {
-      if (PyType_IS_GC(Py_TYPE(PyTuple_GET_ITEM(object, i))) != 0) return false;
+      if (!is_constant(PyTuple_GET_ITEM(object, i))) return false;
     }
     return true;
   }
@@ -103,7 +141,7 @@ class ObjectState {
     for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &item.key, &item.value) != 0;) {
       items_.push_back(item);
       for (PyObject* object : {item.key, item.value}) {
-        if (holds_nothing(object)) kept_.push_back(py::reinterpret_borrow<py::object>(object));
+        if (of_constants(object)) kept_.push_back(py::reinterpret_borrow<py::object>(object));
       }
     }
     fetched_.add(reinterpret_cast<uintptr_t>(dict), sizeof(PyDictObject));
@@ -117,14 +155,14 @@ class ObjectState {
     }
   }
 
-  bool tensors_hold() const {
-    py::tuple arguments(tensors_.size());
+  bool tensors_hold(PyObject* arguments) const {
     for (size_t i = 0; i < tensors_.size(); ++i) {
-      PyTuple_SET_ITEM(arguments.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(tensors_[i]));
+      PyTuple_SET_ITEM(arguments, static_cast<Py_ssize_t>(i), Py_NewRef(tensors_[i]));
     }
-    return tensor_check_(*arguments).cast<bool>();
+    return is_true(PyObject_CallObject(tensor_check_.ptr(), arguments));
   }
 
+  std::vector<PyTypeObject*> constants_;  // builtin ones, or held by modules that stay
   std::vector<Entry> entries_;
   std::vector<Item> items_;
   std::vector<py::object> kept_;
@@ -140,13 +178,16 @@ void bind_object_state(py::module_& m) {
   py::class_<ObjectState>(m, "ObjectState",
                           "Python objects as they are now, to ask later whether they still are. Each must be held by "
                           "one added before it, the first by whoever asks: only constants are kept alive.")
-      .def(py::init<>())
+      .def(py::init<const py::tuple&>(), py::arg("constants"),
+           "constants: types of what is kept alive, also in tuples. Their objects are to hold no others.")
       .def("add_instance", &ObjectState::add_instance, py::arg("instance"),
            "Its class, which dictionary it has, and which objects are in that. Raises TypeError if it has none.")
       .def("add_dict", &ObjectState::add_dict, py::arg("items"), "Which objects are in a dictionary, in which order.")
       .def("set_tensors", &ObjectState::set_tensors, py::arg("tensors"), py::arg("check"), py::arg("lines"),
            "Tensors that `check` is to be called with, at last, and what it will read of them.")
       .def("unchanged", &ObjectState::unchanged, "Whether all is as it was when it was added, and the check holds.")
+      .def("confirmed", &ObjectState::confirmed, py::arg("check"), py::arg("argument"),
+           "Whether all is unchanged while `check(argument)` is true, which must run no Python code.")
       .def_property_readonly("hits", &ObjectState::hits, "How often it was unchanged.");
 }
 

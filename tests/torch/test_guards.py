@@ -11,51 +11,7 @@ from torch import nn
 
 import softneuro
 from softneuro.torch_backend import guards
-from softneuro.torch_backend import softneuro as backend
-
-OPTIONS = {"never_worse": False, "tune": "off", "min_region_size": 1}
-
-
-class Block(nn.Module):
-    def __init__(self, channels: int = 4) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(channels, channels, 3, padding=1)
-        self.norm = nn.BatchNorm2d(channels)
-        self.settings = {"scale": 2.0, "deeper": {"offset": 0.0}}
-        self.powers = [1, 2]
-
-    def forward(self, x):
-        y = self.norm(self.conv(x)) * self.settings["scale"] + self.settings["deeper"]["offset"]
-        for power in self.powers:
-            y = y + x * power
-        return y
-
-
-class Doubled(Block):
-    def forward(self, x):
-        return 2 * super().forward(x)
-
-
-class Model(nn.Module):
-    def __init__(self, blocks: int = 2) -> None:
-        super().__init__()
-        self.blocks = nn.Sequential(*(Block() for _ in range(blocks)))
-        self.last = nn.Conv2d(4, 2, 1, bias=False)
-        self.register_buffer("shift", torch.randn(2, 1, 1))
-
-    def forward(self, x):
-        return self.last(self.blocks(x)) + self.shift
-
-
-class Counting:
-    """The backend, and how many graphs it was given."""
-
-    def __init__(self) -> None:
-        self.graphs = 0
-
-    def __call__(self, gm, inputs, **arguments):
-        self.graphs += 1
-        return backend(gm, inputs, **arguments)
+from tests.torch.guarded import OPTIONS, Block, Counting, Doubled, Model, check, compiled_of
 
 
 @pytest.fixture
@@ -67,10 +23,6 @@ def image():
 def _no_grad():
     with torch.no_grad():
         yield
-
-
-def compiled_of(model, count=None, **options):
-    return torch.compile(model, backend=count or "softneuro", options={**OPTIONS, **options})
 
 
 @pytest.fixture
@@ -85,11 +37,6 @@ def watching(monkeypatch):
 
     monkeypatch.setattr(guards.ModulesUnchanged, "__init__", noted)
     return made
-
-
-def check(compiled, model, x, bound=1e-5) -> None:
-    expected = model(x)
-    torch.testing.assert_close(compiled(x), expected, atol=bound * float(expected.abs().max()), rtol=bound)
 
 
 def replace_dict(module: nn.Module, **changes) -> None:
@@ -314,6 +261,39 @@ def test_filtered_guards(image) -> None:
     check(compiled, model, image)
 
 
+def test_recursive_dict_tags(image, watching) -> None:
+    """With which Dynamo passes over parts of its tree: what ours stands for would never be asked."""
+    model = Model().eval()
+    with torch._dynamo.config.patch(use_recursive_dict_tags_for_guards=True):
+        compiled = compiled_of(model)
+        for change in (lambda: None, lambda: setattr(model.last, "stride", (2, 2)), model.blocks[0].norm.train):
+            change()
+            for _ in range(3):
+                expected = copy.deepcopy(model)(image)
+                torch.testing.assert_close(compiled(image), expected, atol=1e-4, rtol=1e-4)
+    assert not watching
+
+
+def test_changed_while_the_state_is_taken(image, watching, monkeypatch) -> None:
+    model, count = Model().eval(), Counting()
+    compiled = compiled_of(model, count)
+    compiled(image)
+    (watch,) = watching
+    take = watch._state
+
+    def changed(root):
+        root.last.stride = (2, 2)  # after the guards were asked
+        return take(root)
+
+    monkeypatch.setattr(watch, "_state", changed)
+    model.remark = "new"
+    compiled(image)  # as with all guards, those asked before are believed for this call
+    monkeypatch.setattr(watch, "_state", take)
+    for _ in range(3):
+        check(compiled, model, image)
+    assert count.graphs == 2
+
+
 @pytest.mark.parametrize("broken", ["_Apart", "_Paths", "_root_of"])
 def test_another_dynamo(image, broken, monkeypatch) -> None:
     def fail(*_):
@@ -341,18 +321,15 @@ def test_state_that_cannot_be_taken(image, monkeypatch) -> None:
 
 
 def test_state_that_raises(image, watching) -> None:
-    class Broken:
-        hits = 0
-
-        def unchanged(self):
-            raise RuntimeError("what is this?")
+    def fail(*_):
+        raise RuntimeError("what is this?")
 
     model, count = Model().eval(), Counting()
     compiled = compiled_of(model, count)
     compiled(image)
     (watch,) = watching
     (seen,) = watch._seen.values()
-    seen.state = Broken()
+    seen.state.set_tensors([model.last.weight], fail, softneuro._C.CacheLines())
     for _ in range(3):
         check(compiled, model, image)
     assert count.graphs == 1

@@ -1,5 +1,10 @@
 """What is noticed of Python objects that change."""
 
+import gc
+import sys
+import weakref
+
+import numpy
 import pytest
 import torch
 
@@ -14,7 +19,7 @@ def test_changes_are_told() -> None:
     thing.items = items
 
     def state() -> softneuro._C.ObjectState:
-        made = softneuro._C.ObjectState()
+        made = softneuro._C.ObjectState((int, str))
         made.add_instance(thing)
         made.add_dict(items)
         return made
@@ -37,14 +42,46 @@ def test_changes_are_told() -> None:
         assert not before.unchanged()
         assert state().unchanged()
     with pytest.raises(TypeError, match="without a dictionary"):
-        softneuro._C.ObjectState().add_instance(3)
+        softneuro._C.ObjectState((int, str)).add_instance(3)
 
 
 def test_tensors_are_asked_about() -> None:
     tensor, answer = torch.zeros(3), [True]
-    state = softneuro._C.ObjectState()
+    state = softneuro._C.ObjectState((int, str))
     lines = softneuro._C.CacheLines()
     state.set_tensors([tensor, tensor], lambda a, b: a is tensor and b is tensor and answer[0], lines)
     assert state.unchanged()
     answer[0] = False
     assert not state.unchanged()
+
+
+def test_only_constants_are_kept_alive() -> None:
+    class Thing:
+        pass
+
+    thing = Thing()
+    thing.array = numpy.zeros(4)
+    thing.pair = (10**20, "a" * 50)
+    state = softneuro._C.ObjectState((int, str))
+    state.add_instance(thing)
+    array, pair = weakref.ref(thing.array), thing.pair
+    before = sys.getrefcount(pair)
+    del thing.array
+    assert array() is None
+    assert not state.unchanged()
+    del state
+    assert sys.getrefcount(pair) == before - 1
+
+
+def test_collections_wait() -> None:
+    """What one ran could free the tensors that are about to be asked about."""
+    state, tensor = softneuro._C.ObjectState(()), torch.zeros(1)
+    state.set_tensors([tensor], lambda _: not gc.isenabled(), softneuro._C.CacheLines())
+    for enable in (gc.enable, gc.disable):
+        try:
+            enable()
+            before = gc.isenabled()
+            assert state.unchanged()
+            assert gc.isenabled() == before
+        finally:
+            gc.enable()
