@@ -144,7 +144,7 @@ def _plan_lines(plan: softneuro.Plan) -> list[str]:
     if plan.carried:
         times = "carried over from other shapes, not measured"
     elif unknown:
-        times = f"by rules, {unknown} of {len(plan.layers)} layers not measured"
+        times = f"{unknown} of {len(plan.layers)} layers not measured"
     else:
         times = f"predicted {1e3 * plan.predicted_s:.3f} ms, at best {1e3 * plan.lower_bound_s:.3f} ms"
     return [f"      {times}; {text}"]

@@ -39,11 +39,11 @@ def _fresh_dynamo(tmp_path, monkeypatch):
 def compile_model():
     """Compiles with options that measure nothing, unless others are given."""
 
-    def compile_(model, dynamic=None, fullgraph=True, **options):
+    def compile_(model, dynamic=None, fullgraph=True, backend="softneuro", **options):
         if isinstance(model, torch.nn.Module):
             model.eval()
         return torch.compile(
-            model, backend="softneuro", dynamic=dynamic, fullgraph=fullgraph, options={**OPTIONS, **options}
+            model, backend=backend, dynamic=dynamic, fullgraph=fullgraph, options={**OPTIONS, **options}
         )
 
     return compile_

@@ -5,8 +5,6 @@ from torch import nn
 
 from softneuro.torch_backend import softneuro as backend
 
-OPTIONS = {"never_worse": False, "tune": "off", "min_region_size": 1}
-
 
 class Block(nn.Module):
     def __init__(self, channels: int = 4) -> None:
@@ -48,12 +46,3 @@ class Counting:
     def __call__(self, gm, inputs, **arguments):
         self.graphs += 1
         return backend(gm, inputs, **arguments)
-
-
-def compiled_of(model, count=None, **options):
-    return torch.compile(model, backend=count or "softneuro", options={**OPTIONS, **options})
-
-
-def check(compiled, model, x, bound=1e-5) -> None:
-    expected = model(x)
-    torch.testing.assert_close(compiled(x), expected, atol=bound * float(expected.abs().max()), rtol=bound)
