@@ -22,9 +22,9 @@ constexpr bool has_versions = false;
 uint64_t version_of(PyObject*) { return 0; }
 #endif
 
-// Compares which objects there are, by their addresses. Kept alive are constants alone, so that no other comes to lie where
-// one was; all else must be held by something added before it, the first by whoever asks, and is read only after that has
-// proved unchanged. An object that takes the place of one of these is compared like it.
+// Compares which objects there are, by their addresses. Kept alive are constants alone, so that no other comes to lie
+// where one was; all else must be held by something added before it, the first by whoever asks, and is read only after
+// that has proved unchanged. An object that takes the place of one of these is compared like it.
 class ObjectState {
  public:
   explicit ObjectState(const py::tuple& constants) {
