@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/core.h"
 #include "base/spin.h"
 
 namespace softneuro {
@@ -43,13 +44,15 @@ int64_t take_last(std::atomic<uint64_t>& left) {
 
 }  // namespace
 
-Team::Team(int threads) : shares_(static_cast<size_t>(std::max(threads, 1))) {}
+Team::Team(int threads) : shares_(static_cast<size_t>(std::max(threads, 1))) { known_.reserve(shares_.size()); }
 
 void Team::open() {
   caller_ = std::this_thread::get_id();
   led_.store(false, std::memory_order_relaxed);
   arrivals_.store(0, std::memory_order_relaxed);
   closed_.store(false, std::memory_order_relaxed);
+  looked_for_ = false;
+  for (Share& share : shares_) share.thread.store(0, std::memory_order_relaxed);
 }
 
 void Team::announce() {
@@ -58,6 +61,11 @@ void Team::announce() {
 }
 
 void Team::close() {
+  if (all_come()) {
+    known_.clear();
+    for (size_t i = 1; i < shares_.size(); ++i)
+      if (const pid_t thread = shares_[i].thread.load(std::memory_order_relaxed); thread != 0) known_.push_back(thread);
+  }
   closed_.store(true, std::memory_order_relaxed);
   announce();
 }
@@ -86,6 +94,22 @@ void Team::deal(int64_t first, int64_t tasks) {
   while (!spin_until(finished, spin_time)) sched_yield();
 }
 
+// Once in a run, after the leader's first task, when most have come. It costs four system calls for each who is late;
+// one who has a core of its own stays there.
+void Team::send_late_ones() {
+  looked_for_ = true;
+  TakenCores taken;
+  taken.add(current_core());
+  for (const Share& share : shares_)
+    if (share.thread.load(std::memory_order_acquire) != 0) taken.add(share.core);
+  for (const pid_t thread : known_) {
+    const bool has_come = std::any_of(shares_.begin(), shares_.end(), [&](const Share& share) {
+      return share.thread.load(std::memory_order_relaxed) == thread;
+    });
+    if (!has_come) taken.free_of(thread);
+  }
+}
+
 // The caller leads, so that a thread has the same share run after run; one that the host keeps waiting does not.
 bool Team::lead() {
   if (std::this_thread::get_id() != caller_ &&
@@ -97,6 +121,8 @@ bool Team::lead() {
 void Team::serve() {
   const size_t member = arrivals_.fetch_add(1, std::memory_order_relaxed) + 1;
   if (member >= shares_.size()) return;
+  shares_[member].core = current_core();
+  shares_[member].thread.store(current_thread(), std::memory_order_release);
   for (uint32_t heard = bell_.load(std::memory_order_acquire); !closed_.load(std::memory_order_relaxed);) {
     if (const int64_t done = work(member); done > 0) served_.fetch_add(done, std::memory_order_release);
     const auto rung = [&] { return bell_.load(std::memory_order_acquire) != heard; };
@@ -112,7 +138,10 @@ void Team::serve() {
 
 int64_t Team::work(size_t member) {
   int64_t done = 0;
-  for (int64_t task; (task = take_first(shares_[member].left)) >= 0; ++done) attempt(task);
+  for (int64_t task; (task = take_first(shares_[member].left)) >= 0; ++done) {
+    attempt(task);
+    if (member == 0 && !looked_for_ && !all_come()) send_late_ones();
+  }
   for (size_t i = 1; i < shares_.size(); ++i) {
     std::atomic<uint64_t>& left = shares_[(member + i) % shares_.size()].left;
     for (int64_t task; (task = take_last(left)) >= 0; ++done) attempt(task);

@@ -2,6 +2,8 @@
 // among those that have come.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -16,7 +18,7 @@ namespace softneuro {
 // are much of what a small net takes, and where another process holds a core each of them lasts until the scheduler
 // relents. In a team they meet once: one thread leads and runs the body, and whoever else has arrived takes tasks of
 // the body's steps, its own share first and then what others have not begun. A step waits for tasks that were begun,
-// never for threads that have not come.
+// never for threads that have not come; those that wait for a member's core are sent to another.
 class Team {
  public:
   // As many at most as `threads`; more threads that the host may send return at once.
@@ -45,9 +47,11 @@ class Team {
   }
 
  private:
-  // What is left of a member's share of the current step: the first task in the low half, the end in the high one.
   struct alignas(64) Share {
+    // Of the member's share of the current step: the first task in the low half, the end in the high one.
     std::atomic<uint64_t> left{0};
+    std::atomic<pid_t> thread{0};  // the member; 0 until it has come
+    int core = -1;                 // where it was then
   };
 
   static void step(void* self, int64_t tasks, ParallelFor::Task task, void* arg);
@@ -55,6 +59,8 @@ class Team {
   void close();
   void announce();
   void deal(int64_t first, int64_t tasks);
+  bool all_come() const { return arrivals_.load(std::memory_order_relaxed) + 1 >= shares_.size(); }
+  void send_late_ones();
   bool lead();
   void serve();
   // Takes tasks until none is left unbegun; how many it did.
@@ -62,6 +68,8 @@ class Team {
   void attempt(int64_t task);
 
   std::vector<Share> shares_;  // by member; the leader is member 0
+  std::vector<pid_t> known_;   // who came to the last run that all came to, but the leader
+  bool looked_for_ = false;    // those who are late in this run
   std::thread::id caller_;
   std::atomic<bool> led_{false};
   std::atomic<size_t> arrivals_{0};  // leader not counted

@@ -1,4 +1,5 @@
 #include <pthread.h>
+#include <sys/types.h>
 
 #include <atomic>
 #include <csignal>
@@ -8,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/core.h"
 #include "base/error.h"
 #include "base/spin.h"
 #include "base/threads.h"
@@ -35,7 +37,7 @@ thread_local bool inside_task = false;
 // hands off; the caller closes the gate when no task is left and then waits only for those who are in.
 class Crew {
  public:
-  explicit Crew(int threads) : forks_(fork_count.load()), wanted_workers_(threads - 1) {}
+  explicit Crew(int threads) : forks_(fork_count.load()), threads_(static_cast<size_t>(threads - 1)) {}
 
   ~Crew() {
     stop_.store(true);
@@ -61,6 +63,7 @@ class Crew {
       bell_.notify_all();
     else
       bell_.notify_one();
+    if (asleep_.load(std::memory_order_relaxed) > 0) send_woken();
     work();
     gate_.fetch_or(closed, std::memory_order_acq_rel);
     wait_for_workers();
@@ -83,14 +86,23 @@ class Crew {
     sigfillset(&all);  // signals are for the host's own threads
     pthread_sigmask(SIG_SETMASK, &all, &before);
     try {
-      for (int i = 0; i < wanted_workers_; ++i) workers_.emplace_back([this] { worker_main(); });
+      for (auto& thread : threads_) workers_.emplace_back([this, &thread] { worker_main(thread); });
     } catch (const std::system_error&) {
       // The system grants no more threads: those that started, at worst the caller alone, do all tasks.
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
-  void worker_main() {
+  // A net's run asks for the crew once and is done before a worker that waits for the caller's core gets it.
+  void send_woken() {
+    TakenCores taken;
+    taken.add(current_core());
+    for (const auto& thread : threads_)
+      if (const pid_t number = thread.load(std::memory_order_relaxed); number != 0) taken.free_of(number);
+  }
+
+  void worker_main(std::atomic<pid_t>& thread) {
+    thread.store(current_thread(), std::memory_order_relaxed);
     uint64_t last_job = 0;
     while (true) {
       const uint32_t rung = bell_.load(std::memory_order_acquire);
@@ -100,7 +112,10 @@ class Crew {
         if ((gate_.fetch_sub(1) & inside_mask) == 1) gone_.notify();
         continue;
       }
-      if (!spin_until([&] { return bell_.load(std::memory_order_acquire) != rung; }, spin_time)) bell_.wait(rung);
+      if (spin_until([&] { return bell_.load(std::memory_order_acquire) != rung; }, spin_time)) continue;
+      asleep_.fetch_add(1, std::memory_order_relaxed);
+      bell_.wait(rung);
+      asleep_.fetch_sub(1, std::memory_order_relaxed);
     }
   }
 
@@ -147,7 +162,7 @@ class Crew {
   };
 
   const unsigned forks_;
-  const int wanted_workers_;
+  std::vector<std::atomic<pid_t>> threads_;  // the system's numbers of the workers; 0 before they have begun
   std::vector<std::thread> workers_;
   bool started_ = false;
   std::atomic<bool> busy_{false}, stop_{false};
@@ -158,6 +173,7 @@ class Crew {
   std::atomic<bool> failed_{false};
   alignas(64) std::atomic<uint64_t> gate_{closed};
   std::atomic<uint32_t> bell_{0};
+  std::atomic<int> asleep_{0};
   Leaving gone_;
   alignas(64) std::atomic<int64_t> next_{0};
 };

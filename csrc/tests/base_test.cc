@@ -1,6 +1,5 @@
 // Schema texts, sizes of blobs, and memory that cannot be had.
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <utility>
 #include <vector>
@@ -8,17 +7,13 @@
 #include "base/arch.h"
 #include "base/arena.h"
 #include "base/tensor.h"
+#include "tests/expect.h"
 
 namespace {
 
 using namespace softneuro;
 
-int failures = 0;
-void expect(bool ok, const char* what) {
-  if (ok) return;
-  std::printf("failed: %s\n", what);
-  ++failures;
-}
+using test::expect;
 
 template <typename Fn>
 bool refuses(Fn fn) {
@@ -103,6 +98,5 @@ int main() {
   memory();
   shared_memory();
   levels();
-  std::printf(failures ? "%d failures\n" : "ok\n", failures);
-  return failures != 0;
+  return softneuro::test::finish();
 }

@@ -15,6 +15,7 @@
 
 #include "base/arch.h"
 #include "kernels/activation.h"
+#include "tests/expect.h"
 
 namespace softneuro::test {
 
@@ -200,10 +201,6 @@ inline Verdict compare_blocked(const float* got, const std::vector<double>& want
 
 inline std::vector<float> floats(const std::vector<double>& x) { return {x.begin(), x.end()}; }
 
-inline int& failures() {
-  static int count = 0;
-  return count;
-}
 inline void report(const Verdict& verdict, const char* what, Isa isa, const Conv& c, int kind) {
   if (verdict.error < 1e-5 && verdict.padding) return;
   if (++failures() > 20) return;
@@ -212,10 +209,6 @@ inline void report(const Verdict& verdict, const char* what, Isa isa, const Conv
       what, std::string(isa_name(isa)).c_str(), verdict.error, verdict.padding ? "" : ", padding not zero", c.groups,
       c.in_channels, c.out_channels, c.h, c.w, c.out_h, c.out_w, c.kernel_h, c.kernel_w, c.stride_h, c.stride_w,
       c.dilation_h, c.dilation_w, c.pad_top, c.pad_left, kind);
-}
-inline int finish() {
-  std::printf(failures() == 0 ? "ok\n" : "%d failures\n", failures());
-  return failures() == 0 ? 0 : 1;
 }
 
 }  // namespace softneuro::test

@@ -8,12 +8,11 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "layers/naive.h"
+#include "tests/expect.h"
 #include "tests/layer_cases.h"
 
 namespace softneuro {
 namespace {
-
-int failures = 0;
 
 std::vector<float> values(int64_t count, int seed) {
   std::vector<float> list(static_cast<size_t>(count));
@@ -86,7 +85,7 @@ void check(const Case& item) {
       const double error = std::sqrt(difference / norm);
       if (same_nans && error <= (routine->info().error == ErrorClass::exact ? 1e-5 : 1e-3)) continue;
       std::printf("%s: error %.3g\n", routine->descriptor(tuning).c_str(), error);
-      ++failures;
+      ++test::failures();
     }
   }
 }
@@ -142,9 +141,8 @@ int main() {
       softneuro::check(item);
     } catch (const softneuro::Error& error) {
       std::printf("%s: %s\n", item.layer.type.c_str(), error.what());
-      ++softneuro::failures;
+      ++softneuro::test::failures();
     }
   }
-  std::printf(softneuro::failures == 0 ? "ok\n" : "%d failures\n", softneuro::failures);
-  return softneuro::failures == 0 ? 0 : 1;
+  return softneuro::test::finish();
 }

@@ -1,5 +1,5 @@
 // Runs the simd checks of every level that this machine has; exit status 1 if any failed.
-#include <cstdio>
+#include "tests/expect.h"
 
 namespace softneuro {
 namespace scalar {
@@ -17,7 +17,8 @@ int check();
 }  // namespace softneuro
 
 int main() {
-  int failures = softneuro::scalar::check();
+  int& failures = softneuro::test::failures();
+  failures += softneuro::scalar::check();
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) failures += softneuro::avx2::check();
   if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
@@ -25,6 +26,5 @@ int main() {
 #elif defined(__aarch64__)
   failures += softneuro::neon::check();
 #endif
-  std::printf(failures == 0 ? "ok\n" : "%d failures\n", failures);
-  return failures == 0 ? 0 : 1;
+  return softneuro::test::finish();
 }

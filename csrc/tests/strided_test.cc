@@ -7,12 +7,11 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "tests/expect.h"
 #include "tests/layer_cases.h"
 
 namespace softneuro {
 namespace {
-
-int failures = 0;
 
 // A blob with `gap` elements after each image; gaps are NaN and must stay.
 class Blob {
@@ -83,7 +82,7 @@ void check(const Case& item) {
       prepared->run({views.data(), out, static_cast<std::byte*>(workspace.data()), ParallelFor()});
     };
     const auto expect = [&](bool right, const char* what) {
-      if (!right) std::printf("%s: %s\n", routine->descriptor(tuning).c_str(), what), ++failures;
+      if (!right) std::printf("%s: %s\n", routine->descriptor(tuning).c_str(), what), ++test::failures();
     };
 
     const Schema& schema = routine->info().out;
@@ -125,7 +124,7 @@ void check_concat_in_place() {
     }
     const TensorView in_place[] = {first.view(), place};
     prepared->run({in_place, out.view(), nullptr, ParallelFor()});
-    if (!out.same(wanted)) std::printf("%s: differs in place\n", routine->descriptor().c_str()), ++failures;
+    if (!out.same(wanted)) std::printf("%s: differs in place\n", routine->descriptor().c_str()), ++test::failures();
   }
 }
 
@@ -138,10 +137,9 @@ int main() {
       softneuro::check(item);
     } catch (const softneuro::Error& error) {
       std::printf("%s: %s\n", item.layer.type.c_str(), error.what());
-      ++softneuro::failures;
+      ++softneuro::test::failures();
     }
   }
   softneuro::check_concat_in_place();
-  std::printf(softneuro::failures == 0 ? "ok\n" : "%d failures\n", softneuro::failures);
-  return softneuro::failures == 0 ? 0 : 1;
+  return softneuro::test::finish();
 }

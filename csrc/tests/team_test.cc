@@ -2,26 +2,20 @@
 // do not come.
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/error.h"
 #include "base/team.h"
+#include "tests/expect.h"
 
 namespace {
 
 using softneuro::ParallelFor;
 using softneuro::Team;
 using softneuro::ThreadPool;
-
-int failures = 0;
-void expect(bool ok, const char* what) {
-  if (ok) return;
-  std::printf("failed: %s\n", what);
-  ++failures;
-}
+using softneuro::test::expect;
 
 bool sums_up(const ParallelFor& parallel_for, int64_t tasks) {
   std::vector<int> seen(static_cast<size_t>(tasks));  // not atomic: a step's end is to make its tasks' writes visible
@@ -122,6 +116,5 @@ int main() {
     exceptions({&Serial::run, &serial, 3}, 3);
   }
   every_task_once({&late, nullptr, 3}, 3);
-  std::printf(failures ? "%d failures\n" : "ok\n", failures);
-  return failures != 0;
+  return softneuro::test::finish();
 }

@@ -3,24 +3,18 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdio>
 #include <ctime>
 #include <thread>
 #include <vector>
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "tests/expect.h"
 
 namespace {
 
 using softneuro::ParallelFor;
-
-int failures = 0;
-void expect(bool ok, const char* what) {
-  if (ok) return;
-  std::printf("failed: %s\n", what);
-  ++failures;
-}
+using softneuro::test::expect;
 
 bool sums_up(const ParallelFor& parallel_for, int64_t tasks) {
   std::vector<std::atomic<int>> seen(static_cast<size_t>(tasks));
@@ -97,6 +91,5 @@ int main() {
     refused = true;
   }
   expect(refused, "a pool of no threads is refused");
-  std::printf(failures ? "%d failures\n" : "ok\n", failures);
-  return failures != 0;
+  return softneuro::test::finish();
 }
