@@ -12,6 +12,7 @@ from collections.abc import Callable
 import torch
 
 from benchmarks.shapes import Shape, Weights
+from softneuro import _C
 
 Call = Callable[[], object]
 _ops = torch.ops.mkldnn
@@ -63,6 +64,19 @@ def calls(shape: Shape, weights: Weights) -> dict[str, Call]:
 def clock(threads: int) -> Callable[[], int]:
     """Nanoseconds: one thread's time is its own, whatever else the machine does; that of several is the wall's."""
     return time.thread_time_ns if threads == 1 else time.perf_counter_ns
+
+
+def settle(call: Call, threads: int, cold: bool) -> None:
+    """Before a timed call: caches as asked for, and torch's threads awake, as they are within a network."""
+    if cold:
+        _C.evict_caches(threads)
+    if threads > 1:
+        small = torch.zeros(1 << 17)  # as many numbers as torch shares among threads
+        end = time.perf_counter() + 0.003
+        while time.perf_counter() < end:
+            small.add_(1)
+    if not cold:
+        call()
 
 
 def call_overhead(kind: str, threads: int) -> float:

@@ -94,10 +94,7 @@ def peer_sampler(call: onednn.Call, settings: Settings, overhead: float) -> Call
     now = onednn.clock(settings.threads)
 
     def sample() -> float:
-        if settings.cold:
-            _C.evict_caches(settings.threads)
-        else:
-            call()
+        onednn.settle(call, settings.threads, settings.cold)
         start = now()
         call()
         return max((now() - start) * 1e-9 - overhead, 1e-8)
@@ -106,7 +103,7 @@ def peer_sampler(call: onednn.Call, settings: Settings, overhead: float) -> Call
 
 
 def routine_sampler(one: _C.RoutineTimer, settings: Settings) -> Callable[[], float]:
-    return lambda: one.run(1, True)[0] if settings.cold else one.run(2)[1]
+    return lambda: one.run(1, True)[0] if settings.cold else one.run(3)[2]
 
 
 def race(samplers: dict[str, Callable[[], float]], settings: Settings) -> dict[str, float]:
@@ -118,7 +115,7 @@ def race(samplers: dict[str, Callable[[], float]], settings: Settings) -> dict[s
     while time.perf_counter() < end or min(map(len, samples.values())) < 5:
         for name, sampler in samplers.items():
             if settings.threads > 1:
-                time.sleep(0.003)  # lets the other pool's threads go to sleep first
+                time.sleep(0.01)  # lets the other pool's threads go to sleep first
             samples[name].append(sampler())
     return {name: statistics.median(values) for name, values in samples.items()}
 
