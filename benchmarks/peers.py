@@ -24,9 +24,9 @@ def inductor(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Run
     """TorchInductor with freezing, which prepacks weights."""
     from torch._inductor import config
 
-    config.freezing = True
     compiled: Runner = torch.compile(copy.deepcopy(model), backend="inductor")
-    compiled(example)
+    with config.patch(freezing=True):  # for its compilation alone: Dynamo treats weights otherwise then, for all
+        compiled(example)
     return compiled
 
 
