@@ -21,22 +21,15 @@ from typing import Any
 
 import torch
 from torch._dynamo.guards import GuardBuilder
-from torch._dynamo.source import (
-    AttrSource,
-    DictGetItemSource,
-    LocalSource,
-    UnspecializedBuiltinNNModuleSource,
-    UnspecializedNNModuleSource,
-    UnspecializedParamBufferSource,
-)
-from torch._guards import Guard, Source, TracingContext
+from torch._dynamo.source import LocalSource
+from torch._guards import Guard, TracingContext
 
 import softneuro
+from softneuro.torch_backend.paths import CONSTANTS, Paths, Step, root_of
 from softneuro.torch_backend.weights import lines_of
 
 log = logging.getLogger("softneuro.torch_backend")
 
-_CONSTANTS = (bool, int, float, complex, str, type(None), torch.dtype, torch.device)
 # By what they are on, the guards that read no more than this keeps the same: a module's class and dictionary, a
 # dictionary's items, what a TensorGuards looks at, and values that cannot change.
 _GUARDS = {
@@ -46,72 +39,7 @@ _GUARDS = {
     "constant": {"TYPE_MATCH", "CONSTANT_MATCH", "EQUALS_MATCH", "BOOL_MATCH", "NONE_MATCH", "SEQUENCE_LENGTH"},
 }
 _CANDIDATES = set().union(*_GUARDS.values())
-_MODULES = (UnspecializedNNModuleSource, UnspecializedBuiltinNNModuleSource)
-_ATTRIBUTES = (AttrSource, UnspecializedParamBufferSource)
 _LONGEST_WAIT = 1024
-
-
-def _kind(value: object) -> str | None:
-    if isinstance(value, torch.nn.Module):
-        return "module"
-    if type(value) is dict:
-        return "dict"
-    if type(value) in (torch.Tensor, torch.nn.Parameter):
-        return "tensor"
-    if type(value) in _CONSTANTS or (type(value) is tuple and all(type(item) in _CONSTANTS for item in value)):
-        return "constant"
-    return None
-
-
-@dataclass(frozen=True)
-class _Step:
-    """From one value to an item of it, or of its __dict__."""
-
-    kind: str
-    holder: int
-    own_dict: bool
-    key: str | int
-
-    def take(self, values: list[Any]) -> Any:
-        holder = values[self.holder]
-        return (holder.__dict__ if self.own_dict else holder)[self.key]
-
-
-class _Paths:
-    """From a root module to all that guards read, each value after the one that holds it."""
-
-    def __init__(self, root: Source, module: torch.nn.Module) -> None:
-        self.steps: list[_Step] = []  # to all values but the first
-        self._values: list[Any] = [module]
-        self._places: dict[Source, int | None] = {root: 0}
-
-    def find(self, source: Source) -> tuple[Any, str] | None:
-        """The value at a source and its kind; None if dictionaries alone do not lead there."""
-        place = self._place(source)
-        if place is None:
-            return None
-        return self._values[place], self.steps[place - 1].kind if place else "module"
-
-    def _place(self, source: Source) -> int | None:
-        if source not in self._places:
-            base = getattr(source, "base", None)
-            holder = self._place(base) if base is not None else None
-            self._places[source] = holder if holder is None or type(source) in _MODULES else self._next(source, holder)
-        return self._places[source]
-
-    def _next(self, source: Any, holder: int) -> int | None:
-        value = self._values[holder]
-        if type(source) in _ATTRIBUTES and isinstance(value, torch.nn.Module):
-            items, key = value.__dict__, source.member
-        elif type(source) is DictGetItemSource and type(value) is dict and type(source.index) in (str, int):
-            items, key = value, source.index
-        else:
-            return None
-        if key not in items or (kind := _kind(items[key])) is None:
-            return None
-        self.steps.append(_Step(kind, holder, items is not value, key))
-        self._values.append(items[key])
-        return len(self.steps)
 
 
 @dataclass
@@ -130,7 +58,7 @@ class ModulesUnchanged:
     Compiled code may be shared by modules of one class, so the root need not be the one that was compiled.
     """
 
-    def __init__(self, name: str, steps: list[_Step], guards: Any) -> None:
+    def __init__(self, name: str, steps: list[Step], guards: Any) -> None:
         self._name, self._steps, self._guards = name, steps, guards
         self._seen: dict[int, _Seen] = {}
 
@@ -174,7 +102,7 @@ class ModulesUnchanged:
             seen.wait = _LONGEST_WAIT
 
     def _state(self, root: torch.nn.Module) -> softneuro._C.ObjectState:
-        state = softneuro._C.ObjectState(_CONSTANTS)
+        state = softneuro._C.ObjectState(CONSTANTS)
         state.add_instance(root)
         values: list[Any] = [root]
         tensors: dict[int, torch.Tensor] = {}
@@ -207,7 +135,7 @@ class _Apart:
         # What the guards' maker reads of its builder in the end.
         self._inner.id_matched_objs = builder.id_matched_objs
         self._inner.argnames, self._inner.code = builder.argnames, builder.code
-        self._paths = _Paths(root, builder.get(root))
+        self._paths = Paths(root, builder.get(root))
         guard = ModulesUnchanged(root.local_name, self._paths.steps, guards)
         text = f"nothing under {root.name} has changed, or the guards on it hold"
         builder.get_guard_manager_from_source(root).add_lambda_guard(guard, [text], None)
@@ -265,12 +193,6 @@ class _MadeApart:
         return known[self._root]
 
 
-def _root_of(source: Any) -> LocalSource | None:
-    while (base := getattr(source, "base", None)) is not None:
-        source = base
-    return source if type(source) is LocalSource else None
-
-
 def make_apart() -> None:
     """Has the guards on modules made apart, of the frame that Dynamo is compiling in this thread."""
     context = TracingContext.try_get()
@@ -286,7 +208,7 @@ def make_apart() -> None:
 
 
 def _make_apart(guard: Guard) -> None:
-    root = _root_of(guard.originating_source)
+    root = root_of(guard.originating_source)
     if root is None or guard.originating_source is root or guard.create_fn_name() not in _CANDIDATES:
         return
     create = guard.create_fn
