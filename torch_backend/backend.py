@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import warnings
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,62 +12,16 @@ from torch._guards import TracingContext
 from torch.fx import GraphModule, Node
 
 from softneuro import messages
-from softneuro.torch_backend import guards, host, ops, registry
-from softneuro.torch_backend.direct import DirectCall, pick
+from softneuro.torch_backend import guards, host, ops
+from softneuro.torch_backend.compiled import CompiledGraph
+from softneuro.torch_backend.direct import DirectCall
+from softneuro.torch_backend.fetching import fetch_apart
 from softneuro.torch_backend.options import Options, parse
-from softneuro.torch_backend.partitioner import Partition, find_regions, replace_regions, sort_stable
+from softneuro.torch_backend.partitioner import find_regions, replace_regions, sort_stable
 from softneuro.torch_backend.runtime import RegionRuntime
 from softneuro.torch_backend.tracing import trace_inference
-from softneuro.torch_backend.weights import versions_of
 
 log = logging.getLogger("softneuro.torch_backend")
-# Called with every compiled graph that runs, while `tune` or `explain` listens.
-listeners: list[Callable[[CompiledGraph], None]] = []
-
-
-class CompiledGraph:
-    """A graph with its regions: what the host calls."""
-
-    _boxed_call = True  # takes a list of arguments, as AOT Autograd's wrappers give them
-
-    def __init__(
-        self,
-        partition: Partition,
-        regions: list[RegionRuntime],
-        static: Sequence[int],
-        direct: DirectCall | None,
-        run: Any,
-    ) -> None:
-        self.partition = partition
-        self.regions = regions
-        self._static = pick(static) if static else None
-        self.direct = direct
-        self._run = run
-        self._versions: dict[int, list[int]] = {}  # by first weight: weights' versions at the last call
-        for region in regions:
-            weakref.finalize(self, registry.remove, region.handle).atexit = False
-
-    def __call__(self, arguments: list[Any]) -> Any:
-        """Runs the graph. Arguments: the AOT graph's placeholders, in order; consumed."""
-        if self._static is not None:
-            self._notice_changes(self._static(arguments))
-        if listeners:
-            for listener in listeners:
-                listener(self)
-        if self.direct is not None and (results := self.direct(arguments)) is not None:
-            arguments.clear()
-            return results
-        return self._run(arguments)
-
-    def _notice_changes(self, weights: Sequence[torch.Tensor]) -> None:
-        versions = versions_of(weights)
-        known = self._versions.get(id(weights[0]))
-        if known != versions:
-            # Anew for weights not seen before, too: they may have been changed since another object held them.
-            addresses = {weight.data_ptr() for weight in weights}
-            for region in self.regions:
-                region.weights.forget(addresses)
-            self._versions[id(weights[0])] = versions
 
 
 def _static_inputs(count: int) -> list[int]:
@@ -105,7 +58,7 @@ def compile_inference(
     sort_stable(module)
     direct = DirectCall.of(module)
     run = host.compile_graph(module, example_inputs, options)
-    return CompiledGraph(partition, runtimes, static, direct, run)
+    return CompiledGraph(partition, runtimes, static, direct, run, inputs=len(example_inputs))
 
 
 def _needs_gradients(example_inputs: Sequence[Any]) -> bool:
@@ -140,12 +93,18 @@ class Backend:
             self._warn_of_gradients()
             return host.compile_training(gm, example_inputs, parsed)
 
+        graph: CompiledGraph | None = None
+
         def inference(module: GraphModule, inputs: Sequence[Any]) -> Any:
-            return compile_inference(module, inputs, parsed, _static_inputs(len(inputs)))
+            nonlocal graph
+            compiled = compile_inference(module, inputs, parsed, _static_inputs(len(inputs)))
+            graph = compiled if isinstance(compiled, CompiledGraph) else None
+            return compiled
 
         if parsed.watch_modules:
             guards.make_apart()
-        return trace_inference(gm, example_inputs, inference, whole=parsed.host == "eager")
+        call = trace_inference(gm, example_inputs, inference, whole=parsed.host == "eager")
+        return fetch_apart(gm, graph, call)
 
     def reset(self) -> None:
         """Called by torch._dynamo.reset(). Regions go by themselves, with the compiled graphs that hold them."""

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from softneuro.torch_backend.weights import lines_of, versions_of
+from softneuro.torch_backend.weights import addresses_of, lines_of, stamps_of, versions_of
 
 
 def pick(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
@@ -55,7 +55,7 @@ class DirectCall:
     def __call__(self, arguments: Sequence[Any]) -> list[torch.Tensor] | None:
         """The graph's outputs; None if the region has no net for these arguments yet."""
         try:
-            addresses = list(map(torch.Tensor.data_ptr, self._weights(arguments)))
+            addresses = addresses_of(self._weights(arguments))
         except RuntimeError:  # tensors without memory, as tracers make them
             return None
         inputs, sizes = [arguments[i] for i in self._inputs], [arguments[i] for i in self._sizes]
@@ -69,7 +69,8 @@ class FixedCall:
     def __init__(self, direct: DirectCall, weights: Sequence[torch.Tensor], inputs: Sequence[int]) -> None:
         self._handle, self._outputs = direct.handle, direct.outputs
         self._weights, self._inputs = list(weights), list(inputs)
-        self._versions: list[int] | None = None
+        self._stamps = stamps_of(self._weights)
+        self._addresses: list[int] = []
         self._fetch = lines_of(self._weights).fetch  # a net's run has driven it out of the caches
         self._op: Callable[..., list[torch.Tensor]] = torch.ops.softneuro.run_ready.default
 
@@ -85,11 +86,11 @@ class FixedCall:
     def __call__(self, leaves: Sequence[Any], slow: Callable[[Sequence[Any]], Sequence[Any]]) -> Sequence[Any]:
         """The graph's outputs, by `slow` where no net is ready or a weight has changed."""
         self._fetch()
-        versions = versions_of(self._weights)
-        if versions == self._versions:
-            addresses = list(map(torch.Tensor.data_ptr, self._weights))
-            if found := self._op(self._handle, [leaves[i] for i in self._inputs], addresses, []):
-                return [found[i] for i in self._outputs]
+        unchanged = self._stamps.unchanged()
+        if unchanged and (found := self._op(self._handle, [leaves[i] for i in self._inputs], self._addresses, [])):
+            return [found[i] for i in self._outputs]
+        versions, addresses = versions_of(self._weights), addresses_of(self._weights)
         results = slow(leaves)
-        self._versions = versions
+        self._addresses = addresses
+        self._stamps.expect(versions, addresses)
         return results

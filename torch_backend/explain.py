@@ -12,7 +12,7 @@ import torch
 
 import softneuro
 from softneuro.torch_backend import backend, planning
-from softneuro.torch_backend.backend import CompiledGraph
+from softneuro.torch_backend.compiled import CompiledGraph, listeners
 from softneuro.torch_backend.exported import LoadedProgram
 from softneuro.torch_backend.runtime import RegionRuntime, Shaped
 
@@ -28,11 +28,11 @@ def _listening() -> Iterator[list[CompiledGraph]]:
         if not any(graph is other for other in seen):
             seen.append(graph)
 
-    backend.listeners.append(listen)
+    listeners.append(listen)
     try:
         yield seen
     finally:
-        backend.listeners.remove(listen)
+        listeners.remove(listen)
 
 
 def _run(model: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> list[CompiledGraph]:

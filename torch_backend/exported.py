@@ -16,8 +16,9 @@ from torch.fx.graph import CodeGen
 
 import softneuro
 from softneuro import messages
-from softneuro.torch_backend import backend, ops
-from softneuro.torch_backend.backend import CompiledGraph, compile_inference
+from softneuro.torch_backend import ops
+from softneuro.torch_backend.backend import compile_inference
+from softneuro.torch_backend.compiled import CompiledGraph, listeners
 from softneuro.torch_backend.direct import FixedCall
 from softneuro.torch_backend.options import parse
 from softneuro.torch_backend.tracing import trace_inference
@@ -92,10 +93,8 @@ class LoadedProgram:
             ours = self._admit(self._check(*args, **kwargs), kind)
         if not ours or self._belongs_to_host(leaves):
             return self._host(*args, **kwargs)
-        if self._ready is not None and not backend.listeners:
-            results = self._ready(leaves, self._run)
-        else:
-            results = self._run(leaves)
+        ready = None if listeners else self._ready
+        results = self._run(leaves) if ready is None else ready(leaves, self._run)
         return results[0] if self._single else pytree.tree_unflatten(results, self._out_spec)
 
     def __reduce__(self) -> Any:

@@ -18,6 +18,7 @@ CHANGES_BORNE = 16
 _numbers = itertools.count(1)
 # About what a TensorImpl takes, and where in it pointers are. Only prefetches depend on it.
 _TENSOR_BYTES, _POINTER_WORDS = 192, 6
+_TensorBase = torch._C.TensorBase
 
 
 @dataclass
@@ -27,6 +28,7 @@ class WeightSet:
     number: int
     # Of the tensors, not of their memory: a new parameter may take that over, with a version counter of its own.
     alive: list[weakref.ref[torch.Tensor]] = field(default_factory=list)
+    stamps: softneuro._C.TensorStamps | None = None  # cleared when one of them dies
 
 
 def version_of(tensor: torch.Tensor) -> int:
@@ -45,6 +47,11 @@ def versions_of(tensors: Sequence[torch.Tensor]) -> list[int]:
         return list(map(version_of, tensors))
 
 
+def addresses_of(tensors: Sequence[torch.Tensor]) -> list[int]:
+    """Of many tensors' memory, as quickly as Python can. Raises RuntimeError for tensors that have none."""
+    return list(map(torch.Tensor.data_ptr, tensors))
+
+
 def lines_of(tensors: Sequence[torch.Tensor]) -> softneuro._C.CacheLines:
     """What a look at each of many tensors will read, as Python sees them and as torch keeps them."""
     lines = softneuro._C.CacheLines()
@@ -53,6 +60,11 @@ def lines_of(tensors: Sequence[torch.Tensor]) -> softneuro._C.CacheLines:
         lines.add(tensor._cdata, _TENSOR_BYTES)
         lines.add_pointed(tensor._cdata, _POINTER_WORDS)  # storage, version counter
     return lines
+
+
+def stamps_of(tensors: Sequence[torch.Tensor]) -> softneuro._C.TensorStamps:
+    """To ask whether tensors have been written to or lie elsewhere; clear it before one of them dies."""
+    return softneuro._C.TensorStamps(tensors, _TensorBase.__dict__["_version"], _TensorBase.__dict__["data_ptr"])
 
 
 def is_dense(tensor: torch.Tensor) -> bool:
@@ -96,8 +108,16 @@ class Weights:
             self._drop(known.number, key)
         made = WeightSet(next(_numbers))
         made.alive = [weakref.ref(w, self._on_death(made.number, key)) for w in weights]
+        made.stamps = stamps_of(weights)
         self._sets[key] = made
         return made
+
+    def stamps(self, weights: Sequence[torch.Tensor]) -> softneuro._C.TensorStamps | None:
+        """To ask whether the set that these tensors form is as it was; None if no net was made from it."""
+        known = self._sets.get(tuple(w.data_ptr() for w in weights))
+        if known is None or any(ref() is not w for ref, w in zip(known.alive, weights, strict=True)):
+            return None
+        return known.stamps
 
     def _on_death(self, number: int, key: tuple[int, ...]) -> Callable[[Any], None]:
         weak = weakref.ref(self)
@@ -111,6 +131,8 @@ class Weights:
     def _drop(self, number: int, key: tuple[int, ...]) -> None:
         if (known := self._sets.get(key)) is not None and known.number == number:
             del self._sets[key]
+            if known.stamps is not None:
+                known.stamps.clear()
             self._died = True
             self._prepared = {item for item in self._prepared if item[1] != number}
         softneuro._C.region_drop_weight_set(self._handle, number)

@@ -1,0 +1,287 @@
+"""Weights that compiled code does not fetch one by one: each is looked at after any change of one of them."""
+
+import gc
+import threading
+
+import pytest
+import torch
+from torch import nn
+
+import softneuro
+from softneuro.torch_backend import fetching, guards
+from softneuro.torch_backend.weights import addresses_of, stamps_of, versions_of
+from tests.torch.conftest import OPTIONS
+
+
+def small():
+    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 4, 3)).eval()
+
+
+@pytest.fixture(autouse=True)
+def _no_grad():
+    with torch.no_grad():
+        yield
+
+
+@pytest.fixture
+def image():
+    return torch.randn(1, 3, 12, 12)
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    """By call that looked at each weight, the module that they are of."""
+    roots: list[nn.Module] = []
+    call_whole = fetching.FetchingCall._call_whole
+
+    def noted(self, root, *rest):
+        roots.append(root)
+        return call_whole(self, root, *rest)
+
+    monkeypatch.setattr(fetching.FetchingCall, "_call_whole", noted)
+    return roots
+
+
+def write(model):
+    model[0].weight[1, 1, 1, 1] = 50.0
+
+
+def write_statistics(model):
+    model[1].running_mean.add_(1.0)
+
+
+def replace_data(model):
+    model[3].bias.data = torch.randn(4)
+
+
+def replace_parameter(model):
+    model[0].bias = nn.Parameter(torch.randn(8))
+
+
+def replace_module(model):
+    model[3] = nn.Conv2d(8, 4, 3).eval()
+
+
+def load(model):
+    model.load_state_dict(small().state_dict(), assign=True)
+
+
+def test_weights_are_looked_at_once(image, looks, compile_model, agree) -> None:
+    model = small()
+    compiled = compile_model(model)
+    for _ in range(5):
+        agree(compiled, model, image)
+    assert looks == [model]
+
+
+@pytest.mark.parametrize("change", [write, write_statistics, replace_data, replace_parameter, replace_module, load])
+def test_and_again_after_a_change(change, image, looks, compile_model, agree) -> None:
+    model = small()
+    compiled = compile_model(model)
+    for times in range(1, 4):
+        for _ in range(3):
+            agree(compiled, model, image)
+        assert len(looks) == times
+        change(model)
+        gc.collect()
+
+
+def test_of_each_module_by_itself(image, looks, compile_model, agree) -> None:
+    """Dynamo compiles their class's code once."""
+    models = [small(), small()]
+    compiled = [compile_model(model) for model in models]
+    for _ in range(3):
+        for one, model in zip(compiled, models, strict=True):
+            agree(one, model, image)
+    assert looks == models
+    write(models[1])
+    for one, model in zip(compiled, models, strict=True):
+        agree(one, model, image)
+    assert looks == [*models, models[1]]
+
+
+def test_shapes_and_threads(image, looks, compile_model, agree) -> None:
+    model = small()
+    compiled = compile_model(model, dynamic=True)
+    images = [image, torch.randn(2, 3, 12, 14), torch.randn(1, 3, 17, 9)]
+    for one in images:
+        agree(compiled, model, one)
+    count = len(looks)
+    for one in [*images, *images]:
+        agree(compiled, model, one)
+    assert len(looks) == count
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1 if before > 1 else 2)
+        for _ in range(3):
+            agree(compiled, model, image)
+    finally:
+        torch.set_num_threads(before)
+
+
+class Mixed(nn.Module):
+    """A weight of it is not reached by name, or is more than a weight."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+        self.conv = nn.Conv2d(3, 8, 3, padding=1)
+        self.others = [torch.randn(4, 8, 3, 3)]
+        self.last = nn.Conv2d(8, 4, 3)
+
+    def forward(self, x):
+        y = self.conv(x).relu()
+        if self.kind == "listed":
+            return torch.conv2d(y, self.others[0])
+        if self.kind == "given back":
+            return self.last(y), self.last.weight
+        if self.kind == "computed":
+            return torch.conv2d(y, self.last.weight * 2)
+        return self.last(y) + self.conv.bias[:4].view(1, 4, 1, 1)
+
+
+@pytest.mark.parametrize("kind", ["listed", "given back", "computed", "used twice"])
+def test_weights_that_are_more_than_that(kind, image, compile_model, agree) -> None:
+    model = Mixed(kind).eval()
+    compiled = compile_model(model, min_region_size=1)
+    for change in (lambda: None, lambda: model.conv.weight.mul_(2), lambda: model.last.weight.data.mul_(-1)):
+        change()
+        for _ in range(3):
+            found, expected = compiled(image), model(image)
+            for one, other in zip(found, expected, strict=True):
+                torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("where", "broken"), [(fetching, "_fetch_apart"), (guards, "_Apart")])
+def test_another_dynamo(where, broken, image, monkeypatch, compile_model, agree) -> None:
+    def fail(*_):
+        raise TypeError("not as expected")
+
+    monkeypatch.setattr(where, broken, fail)
+    model = small()
+    compiled = compile_model(model)
+    for change in (lambda _: None, write, replace_parameter, replace_module):
+        change(model)
+        for _ in range(2):
+            agree(compiled, model, image)
+
+
+def test_guards_that_are_not_asked(image, compile_model, agree) -> None:
+    model = small()
+    compiled = compile_model(model)
+    agree(compiled, model, image)
+    kept = model[0].bias
+    with torch.compiler.set_stance(skip_guard_eval_unsafe=True):
+        for change in (replace_parameter, write, replace_module):
+            agree(compiled, model, image)
+            change(model)
+            agree(compiled, model, image)
+    model[0].bias = kept
+    agree(compiled, model, image)
+
+
+def test_guards_that_are_not_made(image, agree) -> None:
+    model = small()
+    drop = torch.compiler.skip_guard_on_all_nn_modules_unsafe
+    compiled = torch.compile(model, backend="softneuro", options={**OPTIONS, "guard_filter_fn": drop})
+    kept = model[0].bias
+    for change in (lambda _: None, replace_parameter, write):
+        change(model)
+        for _ in range(2):
+            agree(compiled, model, image)
+    model[0].bias = kept
+    agree(compiled, model, image)
+
+
+def test_weights_replaced_during_calls(image, compile_model) -> None:
+    """A call takes the old ones or the new, whichever thread comes first."""
+    model = nn.Sequential(nn.Conv2d(3, 4, 1, bias=False), nn.Conv2d(4, 4, 1, bias=False)).eval()
+    compiled = compile_model(model)
+    base = model(image)
+    weight = model[0].weight.detach().clone()
+    stop, wrong = threading.Event(), []
+
+    def call() -> None:
+        with torch.no_grad():
+            while not stop.is_set():
+                scale = (compiled(image) * base).sum() / (base * base).sum()
+                if min(abs(scale - 1), abs(scale - 3)) > 1e-3:
+                    wrong.append(scale)
+
+    callers = [threading.Thread(target=call) for _ in range(2)]
+    for caller in callers:
+        caller.start()
+    for i in range(60):
+        model[0].weight = nn.Parameter(weight * (3 if i % 2 else 1))
+        stop.wait(0.005)
+    stop.set()
+    for caller in callers:
+        caller.join()
+    assert not wrong
+
+
+def test_stamps() -> None:
+    tensors = [torch.randn(3), nn.Parameter(torch.randn(2, 2)), torch.randn(0)]
+    with torch.inference_mode():
+        tensors.append(torch.randn(5))
+    stamps = stamps_of(tensors)
+    assert not stamps.unchanged()
+    for change in (
+        lambda: tensors[0].add_(1),
+        tensors[1].zero_,
+        lambda: setattr(tensors[1], "data", torch.randn(2, 2)),
+        lambda: setattr(tensors[0], "data", torch.randn(7)),
+    ):
+        stamps.expect(versions_of(tensors), addresses_of(tensors))
+        assert stamps.unchanged()
+        assert stamps.unchanged()
+        change()
+        assert not stamps.unchanged()
+    with pytest.raises(ValueError, match="for each tensor"):
+        stamps.expect([1], [2])
+    stamps.expect(versions_of(tensors), addresses_of(tensors))
+    stamps.clear()
+    assert not stamps.unchanged()
+    stamps.expect(versions_of(tensors), addresses_of(tensors))
+    assert not stamps.unchanged()
+
+
+def test_stamps_of_nothing() -> None:
+    stamps = stamps_of([])
+    assert not stamps.unchanged()
+    stamps.expect([], [])
+    assert stamps.unchanged()
+
+
+def test_stamps_ask_a_descriptor() -> None:
+    with pytest.raises(TypeError, match="descriptor"):
+        softneuro._C.TensorStamps([], 1, id)
+
+
+class Holder:
+    def __init__(self, **items: object) -> None:
+        self.__dict__.update(items)
+
+
+def test_paths() -> None:
+    deep = Holder(x=[5, 6])
+    root = Holder(items={"a": {3: deep}}, other="b")
+    steps = [(0, True, "items"), (1, False, "a"), (2, False, 3), (3, True, "x"), (4, False, 1), (0, True, "other")]
+    paths = softneuro._C.ObjectPaths(steps, [5, 0, 6, 3])
+    assert paths.take(root) == (6, root, "b", deep)
+    root.items["a"][3] = other = Holder(x=[7, 8])
+    assert paths.take(root) == (8, root, "b", other)
+    del root.items["a"][3]
+    with pytest.raises(KeyError, match="3"):
+        paths.take(root)
+    root.items = 1
+    with pytest.raises(TypeError):
+        paths.take(root)
+    with pytest.raises(AttributeError):
+        paths.take(1)
+
+
+@pytest.mark.parametrize(("steps", "chosen"), [([(1, True, "x")], []), ([], [1])])
+def test_paths_from_nowhere(steps, chosen) -> None:
+    with pytest.raises(IndexError, match="ObjectPaths"):
+        softneuro._C.ObjectPaths(steps, chosen)

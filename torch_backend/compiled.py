@@ -1,0 +1,66 @@
+"""A compiled graph whose regions softneuro runs: what AOT Autograd's wrapper calls."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from softneuro.torch_backend import registry
+from softneuro.torch_backend.direct import DirectCall, pick
+from softneuro.torch_backend.partitioner import Partition
+from softneuro.torch_backend.runtime import RegionRuntime
+from softneuro.torch_backend.weights import addresses_of, versions_of
+
+# Called with every compiled graph that runs, while `tune` or `explain` listens.
+listeners: list[Callable[[CompiledGraph], None]] = []
+
+
+class CompiledGraph:
+    """A graph with its regions: what the host calls."""
+
+    _boxed_call = True  # takes a list of arguments, as AOT Autograd's wrappers give them
+
+    def __init__(
+        self,
+        partition: Partition,
+        regions: list[RegionRuntime],
+        static: Sequence[int],
+        direct: DirectCall | None,
+        run: Any,
+        *,
+        inputs: int,
+    ) -> None:
+        self.partition = partition
+        self.regions = regions
+        self._static = pick(static) if static else None
+        self.direct = direct
+        self.inputs = inputs
+        self._run = run
+        self._versions: dict[int, list[int]] = {}  # by first weight: weights' versions at the last call
+        for region in regions:
+            weakref.finalize(self, registry.remove, region.handle).atexit = False
+
+    def __call__(self, arguments: list[Any]) -> Any:
+        """Runs the graph. Arguments: the AOT graph's placeholders, in order; consumed."""
+        if self._static is not None:
+            self._notice_changes(self._static(arguments))
+        if listeners:
+            for listener in listeners:
+                listener(self)
+        if self.direct is not None and (results := self.direct(arguments)) is not None:
+            arguments.clear()
+            return results
+        return self._run(arguments)
+
+    def _notice_changes(self, weights: Sequence[torch.Tensor]) -> None:
+        versions = versions_of(weights)
+        known = self._versions.get(id(weights[0]))
+        if known != versions:
+            # Anew for weights not seen before, too: they may have been changed since another object held them.
+            addresses = set(addresses_of(weights))
+            for region in self.regions:
+                region.weights.forget(addresses)
+            self._versions[id(weights[0])] = versions

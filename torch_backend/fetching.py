@@ -1,0 +1,145 @@
+"""Weights that compiled code does not fetch one by one.
+
+Code that Dynamo compiles looks up every weight by its name, module for module, and AOT Autograd's wrapper looks at each
+of them again. For a small network, in caches that its run has emptied, both take longer than its largest layer. Here
+compiled code hands over the module in their place, and what takes the weights from it asks no more than whether they
+are the same, unwritten, where they were.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch._dynamo.symbolic_convert import InstructionTranslator
+from torch._functorch._aot_autograd.schemas import OutputType
+from torch._guards import Source, TracingContext
+from torch.fx import GraphModule
+
+import softneuro
+from softneuro.torch_backend.compiled import CompiledGraph, listeners
+from softneuro.torch_backend.direct import DirectCall
+from softneuro.torch_backend.paths import Paths, root_of
+from softneuro.torch_backend.weights import addresses_of, versions_of
+
+log = logging.getLogger("softneuro.torch_backend")
+
+
+@dataclass(frozen=True)
+class _Nothing(Source):
+    """What compiled code passes for a weight: None."""
+
+    def reconstruct(self, codegen: Any) -> None:
+        codegen.append_output(codegen.create_load_const(None))
+
+    def reconstruct_pycode(self, codegen: Any) -> str:
+        return "None"
+
+    @property
+    def _name_template(self) -> str:
+        return "None"
+
+
+class FetchingCall:
+    """Takes a graph's inputs; for one of its weights the module that all are reached from, for the others None."""
+
+    def __init__(
+        self, graph: CompiledGraph, direct: DirectCall, whole: Callable[..., Any], paths: softneuro._C.ObjectPaths
+    ) -> None:
+        self._whole, self._take = whole, paths.take
+        self._region = graph.regions[0]
+        self._inputs, self._weights, self._sizes = direct.places
+        self._handle, self._outputs = direct.handle, direct.outputs
+        self._op: Callable[..., list[torch.Tensor]] = torch.ops.softneuro.run_ready.default
+        # By module; compiled code may be shared by several of one class.
+        self._known: WeakKeyDictionary[torch.nn.Module, _Known] = WeakKeyDictionary()
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The graph's outputs."""
+        root = arguments[self._weights[0]]
+        weights = self._take(root)
+        known = self._known.get(root)
+        if known is not None and known.stamps.are(weights) and known.stamps.unchanged() and not listeners:
+            inputs, sizes = [arguments[i] for i in self._inputs], [arguments[i] for i in self._sizes]
+            if found := self._op(self._handle, inputs, known.addresses, sizes):
+                return [found[i] for i in self._outputs]
+        return self._call_whole(root, weights, list(arguments))
+
+    def _call_whole(self, root: torch.nn.Module, weights: tuple[torch.Tensor, ...], arguments: list[Any]) -> Any:
+        for place, weight in zip(self._weights, weights, strict=True):
+            arguments[place] = weight
+        versions, addresses = versions_of(weights), addresses_of(weights)
+        results = self._whole(*arguments)
+        if (stamps := self._region.weights.stamps(weights)) is not None:
+            stamps.expect(versions, addresses)
+            self._known[root] = _Known(stamps, addresses)
+        return results
+
+
+@dataclass
+class _Known:
+    """A module's weights at the last call that looked at each."""
+
+    stamps: softneuro._C.TensorStamps
+    addresses: list[int]
+
+
+def fetch_apart(module: GraphModule, graph: CompiledGraph | None, whole: Callable[..., Any]) -> Callable[..., Any]:
+    """What compiled code is to call for a graph of Dynamo's: `whole`, or what spares that code the weights.
+
+    `graph` is what AOT Autograd calls, with the same inputs as `whole`. Only while Dynamo compiles the graph's frame.
+    """
+    try:
+        return (graph and _fetch_apart(module, graph, whole)) or whole
+    except Exception as error:
+        log.debug("compiled code fetches its weights: %s: %s", type(error).__name__, error)
+        return whole
+
+
+def _fetch_apart(module: GraphModule, graph: CompiledGraph, whole: Callable[..., Any]) -> FetchingCall | None:
+    direct, output = graph.direct, InstructionTranslator.current_tx().output
+    if direct is None or output.export or output.shape_env.specializations or torch._dynamo.config.caching_precompile:
+        return None
+    inputs = [node.meta["grapharg"] for node in module.graph.find_nodes(op="placeholder")]
+    others, places, sizes = direct.places
+    if not places or not set(places).isdisjoint([*others, *sizes]) or not _is_plain(inputs, graph):
+        return None
+    sources = [inputs[i].source for i in places]
+    root = root_of(sources[0])
+    start = output.local_scope.get(root.local_name) if root is not None else None
+    if root is None or not isinstance(start, torch.nn.Module):
+        return None
+    hash(start)  # by which its weights are found again
+    paths = Paths(root, start)
+    for place, source in zip(places, sources, strict=True):
+        found = paths.find(source) if root_of(source) == root else None
+        if found is None or found[1] != "tensor" or found[0] is not inputs[place].example:
+            return None
+    steps = [(step.holder, step.own_dict, step.key) for step in paths.steps]
+    chosen = [number for source in sources if (number := paths.place(source)) is not None]
+    call = FetchingCall(graph, direct, whole, softneuro._C.ObjectPaths(steps, chosen))
+    for place in places:
+        inputs[place].source = _Nothing()
+    inputs[places[0]].source = root
+    return call
+
+
+def _is_plain(inputs: Sequence[Any], graph: CompiledGraph) -> bool:
+    """Whether AOT Autograd's wrapper does nothing but to pass on what it is given."""
+    metadata = TracingContext.get().fw_metadata
+    return (
+        metadata is not None
+        and len(inputs) == graph.inputs
+        and all(type(i.example) in (torch.Tensor, torch.nn.Parameter) for i in inputs if i.is_tensor)
+        and not any(i.pass_arg_as_tensor for i in inputs)
+        and not metadata.mutated_inp_runtime_indices
+        and not metadata.num_intermediate_bases
+        and not metadata.dynamic_outputs
+        and not metadata.is_rng_op_functionalized
+        and not metadata.tokens
+        and all(output.output_type is OutputType.non_alias for output in metadata.output_info)
+    )
