@@ -72,7 +72,11 @@ class FetchingCall:
     def _call_whole(self, root: torch.nn.Module, weights: tuple[torch.Tensor, ...], arguments: list[Any]) -> Any:
         for place, weight in zip(self._weights, weights, strict=True):
             arguments[place] = weight
-        versions, addresses = versions_of(weights), addresses_of(weights)
+        versions = versions_of(weights)
+        try:
+            addresses = addresses_of(weights)
+        except RuntimeError:  # tensors without memory, as tracers make them
+            return self._whole(*arguments)
         results = self._whole(*arguments)
         if (stamps := self._region.weights.stamps(weights)) is not None:
             stamps.expect(versions, addresses)

@@ -285,3 +285,19 @@ def test_paths() -> None:
 def test_paths_from_nowhere(steps, chosen) -> None:
     with pytest.raises(IndexError, match="ObjectPaths"):
         softneuro._C.ObjectPaths(steps, chosen)
+
+
+def test_weights_without_memory(image, compile_model, agree) -> None:
+    """A derivative's direction makes tensors of them that only stand for others."""
+    model = small()
+    compiled = compile_model(model, fullgraph=False)
+    agree(compiled, model, image)
+    weights = dict(model.named_parameters())
+    direction = {name: torch.ones_like(weight) for name, weight in weights.items()}
+
+    def slope(called):
+        return torch.func.jvp(lambda w: torch.func.functional_call(called, w, (image,)), (weights,), (direction,))
+
+    for one, other in zip(slope(compiled), slope(model), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+    agree(compiled, model, image)
