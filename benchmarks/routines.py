@@ -28,7 +28,7 @@ from rich.table import Table
 
 from benchmarks import onednn, shapes
 from benchmarks.shapes import Shape, Weights
-from softneuro import _C, available_isas, cpu_brand, device, registry
+from softneuro import _C, available_extensions, available_isas, cpu_brand, device, registry
 
 
 @dataclass
@@ -64,9 +64,11 @@ def accepting(shape: Shape, weights: Weights, settings: Settings) -> dict[str, l
     accepted = _C.testing.accepting(shape.type, shape.attrs, weights, [shape.input], {}, settings.threads)
     for descriptor in accepted:
         found.setdefault(descriptor.split("{")[0], []).append(descriptor)
-    rank = available_isas()
+    rank = available_extensions() + available_isas()
     best: dict[str, str] = {}
     for routine in found:
+        if routine.endswith("_scalar") and rank[0] != "scalar":  # a level that no other one of this machine has
+            continue
         key = routine_key(entries[routine])
         if key not in best or rank.index(entries[routine]["isa"]) < rank.index(entries[best[key]]["isa"]):
             best[key] = routine

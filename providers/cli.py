@@ -103,6 +103,7 @@ def info(*, peaks: bool, as_json: bool) -> None:
         "device": softneuro.cpu_id(),
         "cores": _C.physical_cores(),
         "isas": softneuro.available_isas(),
+        "extensions": softneuro.available_extensions(),
         "options": softneuro.option_table(),
         "routines": softneuro.registry(),
     }
@@ -111,6 +112,8 @@ def info(*, peaks: bool, as_json: bool) -> None:
         data["read_gbytes"] = {level: device.bandwidth("read", level) / 1e9 for level in device.LEVELS}
     lines = [f"softneuro {data['version']} on {data['cpu']} ({data['device']}), {data['cores']} core(s)"]
     lines.append("instruction sets, best first: " + ", ".join(data["isas"]))
+    if data["extensions"]:
+        lines[-1] += "; also " + ", ".join(data["extensions"])
     if peaks:
         lines += [f"  {isa}: {peak:.1f} GFLOP/s per core" for isa, peak in data["fma_gflops"].items()]
         lines += [f"  {level}: {rate:.1f} GB/s read by one core" for level, rate in data["read_gbytes"].items()]

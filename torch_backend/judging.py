@@ -90,7 +90,7 @@ def verdict_key(
     region: str, signature: Sequence[int], options: Options, plan: softneuro.Plan | None, allowed: float
 ) -> softneuro._C.CostKey:
     """What a verdict is valid for: region, shapes, plan and the error it was allowed, host and device."""
-    device = f"{softneuro.cpu_id()} {'+'.join(softneuro.available_isas())}"
+    device = f"{softneuro.cpu_id()} {'+'.join(softneuro.available_isas() + softneuro.available_extensions())}"
     chosen = [layer.descriptor for layer in plan.layers] + [str(a[:3]) for a in plan.adapts] if plan else []
     digest = hashlib.sha256("\n".join(chosen).encode()).hexdigest()[:16]
     host = f"torch {torch.__version__} {options.host} threads {options.threads} plan {digest}"

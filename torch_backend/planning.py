@@ -63,7 +63,8 @@ def structure_of(graph: softneuro.Graph, texts: dict[str, str]) -> str:
         for layer in graph.layers()
     ]
     place = softneuro._C.CostDb.default_directory()
-    text = repr((layers, sorted(texts.items()), softneuro.available_isas(), place))
+    levels = softneuro.available_isas() + softneuro.available_extensions()
+    text = repr((layers, sorted(texts.items()), levels, place))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

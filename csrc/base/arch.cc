@@ -13,6 +13,8 @@
 
 #ifdef __linux__
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 #if defined(__x86_64__) || defined(__i386__)
 #define SOFTNEURO_X86 1
@@ -57,6 +59,23 @@ bool cpu_has_avx512() {
   constexpr uint64_t zmm_state = 0xe6;
   return has_all(os_saved_state(), zmm_state) && has_all(cpuid(7).ebx, f_dq_bw_vl);
 }
+
+// Linux has a process ask before it may use the tiles, which are 8 KiB more for each of its threads.
+bool may_use_tiles() {
+#ifdef __linux__
+  constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+#else
+  return false;
+#endif
+}
+
+bool cpu_has_amx() {
+  constexpr uint32_t bf16_tile = (1u << 22) | (1u << 24), avx512_bf16 = 1u << 5;
+  constexpr uint64_t tile_state = 0x60000;
+  return has_all(os_saved_state(), tile_state) && has_all(cpuid(7).edx, bf16_tile) &&
+         has_all(cpuid(7, 1).eax, avx512_bf16) && may_use_tiles();
+}
 #endif
 
 // The one table: a new level is a line here, an enumerator, and a line in CMakeLists.txt. Prerequisites come before.
@@ -65,17 +84,19 @@ struct Level {
   std::string_view name;
   std::vector<Isa> prerequisites;
   int block;
+  bool vectors;  // its own
   bool (*supported)();
 };
 
 const std::vector<Level>& levels() {
   static const std::vector<Level> table = {
-      {Isa::scalar, "scalar", {}, 4, [] { return true; }},
+      {Isa::scalar, "scalar", {}, 4, true, [] { return true; }},
 #ifdef SOFTNEURO_X86
-      {Isa::avx2, "avx2", {Isa::scalar}, 8, cpu_has_avx2},
-      {Isa::avx512, "avx512", {Isa::scalar, Isa::avx2}, 16, cpu_has_avx512},
+      {Isa::avx2, "avx2", {Isa::scalar}, 8, true, cpu_has_avx2},
+      {Isa::avx512, "avx512", {Isa::scalar, Isa::avx2}, 16, true, cpu_has_avx512},
+      {Isa::amx, "amx", {Isa::scalar, Isa::avx2, Isa::avx512}, 16, false, cpu_has_amx},
 #elif defined(__aarch64__)
-      {Isa::neon, "neon", {Isa::scalar}, 4, [] { return true; }},
+      {Isa::neon, "neon", {Isa::scalar}, 4, true, [] { return true; }},
 #endif
   };
   return table;
@@ -105,7 +126,11 @@ bool supported(Isa isa) {
   return std::all_of(level->prerequisites.begin(), level->prerequisites.end(), supported);
 }
 
-std::vector<Isa> detect() {
+struct Found {
+  std::vector<Isa> vectors, extensions;
+};
+
+Found detect() {
   const char* text = std::getenv("SOFTNEURO_MAX_ISA");
   const bool clamped = text && *text;
   Isa most = Isa::scalar;
@@ -116,10 +141,17 @@ std::vector<Isa> detect() {
       throw Error(error.what(), "SOFTNEURO_MAX_ISA");
     }
   }
-  std::vector<Isa> found;
-  for (const Level& level : levels())
-    if (supported(level.isa) && (!clamped || implies(most, level.isa))) found.push_back(level.isa);
-  std::reverse(found.begin(), found.end());
+  Found found;
+  for (const Level& level : levels()) {
+    if ((clamped && !implies(most, level.isa)) || !supported(level.isa)) continue;
+    (level.vectors ? found.vectors : found.extensions).push_back(level.isa);
+  }
+  std::reverse(found.vectors.begin(), found.vectors.end());
+  return found;
+}
+
+const Found& found_levels() {
+  static const Found found = detect();
   return found;
 }
 
@@ -219,9 +251,12 @@ std::vector<Isa> isa_prerequisites(Isa isa) { return level_of(isa).prerequisites
 
 std::vector<Isa> all_isas() {
   std::vector<Isa> isas;
-  for (const Level& level : levels()) isas.push_back(level.isa);
+  for (const Level& level : levels())
+    if (level.vectors) isas.push_back(level.isa);
   return isas;
 }
+
+bool architecture_has(Isa isa) { return find_level(isa) != nullptr; }
 
 std::vector<Isa> isas_best_first() {
   std::vector<Isa> isas = all_isas();
@@ -230,14 +265,14 @@ std::vector<Isa> isas_best_first() {
 }
 
 bool isa_available(Isa isa) {
-  const std::vector<Isa>& found = available_isas();
-  return std::find(found.begin(), found.end(), isa) != found.end();
+  const auto has = [&](const std::vector<Isa>& found) {
+    return std::find(found.begin(), found.end(), isa) != found.end();
+  };
+  return has(available_isas()) || has(available_extensions());
 }
 
-const std::vector<Isa>& available_isas() {
-  static const std::vector<Isa> found = detect();
-  return found;
-}
+const std::vector<Isa>& available_isas() { return found_levels().vectors; }
+const std::vector<Isa>& available_extensions() { return found_levels().extensions; }
 
 int isa_block(Isa isa) { return level_of(isa).block; }
 

@@ -9,8 +9,9 @@
 namespace softneuro {
 
 // A level is a named set of CPU features with prerequisites (see isa_prerequisites), not a rung of one ladder: a later
-// avxvnni needs avx2 but not avx512, neon needs neither.
-enum class Isa : unsigned char { scalar, avx2, avx512, neon };
+// avxvnni needs avx2 but not avx512, neon needs neither. Some have no vectors of their own but add to another's: amx is
+// products of bfloat16 tiles (AMX-BF16) beside avx512's vectors. Kernels are made for these one by one.
+enum class Isa : unsigned char { scalar, avx2, avx512, neon, amx };
 
 struct CacheInfo {
   size_t l1d = 0, l2 = 0, l3 = 0;  // bytes, 0 if unknown; l3 is shared by the package
@@ -21,15 +22,20 @@ std::string_view isa_name(Isa isa);
 Isa parse_isa(std::string_view name);
 // The levels that must be available too for `isa` to be.
 std::vector<Isa> isa_prerequisites(Isa isa);
-// Every level of this architecture, whether the machine has it or not, and the same best first.
+// Every level of vectors of this architecture, whether the machine has it or not, and the same best first.
 std::vector<Isa> all_isas();
 std::vector<Isa> isas_best_first();
+
+// Whether it is a level of this architecture.
+bool architecture_has(Isa isa);
 
 // True if CPU and operating system support the level and SOFTNEURO_MAX_ISA (the level itself or one that has it as
 // prerequisite, transitively) does not exclude it. The variable is read once, on first use.
 bool isa_available(Isa isa);
-// Available levels, best first; scalar is always the last.
+// Available levels of vectors, best first; scalar is always the last.
 const std::vector<Isa>& available_isas();
+// Available levels that add to those.
+const std::vector<Isa>& available_extensions();
 // Width in float32 elements of the channel block that the level's blocked layout uses: 16, 8 or 4.
 int isa_block(Isa isa);
 

@@ -1,6 +1,6 @@
 // One vector type, Vf, for every instruction-set level: what generic.h templates are written on.
 //
-// Included only by files compiled for one level, with SN_ISA defined as its name (scalar, avx2, avx512, neon).
+// Included only by files compiled for one level, with SN_ISA defined as its name (scalar, avx2, avx512, neon, amx).
 // Everything is always inlined and in namespace softneuro::SN_ISA, so that no two levels share a function.
 //
 // Each level header defines
@@ -30,6 +30,7 @@
 #define SN_LEVEL_avx2 1
 #define SN_LEVEL_avx512 2
 #define SN_LEVEL_neon 3
+#define SN_LEVEL_amx 4
 #define SN_LEVEL_OF_(isa) SN_LEVEL_##isa
 #define SN_LEVEL_OF(isa) SN_LEVEL_OF_(isa)
 #define SN_LEVEL SN_LEVEL_OF(SN_ISA)
@@ -39,7 +40,7 @@
 // x_avx512 where SN_ISA is avx512.
 #define SN_ISA_NAME(x) SN_CAT(SN_CAT(x, _), SN_ISA)
 
-#if SN_LEVEL == SN_LEVEL_avx512
+#if SN_LEVEL == SN_LEVEL_avx512 || SN_LEVEL == SN_LEVEL_amx
 #include "simd/simd_avx512.h"
 #elif SN_LEVEL == SN_LEVEL_avx2
 #include "simd/simd_avx2.h"

@@ -82,10 +82,14 @@ void shared_memory() {
 
 void levels() {
   expect(available_isas().back() == Isa::scalar, "scalar is always there, last");
-  for (Isa isa : available_isas()) {
-    expect(parse_isa(isa_name(isa)) == isa, "names of levels");
-    for (Isa below : isa_prerequisites(isa)) expect(isa_available(below), "prerequisites are available");
+  for (const auto* list : {&available_isas(), &available_extensions()}) {
+    for (Isa isa : *list) {
+      expect(parse_isa(isa_name(isa)) == isa, "names of levels");
+      expect(isa_available(isa) && architecture_has(isa), "what is listed is available");
+      for (Isa below : isa_prerequisites(isa)) expect(isa_available(below), "prerequisites are available");
+    }
   }
+  for (Isa isa : all_isas()) expect(isa != Isa::amx, "extensions have no vectors of their own");
   expect(refuses([] { (void)parse_isa("avx1024"); }), "an unknown level is refused");
   expect(physical_cores() >= 1, "at least one core");
 }

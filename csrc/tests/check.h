@@ -201,8 +201,8 @@ inline Verdict compare_blocked(const float* got, const std::vector<double>& want
 
 inline std::vector<float> floats(const std::vector<double>& x) { return {x.begin(), x.end()}; }
 
-inline void report(const Verdict& verdict, const char* what, Isa isa, const Conv& c, int kind) {
-  if (verdict.error < 1e-5 && verdict.padding) return;
+inline void report(const Verdict& verdict, const char* what, Isa isa, const Conv& c, int kind, double bound = 1e-5) {
+  if (verdict.error < bound && verdict.padding) return;
   if (++failures() > 20) return;
   std::printf(
       "%s %s: error %.3g%s; g%d c%d k%d %dx%d -> %dx%d kernel %dx%d stride %d,%d dilation %d,%d pad %d,%d act %d\n",

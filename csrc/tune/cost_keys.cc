@@ -13,7 +13,9 @@ std::string device_fingerprint() {
   const CacheInfo& cache = caches();
   std::string text = cpu_id();
   for (const size_t size : {cache.l1d, cache.l2, cache.l3}) text += "-" + std::to_string(size >> 10);
-  for (const Isa isa : available_isas()) text += "+" + std::string(isa_name(isa));
+  for (const auto* levels : {&available_isas(), &available_extensions()}) {
+    for (const Isa isa : *levels) text += "+" + std::string(isa_name(isa));
+  }
   return text;
 }
 

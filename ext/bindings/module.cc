@@ -30,6 +30,14 @@ PYBIND11_MODULE(_C, m) {
       },
       "Instruction-set levels in use, best first; SOFTNEURO_MAX_ISA clamps them.");
   m.def(
+      "available_extensions",
+      [] {
+        std::vector<std::string> names;
+        for (Isa isa : available_extensions()) names.emplace_back(isa_name(isa));
+        return names;
+      },
+      "Levels in use that add to another's vectors: 'amx', products of bfloat16 tiles. SOFTNEURO_MAX_ISA clamps them.");
+  m.def(
       "caches",
       [] {
         const CacheInfo& info = caches();

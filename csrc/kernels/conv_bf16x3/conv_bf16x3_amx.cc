@@ -1,0 +1,1 @@
+#include "kernels/conv_bf16x3/generic.h"

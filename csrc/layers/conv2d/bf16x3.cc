@@ -1,0 +1,182 @@
+// Convolution on nchw{c}c blobs by products of bfloat16 tiles, three for each product of float32.
+#include <algorithm>
+
+#include "kernels/conv_bf16x3/conv_bf16x3.h"
+#include "kernels/integers.h"
+#include "layers/conv2d/blocked.h"
+#include "layers/gemm_tasks.h"
+#include "layers/packed_floats.h"
+
+namespace softneuro {
+namespace {
+
+// Pixels of 1x1 kernels are one long column, so that no row's end leaves a tile unfilled.
+ConvBf16x3Shape bf16x3_shape(const Conv2dParams& p) {
+  const auto narrow = [](int64_t value) { return static_cast<int>(value); };
+  ConvBf16x3Shape shape{.in_channels = narrow(p.c),
+                        .out_channels = narrow(p.k),
+                        .y = {.in = narrow(p.h),
+                              .out = narrow(p.oh),
+                              .kernel = narrow(p.kh),
+                              .stride = narrow(p.sh),
+                              .dilation = narrow(p.dh),
+                              .pad = narrow(p.pt)},
+                        .x = {.in = narrow(p.w),
+                              .out = narrow(p.ow),
+                              .kernel = narrow(p.kw),
+                              .stride = narrow(p.sw),
+                              .dilation = narrow(p.dw),
+                              .pad = narrow(p.pl)}};
+  if (p.pointwise() && p.sh == 1 && p.sw == 1) {
+    shape.y.in = shape.y.out = narrow(p.h * p.w);
+    shape.x.in = shape.x.out = 1;
+  }
+  return shape;
+}
+
+// Bytes of the split input that one more row of a band takes.
+int64_t row_bytes(const ConvBf16x3Shape& s, int block) {
+  const int64_t pixels = int64_t{s.x.samples(s.x.out)} * s.x.phases() * s.y.phases();
+  return pixels * round_up(s.in_channels, 2 * block) * 4;
+}
+
+class PreparedBf16x3 final : public Prepared {
+ public:
+  PreparedBf16x3(const Problem& problem, const ConvBf16x3Kernels& kernels, int rows, SplitBy by,
+                 std::shared_ptr<const Packed> packed)
+      : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual) {
+    const Conv2dParams p = conv2d_params(problem);
+    args_.shape = bf16x3_shape(p);
+    args_.weights = packed_floats(packed_.get());
+    args_.epilogue.bias = packed_floats(packed_.get()) + conv_bf16x3_packed_bytes(args_.shape, kernels.block) / 4;
+    args_.epilogue.activation = problem.layer->post.activation;
+    if (p.empty()) return;
+    args_.rows = std::min(rows, args_.shape.y.out);
+    split_ = WorkSplit(p.n, conv_bf16x3_panels(args_.shape, kernels.block), args_.shape.y.out,
+                       worth_threads(p, problem.threads), by);
+    scratch_ = round_to_line(kernels.scratch_bytes(args_.shape, args_.rows));
+  }
+
+  bool works_on_residual() const override { return true; }
+  size_t workspace() const override { return static_cast<size_t>(split_.tasks) * scratch_; }
+
+  void run(const RunArgs& args) const override {
+    args.parallel_for(split_.tasks, [&](int64_t task) {
+      split_.for_task(task, [&](int64_t image, Range panels, Range rows) {
+        ConvBf16x3Args call = args_;
+        call.src = args.in[0].f32() + image * args.in[0].batch_stride;
+        call.dst = args.out.f32() + image * args.out.batch_stride;
+        if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].batch_stride;
+        kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), static_cast<int>(rows.begin),
+                     static_cast<int>(rows.end), args.workspace + static_cast<size_t>(task) * scratch_);
+      });
+    });
+  }
+
+ private:
+  std::shared_ptr<const Packed> packed_;
+  const ConvBf16x3Kernels& kernels_;
+  ConvBf16x3Args args_{};
+  WorkSplit split_;
+  bool residual_;
+  size_t scratch_ = 0;  // bytes of a task
+};
+
+class Bf16x3Conv2d final : public Routine {
+ public:
+  explicit Bf16x3Conv2d(Isa isa)
+      : Routine({.layer_type = "conv2d",
+                 .algorithm = "bf16x3",
+                 .isa = isa,
+                 .in = f32_blocked(isa_block(isa)),
+                 .out = f32_blocked(isa_block(isa)),
+                 .error = ErrorClass::bf16x3,
+                 .spreads_nonfinite = true}) {}
+
+  Refusal check(const Problem& problem) const override {
+    const Conv2dParams p = conv2d_params(problem);
+    if (p.groups != 1) return "has groups";
+    const Refusal sizes = check_int_sizes(p);
+    if (!sizes.accepted()) return sizes;
+    // Of one output row.
+    const ConvBf16x3Shape shape = bf16x3_shape(p);
+    constexpr int64_t most_scratch = 1 << 28;
+    if (row_bytes(shape, block()) * shape.y.samples(1) > most_scratch) return "needs more than 256 MiB of scratch";
+    return {};
+  }
+
+  // Only where there are instructions for it: in plain code it is there to be tested on any machine.
+  bool promising(const Problem& problem) const override {
+    return info().isa == Isa::amx && conv2d_params(problem).c >= block();
+  }
+
+  std::vector<std::string> param_names() const override { return {"rows", "split"}; }
+
+  std::vector<Tuning> tunings(const Problem& problem) const override {
+    const Conv2dParams p = conv2d_params(problem);
+    const ConvBf16x3Shape shape = bf16x3_shape(p);
+    // A band's split input stays in L2 while all weights pass by, or in L1 while they come from L2.
+    const auto rows = [&](size_t bytes) {
+      const int64_t all = static_cast<int64_t>(bytes) / std::max<int64_t>(row_bytes(shape, block()), 1);
+      const int64_t own = all - shape.y.offset(shape.y.kernel - 1);
+      return static_cast<int>(std::clamp<int64_t>(own, 1, std::max(shape.y.out, 1)));
+    };
+    const int few = shape.x.out == 1 ? 32 : 1;  // two tiles
+    const int split = p.oh * p.ow >= 28 * 28 ? 0 : 1;
+    std::vector<Tuning> list;
+    const auto add = [&](int wanted, int by) {
+      Tuning tuning{std::clamp(wanted, 1, std::max(shape.y.out, 1)), by};
+      if (std::find(list.begin(), list.end(), tuning) == list.end()) list.push_back(std::move(tuning));
+    };
+    const int most = std::max(rows(std::max<size_t>(caches().l2, 256 << 10) / 2), few);
+    add(most, split);
+    add(std::max(rows(std::max<size_t>(caches().l1d, 32 << 10) * 3 / 4), few), split);
+    if (problem.threads > 1) add(most, 1 - split);
+    return list;
+  }
+
+  size_t packed_bytes(const Problem& problem, const Tuning&) const override {
+    const ConvBf16x3Shape shape = bf16x3_shape(conv2d_params(problem));
+    return conv_bf16x3_packed_bytes(shape, block()) + biases(shape) * sizeof(float);
+  }
+  std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
+
+  // The split weights, then the bias.
+  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
+    const ConvBf16x3Shape shape = bf16x3_shape(conv2d_params(problem));
+    auto packed = std::make_shared<PackedFloats>(static_cast<int64_t>(packed_bytes(problem, tuning) / sizeof(float)));
+    conv_bf16x3_pack(shape, block(), problem.layer->weight("weight")->values().get(), packed->data());
+    float* to = packed->data() + conv_bf16x3_packed_bytes(shape, block()) / sizeof(float);
+    std::fill_n(to, biases(shape), 0.f);
+    if (const Constant* bias = problem.layer->find_weight("bias")) {
+      std::copy_n((*bias)->values().get(), (*bias)->elements(), to);
+    }
+    return packed;
+  }
+
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed> packed) const override {
+    if (tuning[0] < 1) throw Error("rows must be positive, not " + std::to_string(tuning[0]));
+    return std::make_unique<PreparedBf16x3>(problem, *conv_bf16x3_kernels(info().isa), tuning[0],
+                                            parse_split(tuning[1]), std::move(packed));
+  }
+
+  // Of the parts' own rounding and of the products of second parts, which are left out; sums of any length have the
+  // same.
+  double expected_error(const Problem&, const Tuning&) const override { return 5e-6; }
+
+ private:
+  int block() const { return isa_block(info().isa); }
+  size_t biases(const ConvBf16x3Shape& shape) const {
+    return static_cast<size_t>(round_up(shape.out_channels, block()));
+  }
+};
+
+}  // namespace
+
+void conv2d_bf16x3(RoutineList& list) {
+  list.add<Bf16x3Conv2d>(Isa::scalar);
+  if (architecture_has(Isa::amx)) list.add<Bf16x3Conv2d>(Isa::amx);
+}
+
+}  // namespace softneuro

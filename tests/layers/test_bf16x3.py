@@ -1,0 +1,72 @@
+"""Convolution by three products of bfloat16 for one of float32: its error, its range and what it is a candidate for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+
+import softneuro
+from softneuro import _C
+
+ROUTINES = [
+    e["descriptor"]
+    for e in softneuro.registry()
+    if e["available"] and e["layer"] == "conv2d" and "/bf16x3_" in e["descriptor"]
+]
+Array = np.ndarray[Any, Any]
+
+
+def convolve(descriptor: str, weight: Array, x: Array, attrs: dict[str, Any] | None = None) -> Array:
+    out: Array = _C.testing.run_routine(
+        "conv2d", attrs or {}, {"weight": weight}, [x], f"{descriptor}{{rows=5,split=0}}", {}, 1
+    )
+    return out
+
+
+@pytest.mark.parametrize("descriptor", ROUTINES)
+@pytest.mark.parametrize("channels", [16, 160, 640])
+def test_the_error_is_as_expected_and_does_not_grow_with_the_sum(descriptor: str, channels: int) -> None:
+    rng = np.random.default_rng(channels)
+    weight = rng.standard_normal((48, channels, 1, 1), dtype=np.float32)
+    x = rng.standard_normal((1, channels, 9, 9), dtype=np.float32)
+    expected = np.einsum("kc,cyx->kyx", weight[:, :, 0, 0].astype(np.float64), x[0].astype(np.float64))
+    error = np.linalg.norm(convolve(descriptor, weight, x)[0] - expected) / np.linalg.norm(expected)
+    assert 2e-6 < error < 5e-6  # the expected one; far below it would be another algorithm
+
+
+@pytest.mark.parametrize("descriptor", ROUTINES)
+def test_values_near_the_largest_stay_finite(descriptor: str) -> None:
+    largest = np.finfo(np.float32).max
+    x = np.array([largest, -largest, 3.395e38, 1e30, 1.0], dtype=np.float32).reshape(1, 1, 1, 5)
+    weight = np.full((1, 1, 1, 1), 0.5, dtype=np.float32)
+    np.testing.assert_allclose(convolve(descriptor, weight, x), x / 2, rtol=1e-4)
+
+
+@pytest.mark.parametrize("descriptor", ROUTINES)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_value_that_is_not_finite_stays_where_it_reaches(descriptor: str, value: float) -> None:
+    x = np.ones((1, 20, 7, 9), dtype=np.float32)
+    x[0, 3, 2, 4] = value
+    attrs = {"padding": [1, 1, 1, 1]}
+    out = convolve(descriptor, np.ones((5, 20, 3, 3), dtype=np.float32), x, attrs)
+    reached = np.zeros((7, 9), dtype=bool)
+    reached[1:4, 3:6] = True
+    assert not np.isfinite(out[0][:, reached]).any()
+    assert np.isfinite(out[0][:, ~reached]).all()
+
+
+def test_it_is_tried_only_where_there_are_instructions_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path))
+    rng = np.random.default_rng(0)
+    graph = softneuro.Graph()
+    x = graph.input("x", (1, 64, 14, 14))
+    weight = rng.standard_normal((64, 64, 3, 3), dtype=np.float32)
+    graph.output(graph.add("conv2d", [x], weights={"weight": weight}, padding=[1, 1, 1, 1]))
+    _C.tune(graph, _C.parse_options({"time_budget_s": "5"}), 1)
+    tried = unquote((tmp_path / "costs.txt").read_text())
+    assert "conv2d/" in tried
+    assert [d for d in ROUTINES if f"{d}{{" in tried] == [d for d in ROUTINES if d.endswith("_amx")]
