@@ -6,38 +6,39 @@
 // bfloat16 that are denormal count as zero in AMX, and results that are become zero.
 #pragma once
 
-#include "kernels/conv_bf16x3/bfloat16.h"
+#include "kernels/conv_bfloat16/bfloat16.h"
 #include "simd/simd.h"
 
 namespace softneuro::SN_ISA {
-namespace conv_bf16x3 {
+namespace conv_bfloat16 {
 
 constexpr int tile_rows = 16;
 constexpr int row_bytes = lanes * 4;
 
-// The parts of `lanes` floats.
-SN_INLINE void split_any(const float* x, uint16_t* high, uint16_t* low) {
+// The parts of `lanes` floats, each part `step` elements after the one before.
+template <int parts>
+SN_INLINE void split_any(const float* from, uint16_t* to, size_t step) {
   for (int i = 0; i < lanes; ++i) {
-    const Bfloat16Pair parts = split_bfloat16(x[i]);
-    high[i] = parts.high;
-    low[i] = parts.low;
+    float x = from[i];
+    for (int part = 0; part < parts; ++part) to[part * step + i] = take_bfloat16(x);
   }
 }
 
 #if SN_LEVEL == SN_LEVEL_amx
 
-SN_INLINE void split(const float* from, uint16_t* high, uint16_t* low) {
-  const __m512 x = _mm512_loadu_ps(from);
+template <int parts>
+SN_INLINE void split(const float* from, uint16_t* to, size_t step) {
+  __m512 x = _mm512_loadu_ps(from);
   constexpr float first_to_overflow = 0x1.ffp127f;
   if (_mm512_cmp_ps_mask(_mm512_abs_ps(x), _mm512_set1_ps(first_to_overflow), _CMP_NLT_UQ) != 0) {
-    split_any(from, high, low);
+    split_any<parts>(from, to, step);
     return;
   }
-  const auto first = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x));
-  const __m512 back = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(first), 16));
-  const auto rest = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(_mm512_sub_ps(x, back)));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(high), first);
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(low), rest);
+  for (int i = 0; i < parts; ++i) {
+    const auto part = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i * step), part);
+    x = _mm512_sub_ps(x, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(part), 16)));
+  }
 }
 
 // Tiles are a thread's while one of these lives.
@@ -74,7 +75,10 @@ class Tiles {
 
 #else
 
-SN_INLINE void split(const float* from, uint16_t* high, uint16_t* low) { split_any(from, high, low); }
+template <int parts>
+SN_INLINE void split(const float* from, uint16_t* to, size_t step) {
+  split_any<parts>(from, to, step);
+}
 
 class Tiles {
  public:
@@ -115,5 +119,5 @@ class Tiles {
 
 #endif
 
-}  // namespace conv_bf16x3
+}  // namespace conv_bfloat16
 }  // namespace softneuro::SN_ISA

@@ -1,4 +1,4 @@
-"""Convolution by three products of bfloat16 for one of float32: its error, its range and what it is a candidate for."""
+"""Convolution by three or six products of bfloat16 for one of float32: its error, its range, where it is tried."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from softneuro import _C
 ROUTINES = [
     e["descriptor"]
     for e in softneuro.registry()
-    if e["available"] and e["layer"] == "conv2d" and "/bf16x3_" in e["descriptor"]
+    if e["available"] and e["layer"] == "conv2d" and "/bf16x" in e["descriptor"]
 ]
 Array = np.ndarray[Any, Any]
 
@@ -35,7 +35,10 @@ def test_the_error_is_as_expected_and_does_not_grow_with_the_sum(descriptor: str
     x = rng.standard_normal((1, channels, 9, 9), dtype=np.float32)
     expected = np.einsum("kc,cyx->kyx", weight[:, :, 0, 0].astype(np.float64), x[0].astype(np.float64))
     error = np.linalg.norm(convolve(descriptor, weight, x)[0] - expected) / np.linalg.norm(expected)
-    assert 2e-6 < error < 5e-6  # the expected one; far below it would be another algorithm
+    if "bf16x3" in descriptor:
+        assert 2e-6 < error < 5e-6  # the expected one; far below it would be another algorithm
+    else:
+        assert error < 1.5e-6  # six times as many sums as a float32 convolution has
 
 
 @pytest.mark.parametrize("descriptor", ROUTINES)
@@ -43,7 +46,7 @@ def test_values_near_the_largest_stay_finite(descriptor: str) -> None:
     largest = np.finfo(np.float32).max
     x = np.array([largest, -largest, 3.395e38, 1e30, 1.0], dtype=np.float32).reshape(1, 1, 1, 5)
     weight = np.full((1, 1, 1, 1), 0.5, dtype=np.float32)
-    np.testing.assert_allclose(convolve(descriptor, weight, x), x / 2, rtol=1e-4)
+    np.testing.assert_allclose(convolve(descriptor, weight, x), x / 2, rtol=1e-4 if "bf16x3" in descriptor else 1e-6)
 
 
 @pytest.mark.parametrize("descriptor", ROUTINES)

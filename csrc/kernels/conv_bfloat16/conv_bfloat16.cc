@@ -1,36 +1,37 @@
-#include "kernels/conv_bf16x3/conv_bf16x3.h"
+#include "kernels/conv_bfloat16/conv_bfloat16.h"
 
-#include "kernels/conv_bf16x3/bfloat16.h"
+#include "kernels/conv_bfloat16/bfloat16.h"
 #include "kernels/integers.h"
 
 namespace softneuro {
 
-#define SN_KERNELS(isa) extern const ConvBf16x3Kernels conv_bf16x3_##isa;
-#include "kernels/conv_bf16x3/kernels.inc"
+#define SN_KERNELS(isa) extern const ConvBfloat16Kernels conv_bfloat16_##isa;
+#include "kernels/conv_bfloat16/kernels.inc"
 #undef SN_KERNELS
 
-const ConvBf16x3Kernels* conv_bf16x3_kernels(Isa isa) {
+const ConvBfloat16Kernels* conv_bfloat16_kernels(Isa isa) {
   if (!isa_available(isa)) return nullptr;
 #define SN_KERNELS(level) \
-  if (isa == Isa::level) return &conv_bf16x3_##level;
-#include "kernels/conv_bf16x3/kernels.inc"
+  if (isa == Isa::level) return &conv_bfloat16_##level;
+#include "kernels/conv_bfloat16/kernels.inc"
 #undef SN_KERNELS
   return nullptr;
 }
 
-int conv_bf16x3_panels(const ConvBf16x3Shape& shape, int block) {
+int conv_bfloat16_panels(const ConvBfloat16Shape& shape, int block) {
   return ceil_div(ceil_div(shape.out_channels, block), 2);
 }
 
-size_t conv_bf16x3_packed_bytes(const ConvBf16x3Shape& shape, int block) {
+size_t conv_bfloat16_packed_bytes(const ConvBfloat16Shape& shape, int block) {
   const auto tile = static_cast<size_t>(block * block) * 4;
   const int blocks = ceil_div(shape.out_channels, block), pairs = ceil_div(shape.in_channels, 2 * block);
-  return tile * 2 * static_cast<size_t>(blocks) * static_cast<size_t>(pairs) * static_cast<size_t>(shape.taps());
+  return tile * static_cast<size_t>(shape.parts * blocks) * static_cast<size_t>(pairs) *
+         static_cast<size_t>(shape.taps());
 }
 
 // By panel, pair of input blocks and tap: the tiles of the first parts, one for each output block, then those of the
-// second ones.
-void conv_bf16x3_pack(const ConvBf16x3Shape& shape, int block, const float* weights, void* packed) {
+// others.
+void conv_bfloat16_pack(const ConvBfloat16Shape& shape, int block, const float* weights, void* packed) {
   auto* to = static_cast<uint16_t*>(packed);
   const int blocks = ceil_div(shape.out_channels, block), pairs = ceil_div(shape.in_channels, 2 * block);
   const int taps = shape.taps();
@@ -44,12 +45,13 @@ void conv_bf16x3_pack(const ConvBf16x3Shape& shape, int block, const float* weig
     const int end = first + 2 < blocks ? first + 2 : blocks;
     for (int pair = 0; pair < pairs; ++pair) {
       for (int tap = 0; tap < taps; ++tap) {
-        for (const bool high : {true, false}) {
+        for (int part = 0; part < shape.parts; ++part) {
           for (int kb = first; kb < end; ++kb) {
             for (int r = 0; r < block; ++r) {
               for (int i = 0; i < 2 * block; ++i) {
-                const Bfloat16Pair parts = split_bfloat16(at(kb * block + i / 2, 2 * (pair * block + r) + i % 2, tap));
-                *to++ = high ? parts.high : parts.low;
+                float rest = at(kb * block + i / 2, 2 * (pair * block + r) + i % 2, tap);
+                for (int before = 0; before < part; ++before) take_bfloat16(rest);
+                *to++ = take_bfloat16(rest);
               }
             }
           }

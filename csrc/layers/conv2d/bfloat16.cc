@@ -1,7 +1,7 @@
-// Convolution on nchw{c}c blobs by products of bfloat16 tiles, three for each product of float32.
+// Convolution on nchw{c}c blobs by products of bfloat16 tiles, three or six for each product of float32.
 #include <algorithm>
 
-#include "kernels/conv_bf16x3/conv_bf16x3.h"
+#include "kernels/conv_bfloat16/conv_bfloat16.h"
 #include "kernels/integers.h"
 #include "layers/conv2d/blocked.h"
 #include "layers/gemm_tasks.h"
@@ -11,22 +11,23 @@ namespace softneuro {
 namespace {
 
 // Pixels of 1x1 kernels are one long column, so that no row's end leaves a tile unfilled.
-ConvBf16x3Shape bf16x3_shape(const Conv2dParams& p) {
+ConvBfloat16Shape bfloat16_shape(const Conv2dParams& p, int parts) {
   const auto narrow = [](int64_t value) { return static_cast<int>(value); };
-  ConvBf16x3Shape shape{.in_channels = narrow(p.c),
-                        .out_channels = narrow(p.k),
-                        .y = {.in = narrow(p.h),
-                              .out = narrow(p.oh),
-                              .kernel = narrow(p.kh),
-                              .stride = narrow(p.sh),
-                              .dilation = narrow(p.dh),
-                              .pad = narrow(p.pt)},
-                        .x = {.in = narrow(p.w),
-                              .out = narrow(p.ow),
-                              .kernel = narrow(p.kw),
-                              .stride = narrow(p.sw),
-                              .dilation = narrow(p.dw),
-                              .pad = narrow(p.pl)}};
+  ConvBfloat16Shape shape{.parts = parts,
+                          .in_channels = narrow(p.c),
+                          .out_channels = narrow(p.k),
+                          .y = {.in = narrow(p.h),
+                                .out = narrow(p.oh),
+                                .kernel = narrow(p.kh),
+                                .stride = narrow(p.sh),
+                                .dilation = narrow(p.dh),
+                                .pad = narrow(p.pt)},
+                          .x = {.in = narrow(p.w),
+                                .out = narrow(p.ow),
+                                .kernel = narrow(p.kw),
+                                .stride = narrow(p.sw),
+                                .dilation = narrow(p.dw),
+                                .pad = narrow(p.pl)}};
   if (p.pointwise() && p.sh == 1 && p.sw == 1) {
     shape.y.in = shape.y.out = narrow(p.h * p.w);
     shape.x.in = shape.x.out = 1;
@@ -35,24 +36,24 @@ ConvBf16x3Shape bf16x3_shape(const Conv2dParams& p) {
 }
 
 // Bytes of the split input that one more row of a band takes.
-int64_t row_bytes(const ConvBf16x3Shape& s, int block) {
+int64_t row_bytes(const ConvBfloat16Shape& s, int block) {
   const int64_t pixels = int64_t{s.x.samples(s.x.out)} * s.x.phases() * s.y.phases();
-  return pixels * round_up(s.in_channels, 2 * block) * 4;
+  return pixels * round_up(s.in_channels, 2 * block) * 2 * s.parts;
 }
 
-class PreparedBf16x3 final : public Prepared {
+class PreparedBfloat16 final : public Prepared {
  public:
-  PreparedBf16x3(const Problem& problem, const ConvBf16x3Kernels& kernels, int rows, SplitBy by,
-                 std::shared_ptr<const Packed> packed)
+  PreparedBfloat16(const Problem& problem, const ConvBfloat16Kernels& kernels, int parts, int rows, SplitBy by,
+                   std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual) {
     const Conv2dParams p = conv2d_params(problem);
-    args_.shape = bf16x3_shape(p);
+    args_.shape = bfloat16_shape(p, parts);
     args_.weights = packed_floats(packed_.get());
-    args_.epilogue.bias = packed_floats(packed_.get()) + conv_bf16x3_packed_bytes(args_.shape, kernels.block) / 4;
+    args_.epilogue.bias = packed_floats(packed_.get()) + conv_bfloat16_packed_bytes(args_.shape, kernels.block) / 4;
     args_.epilogue.activation = problem.layer->post.activation;
     if (p.empty()) return;
     args_.rows = std::min(rows, args_.shape.y.out);
-    split_ = WorkSplit(p.n, conv_bf16x3_panels(args_.shape, kernels.block), args_.shape.y.out,
+    split_ = WorkSplit(p.n, conv_bfloat16_panels(args_.shape, kernels.block), args_.shape.y.out,
                        worth_threads(p, problem.threads), by);
     scratch_ = round_to_line(kernels.scratch_bytes(args_.shape, args_.rows));
   }
@@ -63,7 +64,7 @@ class PreparedBf16x3 final : public Prepared {
   void run(const RunArgs& args) const override {
     args.parallel_for(split_.tasks, [&](int64_t task) {
       split_.for_task(task, [&](int64_t image, Range panels, Range rows) {
-        ConvBf16x3Args call = args_;
+        ConvBfloat16Args call = args_;
         call.src = args.in[0].f32() + image * args.in[0].batch_stride;
         call.dst = args.out.f32() + image * args.out.batch_stride;
         if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].batch_stride;
@@ -75,23 +76,24 @@ class PreparedBf16x3 final : public Prepared {
 
  private:
   std::shared_ptr<const Packed> packed_;
-  const ConvBf16x3Kernels& kernels_;
-  ConvBf16x3Args args_{};
+  const ConvBfloat16Kernels& kernels_;
+  ConvBfloat16Args args_{};
   WorkSplit split_;
   bool residual_;
   size_t scratch_ = 0;  // bytes of a task
 };
 
-class Bf16x3Conv2d final : public Routine {
+class Bfloat16Conv2d final : public Routine {
  public:
-  explicit Bf16x3Conv2d(Isa isa)
+  Bfloat16Conv2d(Isa isa, int parts)
       : Routine({.layer_type = "conv2d",
-                 .algorithm = "bf16x3",
+                 .algorithm = parts == 3 ? "bf16x6" : "bf16x3",
                  .isa = isa,
                  .in = f32_blocked(isa_block(isa)),
                  .out = f32_blocked(isa_block(isa)),
-                 .error = ErrorClass::bf16x3,
-                 .spreads_nonfinite = true}) {}
+                 .error = parts == 3 ? ErrorClass::exact : ErrorClass::bf16x3,
+                 .spreads_nonfinite = true}),
+        parts_(parts) {}
 
   Refusal check(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
@@ -99,7 +101,7 @@ class Bf16x3Conv2d final : public Routine {
     const Refusal sizes = check_int_sizes(p);
     if (!sizes.accepted()) return sizes;
     // Of one output row.
-    const ConvBf16x3Shape shape = bf16x3_shape(p);
+    const ConvBfloat16Shape shape = shape_of(p);
     constexpr int64_t most_scratch = 1 << 28;
     if (row_bytes(shape, block()) * shape.y.samples(1) > most_scratch) return "needs more than 256 MiB of scratch";
     return {};
@@ -114,7 +116,7 @@ class Bf16x3Conv2d final : public Routine {
 
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
-    const ConvBf16x3Shape shape = bf16x3_shape(p);
+    const ConvBfloat16Shape shape = shape_of(p);
     // A band's split input stays in L2 while all weights pass by, or in L1 while they come from L2.
     const auto rows = [&](size_t bytes) {
       const int64_t all = static_cast<int64_t>(bytes) / std::max<int64_t>(row_bytes(shape, block()), 1);
@@ -136,17 +138,17 @@ class Bf16x3Conv2d final : public Routine {
   }
 
   size_t packed_bytes(const Problem& problem, const Tuning&) const override {
-    const ConvBf16x3Shape shape = bf16x3_shape(conv2d_params(problem));
-    return conv_bf16x3_packed_bytes(shape, block()) + biases(shape) * sizeof(float);
+    const ConvBfloat16Shape shape = shape_of(conv2d_params(problem));
+    return conv_bfloat16_packed_bytes(shape, block()) + biases(shape) * sizeof(float);
   }
   std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
 
   // The split weights, then the bias.
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
-    const ConvBf16x3Shape shape = bf16x3_shape(conv2d_params(problem));
+    const ConvBfloat16Shape shape = shape_of(conv2d_params(problem));
     auto packed = std::make_shared<PackedFloats>(static_cast<int64_t>(packed_bytes(problem, tuning) / sizeof(float)));
-    conv_bf16x3_pack(shape, block(), problem.layer->weight("weight")->values().get(), packed->data());
-    float* to = packed->data() + conv_bf16x3_packed_bytes(shape, block()) / sizeof(float);
+    conv_bfloat16_pack(shape, block(), problem.layer->weight("weight")->values().get(), packed->data());
+    float* to = packed->data() + conv_bfloat16_packed_bytes(shape, block()) / sizeof(float);
     std::fill_n(to, biases(shape), 0.f);
     if (const Constant* bias = problem.layer->find_weight("bias")) {
       std::copy_n((*bias)->values().get(), (*bias)->elements(), to);
@@ -157,26 +159,31 @@ class Bf16x3Conv2d final : public Routine {
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
     if (tuning[0] < 1) throw Error("rows must be positive, not " + std::to_string(tuning[0]));
-    return std::make_unique<PreparedBf16x3>(problem, *conv_bf16x3_kernels(info().isa), tuning[0],
-                                            parse_split(tuning[1]), std::move(packed));
+    return std::make_unique<PreparedBfloat16>(problem, *conv_bfloat16_kernels(info().isa), parts_, tuning[0],
+                                              parse_split(tuning[1]), std::move(packed));
   }
 
-  // Of the parts' own rounding and of the products of second parts, which are left out; sums of any length have the
-  // same.
-  double expected_error(const Problem&, const Tuning&) const override { return 5e-6; }
+  // Of the parts' own rounding and of the products that are left out; sums of any length have the same. With six
+  // products both are below what sums in any order differ by.
+  double expected_error(const Problem&, const Tuning&) const override { return parts_ == 3 ? 0 : 5e-6; }
 
  private:
   int block() const { return isa_block(info().isa); }
-  size_t biases(const ConvBf16x3Shape& shape) const {
+  ConvBfloat16Shape shape_of(const Conv2dParams& p) const { return bfloat16_shape(p, parts_); }
+  size_t biases(const ConvBfloat16Shape& shape) const {
     return static_cast<size_t>(round_up(shape.out_channels, block()));
   }
+
+  int parts_;
 };
 
 }  // namespace
 
-void conv2d_bf16x3(RoutineList& list) {
-  list.add<Bf16x3Conv2d>(Isa::scalar);
-  if (architecture_has(Isa::amx)) list.add<Bf16x3Conv2d>(Isa::amx);
+void conv2d_bfloat16(RoutineList& list) {
+  for (const int parts : {2, 3}) {
+    list.add<Bfloat16Conv2d>(Isa::scalar, parts);
+    if (architecture_has(Isa::amx)) list.add<Bfloat16Conv2d>(Isa::amx, parts);
+  }
 }
 
 }  // namespace softneuro

@@ -1,9 +1,11 @@
-// Convolution on blocked blobs by products of bfloat16 tiles, with each float32 split into two bfloat16 (Henry, Tang
-// and Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations", 2019):
+// Convolution on blocked blobs by products of bfloat16 tiles, with each float32 split into two or three bfloat16
+// (Henry, Tang and Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision
+// Computations", 2019):
 //
 //   dst[k][y][x] = act(bias[k] + residual[k][y][x]
 //                      + sum over c, i, j of w[k][c][i][j] * src[c][y*stride_h + i*dilation_h - pad_top][...])
-//   w * x = (w1 + w2) * (x1 + x2) ~ w1 * x1 + w1 * x2 + w2 * x1, of which w2 * x2 is below 2^-16
+//   w * x ~ w1 * x1 + w1 * x2 + w2 * x1                                     bf16x3: w2 * x2 is below 2^-16 of it
+//   w * x ~ w1 * x1 + w1 * x2 + w2 * x1 + w2 * x2 + w1 * x3 + w3 * x1       bf16x6: the others are below 2^-24
 //
 // A band of output rows at a time, its input is split into planes of one row of memory each, in which what a tap reads
 // for consecutive outputs is consecutive: outputs are counted through rows that are as long as a plane's, those past a
@@ -19,7 +21,7 @@
 namespace softneuro {
 
 // One dimension.
-struct ConvBf16x3Axis {
+struct ConvBfloat16Axis {
   int in = 0, out = 0, kernel = 1, stride = 1, dilation = 1, pad = 0;  // pad: before the first sample
 
   // Tap i reads phase (i % period) from sample out + (i * dilation) / stride on.
@@ -38,37 +40,38 @@ struct ConvBf16x3Axis {
   [[gnu::always_inline]] constexpr int samples(int outputs) const { return outputs + offset(kernel - 1); }
 };
 
-struct ConvBf16x3Shape {
+struct ConvBfloat16Shape {
+  int parts = 2;  // of each value: 2 or 3
   int in_channels = 0, out_channels = 0;
-  ConvBf16x3Axis y, x;
+  ConvBfloat16Axis y, x;
 
   [[gnu::always_inline]] constexpr int taps() const { return y.kernel * x.kernel; }
 };
 
-struct ConvBf16x3Args {
-  ConvBf16x3Shape shape;
+struct ConvBfloat16Args {
+  ConvBfloat16Shape shape;
   int rows = 1;         // output rows of a band: any is right, speed differs
   const float* src;     // [in_channels / c][y.in][x.in][c], the last block padded with zeros
-  const void* weights;  // of conv_bf16x3_pack, 64-byte aligned
+  const void* weights;  // of conv_bfloat16_pack, 64-byte aligned
   float* dst;           // [out_channels / c][y.out][x.out][c]; lanes past the channels are written as zero
   Epilogue epilogue;    // bias: out_channels rounded up to c, never null
 };
 
-struct ConvBf16x3Kernels {
+struct ConvBfloat16Kernels {
   int block;  // c
   // Bytes of scratch that run needs, 64-byte aligned.
-  size_t (*scratch_bytes)(const ConvBf16x3Shape&, int rows);
-  // Panels [panel_begin, panel_end) of conv_bf16x3_panels, output rows [row_begin, row_end).
-  void (*run)(const ConvBf16x3Args&, int panel_begin, int panel_end, int row_begin, int row_end, void* scratch);
+  size_t (*scratch_bytes)(const ConvBfloat16Shape&, int rows);
+  // Panels [panel_begin, panel_end) of conv_bfloat16_panels, output rows [row_begin, row_end).
+  void (*run)(const ConvBfloat16Args&, int panel_begin, int panel_end, int row_begin, int row_end, void* scratch);
 };
 
 // Null where this build or machine lacks the level.
-const ConvBf16x3Kernels* conv_bf16x3_kernels(Isa isa);
+const ConvBfloat16Kernels* conv_bfloat16_kernels(Isa isa);
 
 // Pairs of output blocks.
-int conv_bf16x3_panels(const ConvBf16x3Shape& shape, int block);
-size_t conv_bf16x3_packed_bytes(const ConvBf16x3Shape& shape, int block);
+int conv_bfloat16_panels(const ConvBfloat16Shape& shape, int block);
+size_t conv_bfloat16_packed_bytes(const ConvBfloat16Shape& shape, int block);
 // From rows of weights, [out_channels][in_channels][taps].
-void conv_bf16x3_pack(const ConvBf16x3Shape& shape, int block, const float* weights, void* packed);
+void conv_bfloat16_pack(const ConvBfloat16Shape& shape, int block, const float* weights, void* packed);
 
 }  // namespace softneuro

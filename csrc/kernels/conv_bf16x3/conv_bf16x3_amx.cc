@@ -1,1 +1,0 @@
-#include "kernels/conv_bf16x3/generic.h"
