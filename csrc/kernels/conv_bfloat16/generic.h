@@ -30,7 +30,7 @@ struct Planes {
 
 struct Scratch {
   size_t* taps;  // where each begins in a pair's planes, bytes
-  float* sums;   // two tiles
+  float* sums;   // a tile
   char* planes;
   size_t bytes = 0;
 
@@ -42,7 +42,7 @@ struct Scratch {
     };
     const Planes layout(s, rows);
     taps = reinterpret_cast<size_t*>(take(sizeof(size_t) * s.taps()));
-    sums = reinterpret_cast<float*>(take(2 * tile_rows * row_bytes));
+    sums = reinterpret_cast<float*>(take(tile_rows * row_bytes));
     planes = take(layout.pair * layout.pairs);
   }
 };
