@@ -65,14 +65,11 @@ def accepting(shape: Shape, weights: Weights, settings: Settings) -> dict[str, l
     for descriptor in accepted:
         found.setdefault(descriptor.split("{")[0], []).append(descriptor)
     rank = available_extensions() + available_isas()
-    levels: dict[str, set[str]] = {}
-    for entry in entries.values():
-        if entry["available"]:
-            levels.setdefault(routine_key(entry), set()).add(entry["isa"])
+    levels = [(routine_key(entry), entry["isa"]) for entry in entries.values() if entry["available"]]
     best: dict[str, str] = {}
     for routine in found:
         key = routine_key(entries[routine])
-        if levels[key] == {"scalar"} and routine.endswith("_scalar") and rank[-1] != rank[0]:
+        if {isa for of, isa in levels if of == key} == {"scalar"} and routine.endswith("_scalar") and rank[-1] != rank[0]:
             continue  # its other levels are of other machines
         if key not in best or rank.index(entries[routine]["isa"]) < rank.index(entries[best[key]]["isa"]):
             best[key] = routine

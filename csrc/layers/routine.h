@@ -45,9 +45,9 @@ class Prepared {
 };
 
 // How the result's error relates to the same sum in another order.
-enum class ErrorClass : unsigned char { exact, winograd, strassen, bf16x3 };
+enum class ErrorClass : unsigned char { exact, winograd, strassen, bfloat16 };
 constexpr std::string_view error_class_name(ErrorClass error) {
-  constexpr std::string_view names[] = {"exact", "winograd", "strassen", "bf16x3"};
+  constexpr std::string_view names[] = {"exact", "winograd", "strassen", "bfloat16"};
   return names[static_cast<int>(error)];
 }
 

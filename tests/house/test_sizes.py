@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 LIMITS = [  # first match counts
     (r"setup\.py$", 150),
-    (r"csrc/(?!simd/).*_(scalar|avx2|avx512|avx512vnni|avx512bf16|neon|neondot)\.cc$", 200),
+    (r"csrc/(?!simd/).*_(scalar|avx2|avx512|avx512vnni|avx512bf16|amx|neon|neondot)\.cc$", 200),
     (r"csrc/.*generic\.h$", 350),
     (r"csrc/simd/.*\.h$", 400),
     (r"csrc/.*\.(cc|h|inc)$", 350),

@@ -91,7 +91,7 @@ class Bfloat16Conv2d final : public Routine {
                  .isa = isa,
                  .in = f32_blocked(isa_block(isa)),
                  .out = f32_blocked(isa_block(isa)),
-                 .error = parts == 3 ? ErrorClass::exact : ErrorClass::bf16x3,
+                 .error = ErrorClass::bfloat16,
                  .spreads_nonfinite = true}),
         parts_(parts) {}
 
@@ -164,8 +164,8 @@ class Bfloat16Conv2d final : public Routine {
   }
 
   // Of the parts' own rounding and of the products that are left out; sums of any length have the same. With six
-  // products both are below what sums in any order differ by.
-  double expected_error(const Problem&, const Tuning&) const override { return parts_ == 3 ? 0 : 5e-6; }
+  // products both are below what six times as many sums err by, measured with 2000 channels.
+  double expected_error(const Problem&, const Tuning&) const override { return parts_ == 3 ? 1.5e-6 : 5e-6; }
 
  private:
   int block() const { return isa_block(info().isa); }
