@@ -65,11 +65,11 @@ def accepting(shape: Shape, weights: Weights, settings: Settings) -> dict[str, l
     for descriptor in accepted:
         found.setdefault(descriptor.split("{")[0], []).append(descriptor)
     rank = available_extensions() + available_isas()
-    levels = [(routine_key(entry), entry["isa"]) for entry in entries.values() if entry["available"]]
+    here = [routine_key(entry) for entry in entries.values() if entry["available"]]
     best: dict[str, str] = {}
     for routine in found:
         key = routine_key(entries[routine])
-        if {isa for of, isa in levels if of == key} == {"scalar"} and routine.endswith("_scalar") and rank[-1] != rank[0]:
+        if routine.endswith("_scalar") and rank[0] != "scalar" and here.count(key) == 1:
             continue  # its other levels are of other machines
         if key not in best or rank.index(entries[routine]["isa"]) < rank.index(entries[best[key]]["isa"]):
             best[key] = routine
