@@ -27,6 +27,7 @@ void check(Isa isa, const ConvBfloat16Kernels& kernels, const Conv& c) {
   const Activation act = random_activation();
 
   ConvBfloat16Args args{.shape = {.parts = pick(2, 3),
+                                  .panel = pick(1, 2),
                                   .in_channels = c.in_channels,
                                   .out_channels = c.out_channels,
                                   .y = {c.h, c.out_h, c.kernel_h, c.stride_h, c.dilation_h, c.pad_top},

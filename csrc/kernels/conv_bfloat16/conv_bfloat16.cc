@@ -19,7 +19,7 @@ const ConvBfloat16Kernels* conv_bfloat16_kernels(Isa isa) {
 }
 
 int conv_bfloat16_panels(const ConvBfloat16Shape& shape, int block) {
-  return ceil_div(ceil_div(shape.out_channels, block), 2);
+  return ceil_div(ceil_div(shape.out_channels, block), shape.panel);
 }
 
 size_t conv_bfloat16_packed_bytes(const ConvBfloat16Shape& shape, int block) {
@@ -41,8 +41,8 @@ void conv_bfloat16_pack(const ConvBfloat16Shape& shape, int block, const float* 
                        static_cast<size_t>(taps) +
                    static_cast<size_t>(tap)];
   };
-  for (int first = 0; first < blocks; first += 2) {
-    const int end = first + 2 < blocks ? first + 2 : blocks;
+  for (int first = 0; first < blocks; first += shape.panel) {
+    const int end = first + shape.panel < blocks ? first + shape.panel : blocks;
     for (int pair = 0; pair < pairs; ++pair) {
       for (int tap = 0; tap < taps; ++tap) {
         for (int part = 0; part < shape.parts; ++part) {

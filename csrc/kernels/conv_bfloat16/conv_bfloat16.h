@@ -42,6 +42,7 @@ struct ConvBfloat16Axis {
 
 struct ConvBfloat16Shape {
   int parts = 2;  // of each value: 2 or 3
+  int panel = 2;  // output blocks that share a pass over the input: 1 or 2
   int in_channels = 0, out_channels = 0;
   ConvBfloat16Axis y, x;
 
@@ -68,7 +69,6 @@ struct ConvBfloat16Kernels {
 // Null where this build or machine lacks the level.
 const ConvBfloat16Kernels* conv_bfloat16_kernels(Isa isa);
 
-// Pairs of output blocks.
 int conv_bfloat16_panels(const ConvBfloat16Shape& shape, int block);
 size_t conv_bfloat16_packed_bytes(const ConvBfloat16Shape& shape, int block);
 // From rows of weights, [out_channels][in_channels][taps].

@@ -3,13 +3,15 @@
 
 #include "kernels/conv_bfloat16/conv_bfloat16.h"
 #include "kernels/conv_bfloat16/tiles.h"
-#include "kernels/finish_sums.h"
+#include "kernels/finish_row.h"
 #include "kernels/integers.h"
+#include "kernels/unroll.h"
 
 namespace softneuro::SN_ISA {
 namespace conv_bfloat16 {
 
 constexpr size_t weight_tile = lanes * row_bytes;
+constexpr int most_sums = 4;  // tiles
 
 // A plane holds one phase of one pair of input blocks; the phases of a pair follow each other. A pixel is a row of each
 // part.
@@ -30,7 +32,7 @@ struct Planes {
 
 struct Scratch {
   size_t* taps;  // where each begins in a pair's planes, bytes
-  float* sums;   // a tile
+  float* sums;   // two sets of tiles
   char* planes;
   size_t bytes = 0;
 
@@ -42,7 +44,7 @@ struct Scratch {
     };
     const Planes layout(s, rows);
     taps = reinterpret_cast<size_t*>(take(sizeof(size_t) * s.taps()));
-    sums = reinterpret_cast<float*>(take(tile_rows * row_bytes));
+    sums = reinterpret_cast<float*>(take(2 * most_sums * tile_rows * row_bytes));
     planes = take(layout.pair * layout.pairs);
   }
 };
@@ -96,114 +98,194 @@ inline void fill(const Band& band) {
   }
 }
 
-// Sums of a tile: outputs from `at` on, counted through the band's planes.
-inline void finish(const Band& band, const float* sums, int output_block, int at) {
-  const ConvBfloat16Shape& s = band.args.shape;
-  const int width = band.planes.width, rest = s.out_channels - output_block * lanes;
-  const size_t plane = static_cast<size_t>(output_block) * s.y.out * s.x.out;
-  const Epilogue& epilogue = band.args.epilogue;
-  for (int row = 0; row < tile_rows;) {
-    const int y = (at + row) / width, x = (at + row) % width;
-    if (y >= band.rows) return;
-    if (x >= s.x.out) {
-      row += width - x;
-      continue;
-    }
-    const int here = tile_rows - row, left = s.x.out - x, pixels = here < left ? here : left;
-    const size_t first = (plane + static_cast<size_t>(band.row + y) * s.x.out + x) * lanes;
-    float* dst = band.args.dst + first;
-    for (int p = 0; p < pixels; ++p) {
-      Vf sum[1] = {load(sums + (row + p) * lanes)};
-      if (epilogue.residual != nullptr) sum[0] = sum[0] + load(epilogue.residual + first + p * lanes);
-      finish_sums(sum, epilogue.activation);
-      store(dst + p * lanes, sum[0]);
-    }
-    finish_rest(epilogue.activation, dst, pixels, rest < lanes ? rest : lanes);
-    row += pixels;
+// Sums that are still to be finished, a few vectors at each step of the next ones' products: tiles' units and vectors'
+// work side by side.
+class Unfinished {
+ public:
+  Unfinished(const ConvBfloat16Args& args, float* memory)
+      : epilogue_(args.epilogue),
+        bounds_(clamp_bounds(args.epilogue.activation)),
+        costly_(!is_clamp(args.epilogue.activation.kind)),
+        dst_(args.dst),
+        sums_(memory),
+        next_(memory + most_sums * tile_rows * lanes) {}
+
+  // Where the next sums are stored, while the last are being finished.
+  SN_INLINE float* next_sums() const { return next_; }
+
+  // Those of m tiles of outputs from number `at` on and n output blocks, by block.
+  template <int m, int n>
+  SN_INLINE void add(const Band& band, int output_block, int at) {
+    const ConvBfloat16Shape& s = band.args.shape;
+    plane_ = static_cast<size_t>(s.y.out) * s.x.out * lanes;
+    first_ = output_block * plane_ + static_cast<size_t>(band.row) * s.x.out * lanes;
+    channels_ = s.out_channels - output_block * lanes;
+    rows_ = m * tile_rows;
+    blocks_ = n;
+    block_ = 0;
+    width_ = band.planes.width;
+    out_ = s.x.out;
+    // Without gaps all outputs are one row.
+    if (width_ == out_) width_ = out_ = band.rows * out_;
+    first_y_ = at / width_, first_x_ = at % width_;
+    last_y_ = s.x.out == out_ ? band.rows : 1;
+    float* const sums = sums_;
+    sums_ = next_;
+    next_ = sums;
+    begin_block();
   }
-}
 
-// Tiles 0 ... 3 are sums, two for each tile of pixels, 4 and 5 pixels, 6 and 7 weights.
-template <int m, int n>
-SN_INLINE void multiply(Tiles& tiles) {
-  tiles.multiply<0, 4, 6>();
-  if constexpr (n == 2) tiles.multiply<1, 4, 7>();
-  if constexpr (m == 2) tiles.multiply<2, 5, 6>();
-  if constexpr (m == 2 && n == 2) tiles.multiply<3, 5, 7>();
-}
+  SN_INLINE void step(int most) {
+    while (block_ < blocks_) {
+      const int left = row_ < rows_ && y_ < last_y_ ? out_ - x_ : 0, here = rows_ - row_ < left ? rows_ - row_ : left;
+      if (here <= 0) {
+        if (row_ < rows_ && y_ < last_y_) {
+          row_ += width_ - x_, x_ = 0, ++y_;
+        } else {
+          ++block_;
+          begin_block();
+        }
+        continue;
+      }
+      if (most <= 0) return;
+      const int pixels = here < most ? here : most;
+      finish_pixels(pixels);
+      row_ += pixels, x_ += pixels, most -= pixels;
+    }
+  }
+  void finish() { step(blocks_ * rows_); }
 
-// One pair of input blocks and one tap: a tile of one part of either side at a time, in an order that loads few of
-// them.
-template <int parts, int m, int n>
-SN_INLINE void accumulate(Tiles& tiles, const char* pixels, const char* weights) {
+ private:
+  SN_INLINE void begin_block() { row_ = 0, y_ = first_y_, x_ = first_x_; }
+
+  SN_INLINE void finish_pixels(int pixels) {
+    const size_t at = first_ + block_ * plane_ + (static_cast<size_t>(y_) * out_ + x_) * lanes;
+    const float* const from = sums_ + (block_ * rows_ + row_) * lanes;
+    float* const to = dst_ + at;
+    const Vf lo = set(bounds_.lo), hi = set(bounds_.hi);
+    if (epilogue_.residual != nullptr) {
+      const float* const residual = epilogue_.residual + at;
+      for (int p = 0; p < pixels; ++p) {
+        store(to + p * lanes, clamp(load(from + p * lanes) + load(residual + p * lanes), lo, hi));
+      }
+    } else {
+      for (int p = 0; p < pixels; ++p) store(to + p * lanes, clamp(load(from + p * lanes), lo, hi));
+    }
+    const int channels = channels_ - block_ * lanes;
+    if (costly_ || channels < lanes) {
+      finish_row(epilogue_.activation, to, pixels, channels < lanes ? channels : lanes);
+    }
+  }
+
+  const Epilogue& epilogue_;
+  ClampBounds bounds_;
+  bool costly_;
+  float *dst_, *sums_, *next_;
+  size_t plane_ = 0, first_ = 0;  // floats of an output block; where the band's first output of the first block is
+  int channels_ = 0;              // from the first block on
+  int rows_ = 0, blocks_ = 0;     // of sums; row by row of each block
+  int width_ = 0, out_ = 0, last_y_ = 0, first_y_ = 0, first_x_ = 0;  // outputs as they are counted
+  int block_ = 0, row_ = 0, y_ = 0, x_ = 0;                           // the next one's
+};
+
+// Tiles 0 ... 3 are sums: tile a * n + b of the a-th tile of pixels and the b-th block of output channels. Pixels are
+// in tiles 4 and 5, weights in 6 and 7.
+
+// One pair of input blocks and one tap: one part of either side at a time, in an order that loads few tiles.
+template <int parts, int m>
+SN_INLINE void accumulate_pair(Tiles& tiles, const char* pixels, const char* weights) {
   constexpr size_t pixel = parts * row_bytes;
   const auto take_pixels = [&](int part) __attribute__((always_inline)) {
     tiles.load<4>(pixels + part * row_bytes, pixel);
     if constexpr (m == 2) tiles.load<5>(pixels + part * row_bytes + tile_rows * pixel, pixel);
   };
   const auto take_weights = [&](int part) __attribute__((always_inline)) {
-    tiles.load<6, lanes>(weights + part * n * weight_tile, row_bytes);
-    if constexpr (n == 2) tiles.load<7, lanes>(weights + (part * n + 1) * weight_tile, row_bytes);
+    tiles.load<6, lanes>(weights + 2 * part * weight_tile, row_bytes);
+    tiles.load<7, lanes>(weights + (2 * part + 1) * weight_tile, row_bytes);
+  };
+  const auto multiply = [&]() __attribute__((always_inline)) {
+    tiles.multiply<0, 4, 6>();
+    tiles.multiply<1, 4, 7>();
+    if constexpr (m == 2) tiles.multiply<2, 5, 6>(), tiles.multiply<3, 5, 7>();
   };
   if constexpr (parts == 3) {
-    take_pixels(0), take_weights(2);
-    multiply<m, n>(tiles);
-    take_weights(1);
-    multiply<m, n>(tiles);
-    take_pixels(1);
-    multiply<m, n>(tiles);
-    take_weights(0);
-    multiply<m, n>(tiles);
-    take_pixels(2);
-    multiply<m, n>(tiles);
-    take_pixels(0);
-    multiply<m, n>(tiles);
+    take_pixels(0), take_weights(2), multiply();
+    take_weights(1), multiply();
+    take_pixels(1), multiply();
+    take_weights(0), multiply();
+    take_pixels(2), multiply();
+    take_pixels(0), multiply();
   } else {
-    take_pixels(1), take_weights(0);
-    multiply<m, n>(tiles);
-    take_pixels(0);
-    multiply<m, n>(tiles);
-    take_weights(1);
-    multiply<m, n>(tiles);
+    take_pixels(1), take_weights(0), multiply();
+    take_pixels(0), multiply();
+    take_weights(1), multiply();
   }
 }
 
-template <int sum>
-SN_INLINE void finish_tile_of(const Band& band, Tiles& tiles, int output_block, int at) {
-  tiles.store<sum>(band.scratch.sums);
-  finish(band, band.scratch.sums, output_block, at);
+// The same for one block of output channels, whose weights are loaded once for up to four tiles of pixels. They come
+// from afar then, and are asked for a step ahead: more than the machine does by itself, which stops at each page.
+template <int parts, int m>
+SN_INLINE void accumulate_single(Tiles& tiles, const char* pixels, const char* weights) {
+  constexpr size_t pixel = parts * row_bytes, step = parts * weight_tile;
+  tiles.load<6, lanes>(weights, row_bytes);
+  tiles.load<7, lanes>(weights + weight_tile, row_bytes);
+  unroll<m>([&](auto a) __attribute__((always_inline)) {
+    const char* from = pixels + a * tile_rows * pixel;
+    tiles.load<4>(from, pixel);
+    tiles.load<5>(from + row_bytes, pixel);
+    for (size_t i = a * 64; i < step; i += m * 64) prefetch(reinterpret_cast<const float*>(weights + step + i));
+    tiles.multiply<a, 4, 6>();
+    tiles.multiply<a, 4, 7>();
+    tiles.multiply<a, 5, 6>();
+    if constexpr (parts == 3) {
+      tiles.load<4>(from + 2 * row_bytes, pixel);
+      tiles.multiply<a, 5, 7>();
+      tiles.multiply<a, 4, 6>();
+    }
+  });
+  if constexpr (parts == 3) {
+    tiles.load<7, lanes>(weights + 2 * weight_tile, row_bytes);
+    unroll<m>([&](auto a) __attribute__((always_inline)) {
+      tiles.load<4>(pixels + a * tile_rows * pixel, pixel);
+      tiles.multiply<a, 4, 7>();
+    });
+  }
 }
 
 // m tiles of pixels from output `at` on, n blocks of output channels.
 template <int parts, int m, int n>
-void compute(const Band& band, Tiles& tiles, const char* weights, int output_block, int at) {
+void compute(const Band& band, Tiles& tiles, Unfinished& unfinished, const char* weights, int output_block, int at) {
   const float* bias = band.args.epilogue.bias + output_block * lanes;
-  tiles.load<0>(bias, 0);
-  if constexpr (n == 2) tiles.load<1>(bias + lanes, 0);
-  if constexpr (m == 2) tiles.load<2>(bias, 0);
-  if constexpr (m == 2 && n == 2) tiles.load<3>(bias + lanes, 0);
+  unroll<m * n>([&](auto i) __attribute__((always_inline)) { tiles.load<i>(bias + i % n * lanes, 0); });
   const char* pixels = band.scratch.planes + at * band.planes.pixel;
-  const int taps = band.args.shape.taps();
+  const int taps = band.args.shape.taps(), each = ceil_div(most_sums * tile_rows, band.planes.pairs * taps);
   for (int p = 0; p < band.planes.pairs; ++p, pixels += band.planes.pair) {
     for (int tap = 0; tap < taps; ++tap, weights += parts * n * weight_tile) {
-      accumulate<parts, m, n>(tiles, pixels + band.scratch.taps[tap], weights);
+      const char* const from = pixels + band.scratch.taps[tap];
+      n == 2 ? accumulate_pair<parts, m>(tiles, from, weights) : accumulate_single<parts, m>(tiles, from, weights);
+      unfinished.step(each);
     }
   }
-  finish_tile_of<0>(band, tiles, output_block, at);
-  if constexpr (n == 2) finish_tile_of<1>(band, tiles, output_block + 1, at);
-  if constexpr (m == 2) finish_tile_of<2>(band, tiles, output_block, at + tile_rows);
-  if constexpr (m == 2 && n == 2) finish_tile_of<3>(band, tiles, output_block + 1, at + tile_rows);
+  unfinished.finish();
+  // By block: a tile of sums after the other.
+  constexpr int tile = tile_rows * lanes;
+  float* const sums = unfinished.next_sums();
+  unroll<m * n>([&](auto i) __attribute__((always_inline)) { tiles.store<i>(sums + (i % n * m + i / n) * tile); });
+  unfinished.add<m, n>(band, output_block, at);
+  // Beside so few products stores are in the way.
+  if (band.planes.pairs * taps < 8) unfinished.finish();
 }
 
 template <int parts, int n>
-void run_panel(const Band& band, Tiles& tiles, const char* weights, int output_block) {
+void run_panel(const Band& band, Tiles& tiles, Unfinished& unfinished, const char* weights, int output_block) {
+  constexpr int most = most_sums / n;
   const int outputs = (band.rows - 1) * band.planes.width + band.args.shape.x.out;
-  for (int at = 0; at < outputs; at += 2 * tile_rows) {
-    if (outputs - at > tile_rows) {
-      compute<parts, 2, n>(band, tiles, weights, output_block, at);
-    } else {
-      compute<parts, 1, n>(band, tiles, weights, output_block, at);
-    }
+  for (int at = 0; at < outputs; at += most * tile_rows) {
+    const int left = ceil_div(outputs - at, tile_rows);
+    unroll<most>([&](auto i) {
+      constexpr int m = i + 1;
+      if (m == (left < most ? left : most)) compute<parts, m, n>(band, tiles, unfinished, weights, output_block, at);
+    });
   }
 }
 
@@ -223,19 +305,21 @@ inline void run_parts(const ConvBfloat16Args& args, int panel_begin, int panel_e
   const int blocks = ceil_div(s.out_channels, lanes);
   const size_t block_bytes = parts * weight_tile * planes.pairs * s.taps();
   Tiles tiles;
+  Unfinished unfinished(args, scratch.sums);
   for (int row = row_begin; row < row_end; row += args.rows) {
     const Band band{args, planes, scratch, row, row_end - row < args.rows ? row_end - row : args.rows};
     if (panel_begin < panel_end) fill<parts>(band);
     for (int panel = panel_begin; panel < panel_end; ++panel) {
-      const int output_block = 2 * panel;
+      const int output_block = s.panel * panel;
       const char* weights = static_cast<const char*>(args.weights) + output_block * block_bytes;
-      if (output_block + 1 < blocks) {
-        run_panel<parts, 2>(band, tiles, weights, output_block);
+      if (s.panel == 2 && output_block + 1 < blocks) {
+        run_panel<parts, 2>(band, tiles, unfinished, weights, output_block);
       } else {
-        run_panel<parts, 1>(band, tiles, weights, output_block);
+        run_panel<parts, 1>(band, tiles, unfinished, weights, output_block);
       }
     }
   }
+  unfinished.finish();
 }
 
 inline void run(const ConvBfloat16Args& args, int panel_begin, int panel_end, int row_begin, int row_end,

@@ -11,9 +11,10 @@ namespace softneuro {
 namespace {
 
 // Pixels of 1x1 kernels are one long column, so that no row's end leaves a tile unfilled.
-ConvBfloat16Shape bfloat16_shape(const Conv2dParams& p, int parts) {
+ConvBfloat16Shape bfloat16_shape(const Conv2dParams& p, int parts, int panel) {
   const auto narrow = [](int64_t value) { return static_cast<int>(value); };
   ConvBfloat16Shape shape{.parts = parts,
+                          .panel = panel,
                           .in_channels = narrow(p.c),
                           .out_channels = narrow(p.k),
                           .y = {.in = narrow(p.h),
@@ -43,18 +44,18 @@ int64_t row_bytes(const ConvBfloat16Shape& s, int block) {
 
 class PreparedBfloat16 final : public Prepared {
  public:
-  PreparedBfloat16(const Problem& problem, const ConvBfloat16Kernels& kernels, int parts, int rows, SplitBy by,
+  PreparedBfloat16(const Problem& problem, const ConvBfloat16Kernels& kernels, int parts, const Tuning& tuning,
                    std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual) {
     const Conv2dParams p = conv2d_params(problem);
-    args_.shape = bfloat16_shape(p, parts);
+    args_.shape = bfloat16_shape(p, parts, tuning[2]);
     args_.weights = packed_floats(packed_.get());
     args_.epilogue.bias = packed_floats(packed_.get()) + conv_bfloat16_packed_bytes(args_.shape, kernels.block) / 4;
     args_.epilogue.activation = problem.layer->post.activation;
     if (p.empty()) return;
-    args_.rows = std::min(rows, args_.shape.y.out);
+    args_.rows = std::min(tuning[0], args_.shape.y.out);
     split_ = WorkSplit(p.n, conv_bfloat16_panels(args_.shape, kernels.block), args_.shape.y.out,
-                       worth_threads(p, problem.threads), by);
+                       worth_threads(p, problem.threads), parse_split(tuning[1]));
     scratch_ = round_to_line(kernels.scratch_bytes(args_.shape, args_.rows));
   }
 
@@ -112,11 +113,13 @@ class Bfloat16Conv2d final : public Routine {
     return info().isa == Isa::amx && conv2d_params(problem).c >= block();
   }
 
-  std::vector<std::string> param_names() const override { return {"rows", "split"}; }
+  // Output rows of a band, how work is dealt to threads, output blocks that share a pass over the input.
+  std::vector<std::string> param_names() const override { return {"rows", "split", "panel"}; }
 
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
     const ConvBfloat16Shape shape = shape_of(p);
+    constexpr int pair = 2, single = 1;
     // A band's split input stays in L2 while all weights pass by, or in L1 while they come from L2.
     const auto rows = [&](size_t bytes) {
       const int64_t all = static_cast<int64_t>(bytes) / std::max<int64_t>(row_bytes(shape, block()), 1);
@@ -126,14 +129,16 @@ class Bfloat16Conv2d final : public Routine {
     const int few = shape.x.out == 1 ? 32 : 1;  // two tiles
     const int split = p.oh * p.ow >= 28 * 28 ? 0 : 1;
     std::vector<Tuning> list;
-    const auto add = [&](int wanted, int by) {
-      Tuning tuning{std::clamp(wanted, 1, std::max(shape.y.out, 1)), by};
+    const auto add = [&](int wanted, int by, int panel) {
+      Tuning tuning{std::clamp(wanted, 1, std::max(shape.y.out, 1)), by, panel};
       if (std::find(list.begin(), list.end(), tuning) == list.end()) list.push_back(std::move(tuning));
     };
     const int most = std::max(rows(std::max<size_t>(caches().l2, 256 << 10) / 2), few);
-    add(most, split);
-    add(std::max(rows(std::max<size_t>(caches().l1d, 32 << 10) * 3 / 4), few), split);
-    if (problem.threads > 1) add(most, 1 - split);
+    add(most, split, pair);
+    add(std::max(rows(std::max<size_t>(caches().l1d, 32 << 10) * 3 / 4), few), split, pair);
+    if (problem.threads > 1) add(most, 1 - split, pair);
+    // So few outputs that tiles hold the sums of them all: weights pass by once.
+    if (shape.x.samples(shape.x.out) * p.oh <= 4 * block()) add(most, split, single);
     return list;
   }
 
@@ -141,11 +146,13 @@ class Bfloat16Conv2d final : public Routine {
     const ConvBfloat16Shape shape = shape_of(conv2d_params(problem));
     return conv_bfloat16_packed_bytes(shape, block()) + biases(shape) * sizeof(float);
   }
-  std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
+  std::string pack_key(const Problem&, const Tuning& tuning) const override {
+    return "panel " + std::to_string(tuning[2]);
+  }
 
   // The split weights, then the bias.
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
-    const ConvBfloat16Shape shape = shape_of(conv2d_params(problem));
+    const ConvBfloat16Shape shape = bfloat16_shape(conv2d_params(problem), parts_, checked(tuning)[2]);
     auto packed = std::make_shared<PackedFloats>(static_cast<int64_t>(packed_bytes(problem, tuning) / sizeof(float)));
     conv_bfloat16_pack(shape, block(), problem.layer->weight("weight")->values().get(), packed->data());
     float* to = packed->data() + conv_bfloat16_packed_bytes(shape, block()) / sizeof(float);
@@ -158,9 +165,8 @@ class Bfloat16Conv2d final : public Routine {
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
-    if (tuning[0] < 1) throw Error("rows must be positive, not " + std::to_string(tuning[0]));
-    return std::make_unique<PreparedBfloat16>(problem, *conv_bfloat16_kernels(info().isa), parts_, tuning[0],
-                                              parse_split(tuning[1]), std::move(packed));
+    return std::make_unique<PreparedBfloat16>(problem, *conv_bfloat16_kernels(info().isa), parts_, checked(tuning),
+                                              std::move(packed));
   }
 
   // Of the parts' own rounding and of the products that are left out; sums of any length have the same. With six
@@ -169,7 +175,12 @@ class Bfloat16Conv2d final : public Routine {
 
  private:
   int block() const { return isa_block(info().isa); }
-  ConvBfloat16Shape shape_of(const Conv2dParams& p) const { return bfloat16_shape(p, parts_); }
+  // As far as the panel doesn't matter.
+  ConvBfloat16Shape shape_of(const Conv2dParams& p) const { return bfloat16_shape(p, parts_, 1); }
+  static const Tuning& checked(const Tuning& tuning) {
+    if (tuning[0] < 1 || tuning[2] < 1 || tuning[2] > 2) throw Error("rows must be positive, panel 1 or 2");
+    return tuning;
+  }
   size_t biases(const ConvBfloat16Shape& shape) const {
     return static_cast<size_t>(round_up(shape.out_channels, block()));
   }
