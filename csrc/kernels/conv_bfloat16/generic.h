@@ -223,7 +223,9 @@ SN_INLINE void accumulate_pair(Tiles& tiles, const char* pixels, const char* wei
 }
 
 // The same for one block of output channels, whose weights are loaded once for up to four tiles of pixels. They come
-// from afar then, and are asked for a step ahead: more than the machine does by itself, which stops at each page.
+// from afar then, and are asked for some steps ahead: the machine's own prefetching begins anew in every page. 8 KiB
+// are best of 2 to 32 on an Intel server core; without any a 7x7 map of 512 channels takes 1.4 times as long.
+constexpr size_t bytes_ahead = 8192;
 template <int parts, int m>
 SN_INLINE void accumulate_single(Tiles& tiles, const char* pixels, const char* weights) {
   constexpr size_t pixel = parts * row_bytes, step = parts * weight_tile;
@@ -233,7 +235,7 @@ SN_INLINE void accumulate_single(Tiles& tiles, const char* pixels, const char* w
     const char* from = pixels + a * tile_rows * pixel;
     tiles.load<4>(from, pixel);
     tiles.load<5>(from + row_bytes, pixel);
-    for (size_t i = a * 64; i < step; i += m * 64) prefetch(reinterpret_cast<const float*>(weights + step + i));
+    for (size_t i = a * 64; i < step; i += m * 64) prefetch(reinterpret_cast<const float*>(weights + bytes_ahead + i));
     tiles.multiply<a, 4, 6>();
     tiles.multiply<a, 4, 7>();
     tiles.multiply<a, 5, 6>();

@@ -138,7 +138,7 @@ class Bfloat16Conv2d final : public Routine {
     add(std::max(rows(std::max<size_t>(caches().l1d, 32 << 10) * 3 / 4), few), split, pair);
     if (problem.threads > 1) add(most, 1 - split, pair);
     // So few outputs that tiles hold the sums of them all: weights pass by once.
-    if (shape.x.samples(shape.x.out) * p.oh <= 4 * block()) add(most, split, single);
+    if (shape.x.samples(shape.x.out) * shape.y.out <= 4 * block()) add(most, split, single);
     return list;
   }
 
