@@ -20,7 +20,10 @@ namespace test {
 namespace {
 
 void check(Isa isa, const ConvBfloat16Kernels& kernels, const Conv& c) {
+  // Channels-last is one block of all channels.
+  const bool last = pick(0, 2) == 0;
   const int block = kernels.block, pixels = c.out_h * c.out_w;
+  const int in_block = last ? c.in_channels : block, out_block = last ? c.out_channels : block;
   const auto src = random_data(c.src_size()), weights = random_data(c.weights_size());
   const auto bias = random_data(static_cast<size_t>(c.out_channels));
   const auto residual = pick(0, 1) ? random_data(c.dst_size()) : std::vector<float>();
@@ -41,14 +44,15 @@ void check(Isa isa, const ConvBfloat16Kernels& kernels, const Conv& c) {
   conv_bfloat16_pack(args.shape, block, weights.data(), packed.data());
   std::vector<float> padded_bias = bias;
   padded_bias.resize(static_cast<size_t>(round_up(c.out_channels, block)));
-  Guarded own_src(to_blocked(src, c.in_channels, c.h * c.w, block)), own_bias(padded_bias);
-  Guarded dst(static_cast<size_t>(round_up(c.out_channels, block) * pixels), NAN);
+  Guarded own_src(to_blocked(src, c.in_channels, c.h * c.w, in_block)), own_bias(padded_bias);
+  Guarded dst(static_cast<size_t>(round_up(c.out_channels, out_block) * pixels), NAN);
   // The residual is the output's own memory.
   if (!residual.empty()) {
-    const auto blocked = to_blocked(residual, c.out_channels, pixels, block);
+    const auto blocked = to_blocked(residual, c.out_channels, pixels, out_block);
     std::copy(blocked.begin(), blocked.end(), dst.data());
     args.epilogue.residual = dst.data();
   }
+  if (last) args.src_pixel = static_cast<size_t>(in_block), args.dst_pixel = static_cast<size_t>(out_block);
   args.src = own_src.data();
   args.weights = packed.data();
   args.dst = dst.data();
@@ -61,8 +65,9 @@ void check(Isa isa, const ConvBfloat16Kernels& kernels, const Conv& c) {
     kernels.run(args, begin, end, 0, row, scratch.data());
     kernels.run(args, begin, end, row, c.out_h, scratch.data());
   }
-  report(compare_blocked(dst.data(), reference(c, src, weights, bias, residual, act), c.out_channels, pixels, block),
-         "conv_bfloat16", isa, c, static_cast<int>(act.kind), args.shape.parts == 3 ? 1e-5 : 1e-4);
+  report(
+      compare_blocked(dst.data(), reference(c, src, weights, bias, residual, act), c.out_channels, pixels, out_block),
+      "conv_bfloat16", isa, c, static_cast<int>(act.kind), args.shape.parts == 3 ? 1e-5 : 1e-4);
 }
 
 // A float's parts by value, and what they leave.

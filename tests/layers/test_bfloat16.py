@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 
 def convolve(descriptor: str, weight: Array, x: Array, attrs: dict[str, Any] | None = None) -> Array:
     out: Array = _C.testing.run_routine(
-        "conv2d", attrs or {}, {"weight": weight}, [x], f"{descriptor}{{rows=5,split=0}}", {}, 1
+        "conv2d", attrs or {}, {"weight": weight}, [x], f"{descriptor}{{rows=5,split=0,panel=2}}", {}, 1
     )
     return out
 

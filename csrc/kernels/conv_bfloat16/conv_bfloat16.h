@@ -1,6 +1,6 @@
-// Convolution on blocked blobs by products of bfloat16 tiles, with each float32 split into two or three bfloat16
-// (Henry, Tang and Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision
-// Computations", 2019):
+// Convolution on blocked or channels-last blobs by products of bfloat16 tiles, with each float32 split into two or
+// three bfloat16 (Henry, Tang and Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For
+// Higher-Precision Computations", 2019):
 //
 //   dst[k][y][x] = act(bias[k] + residual[k][y][x]
 //                      + sum over c, i, j of w[k][c][i][j] * src[c][y*stride_h + i*dilation_h - pad_top][...])
@@ -55,7 +55,9 @@ struct ConvBfloat16Args {
   const float* src;     // [in_channels / c][y.in][x.in][c], the last block padded with zeros
   const void* weights;  // of conv_bfloat16_pack, 64-byte aligned
   float* dst;           // [out_channels / c][y.out][x.out][c]; lanes past the channels are written as zero
-  Epilogue epilogue;    // bias: out_channels rounded up to c, never null
+  // Channels-last: floats from pixel to pixel of src and of dst. 0: blocked as above.
+  size_t src_pixel = 0, dst_pixel = 0;
+  Epilogue epilogue;  // bias: out_channels rounded up to c, never null
 };
 
 struct ConvBfloat16Kernels {

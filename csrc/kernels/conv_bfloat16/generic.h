@@ -70,15 +70,26 @@ SN_INLINE void split_pixel(const float* src, size_t block, int blocks, char* to)
   }
 }
 
+// The last channels of a pixel that has no others behind them.
+template <int parts>
+SN_INLINE void split_last(const float* src, int channels, char* to) {
+  float padded[2 * lanes];
+  store(padded, load_n(src, channels < lanes ? channels : lanes));
+  store(padded + lanes, channels > lanes ? load_n(src + lanes, channels - lanes) : zero());
+  split_pixel<parts>(padded, lanes, 2, to);
+}
+
 template <int parts>
 inline void fill(const Band& band) {
   const ConvBfloat16Shape& s = band.args.shape;
   const Planes& planes = band.planes;
-  const size_t block = static_cast<size_t>(s.y.in) * s.x.in * lanes;
+  const bool blocked = band.args.src_pixel == 0;
+  const size_t pixel = blocked ? lanes : band.args.src_pixel;
+  const size_t block = blocked ? static_cast<size_t>(s.y.in) * s.x.in * lanes : lanes;
   const int in_blocks = ceil_div(s.in_channels, lanes), height = s.y.samples(band.rows);
   for (int p = 0; p < planes.pairs; ++p) {
     const float* src = band.args.src + 2 * p * block;
-    const int blocks = in_blocks - 2 * p;
+    const int blocks = in_blocks - 2 * p, channels = s.in_channels - 2 * p * lanes;
     for (int phase = 0; phase < s.y.phases() * s.x.phases(); ++phase) {
       char* to = band.scratch.planes + p * planes.pair + phase * planes.phase;
       const int first_y = phase / s.x.phases() * s.y.dilation % s.y.stride - s.y.pad + band.row * s.y.stride;
@@ -89,8 +100,10 @@ inline void fill(const Band& band) {
           const int x = first_x + j * s.x.stride;
           if (y < 0 || y >= s.y.in || x < 0 || x >= s.x.in) {
             __builtin_memset(to, 0, planes.pixel);
+          } else if (blocked || channels >= 2 * lanes) {
+            split_pixel<parts>(src + (static_cast<size_t>(y) * s.x.in + x) * pixel, block, blocks, to);
           } else {
-            split_pixel<parts>(src + (static_cast<size_t>(y) * s.x.in + x) * lanes, block, blocks, to);
+            split_last<parts>(src + (static_cast<size_t>(y) * s.x.in + x) * pixel, channels, to);
           }
         }
       }
@@ -106,6 +119,9 @@ class Unfinished {
       : epilogue_(args.epilogue),
         bounds_(clamp_bounds(args.epilogue.activation)),
         costly_(!is_clamp(args.epilogue.activation.kind)),
+        blocked_(args.dst_pixel == 0),
+        pixel_(blocked_ ? lanes : args.dst_pixel),
+        plane_(blocked_ ? static_cast<size_t>(args.shape.y.out) * args.shape.x.out * lanes : lanes),
         dst_(args.dst),
         sums_(memory),
         next_(memory + most_sums * tile_rows * lanes) {}
@@ -117,8 +133,7 @@ class Unfinished {
   template <int m, int n>
   SN_INLINE void add(const Band& band, int output_block, int at) {
     const ConvBfloat16Shape& s = band.args.shape;
-    plane_ = static_cast<size_t>(s.y.out) * s.x.out * lanes;
-    first_ = output_block * plane_ + static_cast<size_t>(band.row) * s.x.out * lanes;
+    first_ = output_block * plane_ + static_cast<size_t>(band.row) * s.x.out * pixel_;
     channels_ = s.out_channels - output_block * lanes;
     rows_ = m * tile_rows;
     blocks_ = n;
@@ -159,31 +174,42 @@ class Unfinished {
   SN_INLINE void begin_block() { row_ = 0, y_ = first_y_, x_ = first_x_; }
 
   SN_INLINE void finish_pixels(int pixels) {
-    const size_t at = first_ + block_ * plane_ + (static_cast<size_t>(y_) * out_ + x_) * lanes;
+    const size_t at = first_ + block_ * plane_ + (static_cast<size_t>(y_) * out_ + x_) * pixel_;
     const float* const from = sums_ + (block_ * rows_ + row_) * lanes;
     float* const to = dst_ + at;
+    const int left = channels_ - block_ * lanes, channels = left < lanes ? left : lanes;
     const Vf lo = set(bounds_.lo), hi = set(bounds_.hi);
-    if (epilogue_.residual != nullptr) {
+    if (channels < lanes && !blocked_) {
+      for (int p = 0; p < pixels; ++p) {
+        Vf sum = load(from + p * lanes);
+        if (epilogue_.residual != nullptr) sum = sum + load_n(epilogue_.residual + at + p * pixel_, channels);
+        store_n(to + p * pixel_, clamp(sum, lo, hi), channels);
+      }
+    } else if (epilogue_.residual != nullptr) {
       const float* const residual = epilogue_.residual + at;
       for (int p = 0; p < pixels; ++p) {
-        store(to + p * lanes, clamp(load(from + p * lanes) + load(residual + p * lanes), lo, hi));
+        store(to + p * pixel_, clamp(load(from + p * lanes) + load(residual + p * pixel_), lo, hi));
       }
     } else {
-      for (int p = 0; p < pixels; ++p) store(to + p * lanes, clamp(load(from + p * lanes), lo, hi));
+      for (int p = 0; p < pixels; ++p) store(to + p * pixel_, clamp(load(from + p * lanes), lo, hi));
     }
-    const int channels = channels_ - block_ * lanes;
-    if (costly_ || channels < lanes) {
-      finish_row(epilogue_.activation, to, pixels, channels < lanes ? channels : lanes);
+    if (blocked_) {
+      if (costly_ || channels < lanes) finish_row(epilogue_.activation, to, pixels, channels);
+    } else if (costly_) {
+      for (int p = 0; p < pixels; ++p) {
+        activate_row(to + p * pixel_, to + p * pixel_, static_cast<size_t>(channels), epilogue_.activation);
+      }
     }
   }
 
   const Epilogue& epilogue_;
   ClampBounds bounds_;
-  bool costly_;
+  bool costly_, blocked_;
+  size_t pixel_, plane_;  // floats from pixel to pixel and from block to block
   float *dst_, *sums_, *next_;
-  size_t plane_ = 0, first_ = 0;  // floats of an output block; where the band's first output of the first block is
-  int channels_ = 0;              // from the first block on
-  int rows_ = 0, blocks_ = 0;     // of sums; row by row of each block
+  size_t first_ = 0;           // where the band's first output of the first block is
+  int channels_ = 0;           // from the first block on
+  int rows_ = 0, blocks_ = 0;  // of sums; row by row of each block
   int width_ = 0, out_ = 0, last_y_ = 0, first_y_ = 0, first_x_ = 0;  // outputs as they are counted
   int block_ = 0, row_ = 0, y_ = 0, x_ = 0;                           // the next one's
 };
@@ -260,7 +286,8 @@ void compute(const Band& band, Tiles& tiles, Unfinished& unfinished, const char*
   const float* bias = band.args.epilogue.bias + output_block * lanes;
   unroll<m * n>([&](auto i) __attribute__((always_inline)) { tiles.load<i>(bias + i % n * lanes, 0); });
   const char* pixels = band.scratch.planes + at * band.planes.pixel;
-  const int taps = band.args.shape.taps(), each = ceil_div(most_sums * tile_rows, band.planes.pairs * taps);
+  const int taps = band.args.shape.taps(), steps = band.planes.pairs * taps;
+  const int each = steps > 0 ? ceil_div(most_sums * tile_rows, steps) : 0;
   for (int p = 0; p < band.planes.pairs; ++p, pixels += band.planes.pair) {
     for (int tap = 0; tap < taps; ++tap, weights += parts * n * weight_tile) {
       const char* const from = pixels + band.scratch.taps[tap];
@@ -275,7 +302,7 @@ void compute(const Band& band, Tiles& tiles, Unfinished& unfinished, const char*
   unroll<m * n>([&](auto i) __attribute__((always_inline)) { tiles.store<i>(sums + (i % n * m + i / n) * tile); });
   unfinished.add<m, n>(band, output_block, at);
   // Beside so few products stores are in the way.
-  if (band.planes.pairs * taps < 8) unfinished.finish();
+  if (steps < 8) unfinished.finish();
 }
 
 template <int parts, int n>

@@ -1,11 +1,9 @@
 // Convolution on nchw{c}c blobs by products of bfloat16 tiles, three or six for each product of float32.
 #include <algorithm>
 
-#include "kernels/conv_bfloat16/conv_bfloat16.h"
-#include "kernels/integers.h"
+#include "layers/bfloat16_weights.h"
 #include "layers/conv2d/blocked.h"
 #include "layers/gemm_tasks.h"
-#include "layers/packed_floats.h"
 
 namespace softneuro {
 namespace {
@@ -48,10 +46,7 @@ class PreparedBfloat16 final : public Prepared {
                    std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual) {
     const Conv2dParams p = conv2d_params(problem);
-    args_.shape = bfloat16_shape(p, parts, tuning[2]);
-    args_.weights = packed_floats(packed_.get());
-    args_.epilogue.bias = packed_floats(packed_.get()) + conv_bfloat16_packed_bytes(args_.shape, kernels.block) / 4;
-    args_.epilogue.activation = problem.layer->post.activation;
+    args_ = bfloat16_args(bfloat16_shape(p, parts, tuning[2]), kernels.block, *problem.layer, packed_.get());
     if (p.empty()) return;
     args_.rows = std::min(tuning[0], args_.shape.y.out);
     split_ = WorkSplit(p.n, conv_bfloat16_panels(args_.shape, kernels.block), args_.shape.y.out,
@@ -88,7 +83,7 @@ class Bfloat16Conv2d final : public Routine {
  public:
   Bfloat16Conv2d(Isa isa, int parts)
       : Routine({.layer_type = "conv2d",
-                 .algorithm = parts == 3 ? "bf16x6" : "bf16x3",
+                 .algorithm = bfloat16_name(parts),
                  .isa = isa,
                  .in = f32_blocked(isa_block(isa)),
                  .out = f32_blocked(isa_block(isa)),
@@ -143,24 +138,15 @@ class Bfloat16Conv2d final : public Routine {
   }
 
   size_t packed_bytes(const Problem& problem, const Tuning&) const override {
-    const ConvBfloat16Shape shape = shape_of(conv2d_params(problem));
-    return conv_bfloat16_packed_bytes(shape, block()) + biases(shape) * sizeof(float);
+    return bfloat16_weights_bytes(shape_of(conv2d_params(problem)), block());
   }
   std::string pack_key(const Problem&, const Tuning& tuning) const override {
     return "panel " + std::to_string(tuning[2]);
   }
 
-  // The split weights, then the bias.
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
-    const ConvBfloat16Shape shape = bfloat16_shape(conv2d_params(problem), parts_, checked(tuning)[2]);
-    auto packed = std::make_shared<PackedFloats>(static_cast<int64_t>(packed_bytes(problem, tuning) / sizeof(float)));
-    conv_bfloat16_pack(shape, block(), problem.layer->weight("weight")->values().get(), packed->data());
-    float* to = packed->data() + conv_bfloat16_packed_bytes(shape, block()) / sizeof(float);
-    std::fill_n(to, biases(shape), 0.f);
-    if (const Constant* bias = problem.layer->find_weight("bias")) {
-      std::copy_n((*bias)->values().get(), (*bias)->elements(), to);
-    }
-    return packed;
+    const Conv2dParams p = conv2d_params(problem);
+    return pack_bfloat16_weights(bfloat16_shape(p, parts_, checked(tuning)[2]), block(), *problem.layer);
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
@@ -169,9 +155,7 @@ class Bfloat16Conv2d final : public Routine {
                                               std::move(packed));
   }
 
-  // Of the parts' own rounding and of the products that are left out; sums of any length have the same. With six
-  // products both are below what six times as many sums err by, measured with 2000 channels.
-  double expected_error(const Problem&, const Tuning&) const override { return parts_ == 3 ? 1.5e-6 : 5e-6; }
+  double expected_error(const Problem&, const Tuning&) const override { return bfloat16_error(parts_); }
 
  private:
   int block() const { return isa_block(info().isa); }
@@ -180,9 +164,6 @@ class Bfloat16Conv2d final : public Routine {
   static const Tuning& checked(const Tuning& tuning) {
     if (tuning[0] < 1 || tuning[2] < 1 || tuning[2] > 2) throw Error("rows must be positive, panel 1 or 2");
     return tuning;
-  }
-  size_t biases(const ConvBfloat16Shape& shape) const {
-    return static_cast<size_t>(round_up(shape.out_channels, block()));
   }
 
   int parts_;
