@@ -1,4 +1,4 @@
-"""Convolution by three or six products of bfloat16 for one of float32: its error, its range, where it is tried."""
+"""Three or six products of bfloat16 for one of float32: their error, their range, where they are tried."""
 
 from __future__ import annotations
 
@@ -12,19 +12,33 @@ import pytest
 import softneuro
 from softneuro import _C
 
-ROUTINES = [
-    e["descriptor"]
-    for e in softneuro.registry()
-    if e["available"] and e["layer"] == "conv2d" and "/bf16x" in e["descriptor"]
-]
+
+def routines(layer: str) -> list[str]:
+    available = [e["descriptor"] for e in softneuro.registry() if e["available"] and e["layer"] == layer]
+    return [descriptor for descriptor in available if "/bf16x" in descriptor]
+
+
+ROUTINES = routines("conv2d")
 Array = np.ndarray[Any, Any]
 
 
-def convolve(descriptor: str, weight: Array, x: Array, attrs: dict[str, Any] | None = None) -> Array:
+def run(layer: str, descriptor: str, weight: Array, x: Array, attrs: dict[str, Any] | None = None) -> Array:
     out: Array = _C.testing.run_routine(
-        "conv2d", attrs or {}, {"weight": weight}, [x], f"{descriptor}{{rows=5,split=0,panel=2}}", {}, 1
+        layer, attrs or {}, {"weight": weight}, [x], f"{descriptor}{{rows=5,split=0,panel=2}}", {}, 1
     )
     return out
+
+
+def convolve(descriptor: str, weight: Array, x: Array, attrs: dict[str, Any] | None = None) -> Array:
+    return run("conv2d", descriptor, weight, x, attrs)
+
+
+def check_error(descriptor: str, result: Array, expected: Array) -> None:
+    error = np.linalg.norm(result - expected) / np.linalg.norm(expected)
+    if "bf16x3" in descriptor:
+        assert 2e-6 < error < 5e-6  # the expected one; far below it would be another algorithm
+    else:
+        assert error < 1.5e-6  # six times as many sums as a float32 sum of products has
 
 
 @pytest.mark.parametrize("descriptor", ROUTINES)
@@ -34,11 +48,16 @@ def test_the_error_is_as_expected_and_does_not_grow_with_the_sum(descriptor: str
     weight = rng.standard_normal((48, channels, 1, 1), dtype=np.float32)
     x = rng.standard_normal((1, channels, 9, 9), dtype=np.float32)
     expected = np.einsum("kc,cyx->kyx", weight[:, :, 0, 0].astype(np.float64), x[0].astype(np.float64))
-    error = np.linalg.norm(convolve(descriptor, weight, x)[0] - expected) / np.linalg.norm(expected)
-    if "bf16x3" in descriptor:
-        assert 2e-6 < error < 5e-6  # the expected one; far below it would be another algorithm
-    else:
-        assert error < 1.5e-6  # six times as many sums as a float32 convolution has
+    check_error(descriptor, convolve(descriptor, weight, x)[0], expected)
+
+
+@pytest.mark.parametrize("descriptor", routines("linear"))
+@pytest.mark.parametrize("channels", [16, 163, 640])
+def test_that_of_matrix_products_is_the_same(descriptor: str, channels: int) -> None:
+    rng = np.random.default_rng(channels)
+    weight = rng.standard_normal((47, channels), dtype=np.float32)
+    x = rng.standard_normal((40, channels), dtype=np.float32)
+    check_error(descriptor, run("linear", descriptor, weight, x), x.astype(np.float64) @ weight.T.astype(np.float64))
 
 
 @pytest.mark.parametrize("descriptor", ROUTINES)
