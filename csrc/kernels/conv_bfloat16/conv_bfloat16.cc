@@ -34,25 +34,23 @@ size_t conv_bfloat16_packed_bytes(const ConvBfloat16Shape& shape, int block) {
 void conv_bfloat16_pack(const ConvBfloat16Shape& shape, int block, const float* weights, void* packed) {
   auto* to = static_cast<uint16_t*>(packed);
   const int blocks = ceil_div(shape.out_channels, block), pairs = ceil_div(shape.in_channels, 2 * block);
-  const int taps = shape.taps();
-  const auto at = [&](int k, int c, int tap) {
-    if (k >= shape.out_channels || c >= shape.in_channels) return 0.0f;
-    return weights[(static_cast<size_t>(k) * static_cast<size_t>(shape.in_channels) + static_cast<size_t>(c)) *
-                       static_cast<size_t>(taps) +
-                   static_cast<size_t>(tap)];
-  };
+  const auto taps = static_cast<size_t>(shape.taps());
+  const int tile = 2 * block * block;
   for (int first = 0; first < blocks; first += shape.panel) {
-    const int end = first + shape.panel < blocks ? first + shape.panel : blocks;
+    const int panel = first + shape.panel < blocks ? shape.panel : blocks - first;
     for (int pair = 0; pair < pairs; ++pair) {
-      for (int tap = 0; tap < taps; ++tap) {
-        for (int part = 0; part < shape.parts; ++part) {
-          for (int kb = first; kb < end; ++kb) {
-            for (int r = 0; r < block; ++r) {
-              for (int i = 0; i < 2 * block; ++i) {
-                float rest = at(kb * block + i / 2, 2 * (pair * block + r) + i % 2, tap);
-                for (int before = 0; before < part; ++before) take_bfloat16(rest);
-                *to++ = take_bfloat16(rest);
-              }
+      for (size_t tap = 0; tap < taps; ++tap, to += shape.parts * panel * tile) {
+        // As the weights lie, all parts of each at once.
+        for (int row = 0; row < panel * block; ++row) {
+          const int k = first * block + row;
+          const float* const from =
+              weights + static_cast<size_t>(k) * static_cast<size_t>(shape.in_channels) * taps + tap;
+          uint16_t* const column = to + row / block * tile + 2 * (row % block);
+          for (int i = 0; i < 2 * block; ++i) {
+            const int c = 2 * block * pair + i;
+            float rest = k < shape.out_channels && c < shape.in_channels ? from[static_cast<size_t>(c) * taps] : 0.0f;
+            for (int part = 0; part < shape.parts; ++part) {
+              column[part * panel * tile + i / 2 * 2 * block + i % 2] = take_bfloat16(rest);
             }
           }
         }

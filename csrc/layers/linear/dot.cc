@@ -1,12 +1,9 @@
 // A few rows x weights as the model has them: no packing, which would be a second copy of what is often most of a
 // model, and where weights come from memory its bandwidth is the limit.
 #include "kernels/dot_rows/dot_rows.h"
-#include "layers/conv2d/split.h"
 #include "layers/gemm_tasks.h"
 #include "layers/held_rows.h"
-#include "layers/linear/linear.h"
 #include "layers/linear/rows.h"
-#include "layers/routine.h"
 
 namespace softneuro {
 namespace {
@@ -35,20 +32,18 @@ class PreparedDot final : public Prepared {
   }
 
   void run(const RunArgs& args) const override {
-    const BlobRows in(args.in[0]), out(args.out), residual(args.in[residual_ ? 1 : 0]);
     args.parallel_for(tasks_, [&](int64_t task) {
       const Range part = split_range(columns_, tasks_, task);
-      for (int64_t row = 0, end; row < rows_; row = end) {
-        end = even_rows(in, out, residual_ ? &residual : nullptr, row, rows_);
+      for_even_rows(args, residual_, {0, rows_}, [&](const EvenRows& even) {
         DotRows call = args_;
-        call.vectors = static_cast<int>(end - row);
-        call.x = in.row(row);
-        call.x_stride = in.row_stride;
-        call.dst = out.row(row);
-        call.dst_stride = out.row_stride;
-        if (residual_) call.epilogue.residual = residual.row(row);
+        call.vectors = even.count;
+        call.x = even.src;
+        call.x_stride = even.src_stride;
+        call.dst = even.dst;
+        call.dst_stride = even.dst_stride;
+        call.epilogue.residual = even.residual;
         run_(call, static_cast<int>(part.begin), static_cast<int>(part.end));
-      }
+      });
     });
   }
 

@@ -1,12 +1,9 @@
 // Rows x prepacked weights. A single row streams the weights once (gemv), dealt to threads by output columns.
 #include <algorithm>
 
-#include "layers/conv2d/split.h"
 #include "layers/gemm_tasks.h"
-#include "layers/linear/linear.h"
 #include "layers/linear/rows.h"
 #include "layers/packed_floats.h"
-#include "layers/routine.h"
 
 namespace softneuro {
 namespace {
@@ -26,31 +23,27 @@ class PreparedLinear final : public Prepared {
       gemm_.epilogue.bias = gemm_.b + gemm_packed_size(gemm_.n, gemm_.k, kernels.lanes);
     }
     if (p.rows * p.k == 0) return;
-    split_ = WorkSplit(1, gemm_panels(gemm_.n, kernels.lanes, gemm_.tiling.panel), p.rows,
-                       worth_threads(2.0 * static_cast<double>(p.rows * p.k * p.c),
-                                     4.0 * static_cast<double>(p.k * p.c + p.rows * (p.k + p.c)), problem.threads),
-                       parse_split(tuning[1]));
+    split_ = split_linear(p, gemm_panels(gemm_.n, kernels.lanes, gemm_.tiling.panel), problem.threads,
+                          parse_split(tuning[1]));
     scratch_ = round_to_line(kernels.scratch_bytes(static_cast<int>(p.rows), gemm_.k, gemm_.tiling));
   }
 
   size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
 
   void run(const RunArgs& args) const override {
-    const BlobRows in(args.in[0]), out(args.out), residual(args.in[residual_ ? 1 : 0]);
     args.parallel_for(split_.tasks, [&](int64_t task) {
       split_.for_task(task, [&](int64_t, Range panels, Range rows) {
-        for (int64_t row = rows.begin, end; row < rows.end; row = end) {
-          end = even_rows(in, out, residual_ ? &residual : nullptr, row, rows.end);
+        for_even_rows(args, residual_, rows, [&](const EvenRows& even) {
           GemmArgs call = gemm_;
-          call.m = static_cast<int>(end - row);
-          call.a = in.row(row);
-          call.a_stride = in.row_stride;
-          call.dst = out.row(row);
-          call.dst_stride = out.row_stride;
-          if (residual_) call.epilogue.residual = residual.row(row);
+          call.m = even.count;
+          call.a = even.src;
+          call.a_stride = even.src_stride;
+          call.dst = even.dst;
+          call.dst_stride = even.dst_stride;
+          call.epilogue.residual = even.residual;
           kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), 0, call.m,
                        args.workspace + static_cast<size_t>(task) * scratch_);
-        }
+        });
       });
     });
   }

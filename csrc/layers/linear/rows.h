@@ -1,9 +1,11 @@
-// Rows of a linear layer's blobs: only axis 0 may have a stride of its own.
+// Rows of a linear layer's blobs, of which only axis 0 may have a stride of its own, and how they are dealt to threads.
 #pragma once
 
 #include <algorithm>
 
-#include "base/tensor.h"
+#include "layers/conv2d/split.h"
+#include "layers/linear/linear.h"
+#include "layers/routine.h"
 
 namespace softneuro {
 
@@ -33,6 +35,31 @@ inline int64_t even_rows(const BlobRows& in, const BlobRows& out, const BlobRows
   end = std::min(in.run_end(begin, end), out.run_end(begin, end));
   if (residual == nullptr) return end;
   return residual->row_stride == out.row_stride ? std::min(end, residual->run_end(begin, end)) : begin + 1;
+}
+
+struct EvenRows {
+  const float* src;
+  float* dst;
+  const float* residual;  // null: none
+  int64_t src_stride, dst_stride;
+  int count;
+};
+
+// Calls body for rows, as many at a time as one call can do.
+template <typename Body>
+void for_even_rows(const RunArgs& args, bool has_residual, Range rows, const Body& body) {
+  const BlobRows in(args.in[0]), out(args.out), residual(args.in[has_residual ? 1 : 0]);
+  for (int64_t row = rows.begin, end; row < rows.end; row = end) {
+    end = even_rows(in, out, has_residual ? &residual : nullptr, row, rows.end);
+    body(EvenRows{in.row(row), out.row(row), has_residual ? residual.row(row) : nullptr, in.row_stride, out.row_stride,
+                  static_cast<int>(end - row)});
+  }
+}
+
+inline WorkSplit split_linear(const LinearParams& p, int panels, int threads, SplitBy by) {
+  const auto flop = 2.0 * static_cast<double>(p.rows * p.k * p.c);
+  const auto bytes = 4.0 * static_cast<double>(p.k * p.c + p.rows * (p.k + p.c));
+  return {1, panels, p.rows, worth_threads(flop, bytes, threads), by};
 }
 
 }  // namespace softneuro

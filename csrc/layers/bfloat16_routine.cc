@@ -1,0 +1,126 @@
+#include "layers/bfloat16_routine.h"
+
+#include <algorithm>
+
+#include "kernels/integers.h"
+#include "layers/packed_floats.h"
+
+namespace softneuro {
+namespace {
+
+constexpr int64_t most_scratch = 1 << 28;
+constexpr int tile_rows = 16, most_tiles = 4;  // that sums are in
+
+// Bytes of the split input that one more row of a band takes.
+int64_t row_bytes(const ConvBfloat16Shape& s, int block) {
+  const int64_t pixels = int64_t{s.x.samples(s.x.out)} * s.x.phases() * s.y.phases();
+  return pixels * round_up(s.in_channels, 2 * block) * 2 * s.parts;
+}
+
+// Rows of a band that fill two tiles where an image is one column.
+int least_rows(const ConvBfloat16Shape& s) { return s.x.out == 1 ? 2 * tile_rows : 1; }
+
+// Rows of a band whose split input has so many bytes.
+int rows_within(const ConvBfloat16Shape& s, int block, size_t bytes) {
+  const int64_t all = static_cast<int64_t>(bytes) / std::max<int64_t>(row_bytes(s, block), 1);
+  const int64_t most = std::max(s.y.out, 1), own = std::max<int64_t>(all - s.y.offset(s.y.kernel - 1), least_rows(s));
+  return static_cast<int>(std::min(own, most));
+}
+
+size_t biases(const ConvBfloat16Shape& shape, int block) {
+  return static_cast<size_t>(round_up(shape.out_channels, block));
+}
+
+}  // namespace
+
+Bfloat16Routine::Bfloat16Routine(std::string layer_type, Isa isa, Schema schema, int parts)
+    : Routine({.layer_type = std::move(layer_type),
+               .algorithm = parts == 3 ? "bf16x6" : "bf16x3",
+               .isa = isa,
+               .in = schema,
+               .out = schema,
+               .error = ErrorClass::bfloat16,
+               .spreads_nonfinite = true}),
+      parts_(parts) {}
+
+ConvBfloat16Shape Bfloat16Routine::sized(const Problem& problem, int panel) const {
+  ConvBfloat16Shape s = shape(problem);
+  s.parts = parts_;
+  s.panel = panel;
+  return s;
+}
+
+ConvBfloat16Shape Bfloat16Routine::checked_shape(const Problem& problem, const Tuning& tuning) const {
+  if (tuning[0] < 1 || tuning[2] < 1 || tuning[2] > 2) {
+    throw Error("rows must be positive and panel 1 or 2, not " + std::to_string(tuning[0]) + " and " +
+                std::to_string(tuning[2]));
+  }
+  return sized(problem, tuning[2]);
+}
+
+Refusal Bfloat16Routine::check(const Problem& problem) const {
+  if (const Refusal refusal = is_convolution(problem); !refusal.accepted()) return refusal;
+  const ConvBfloat16Shape s = sized(problem, 1);
+  if (row_bytes(s, block()) * s.y.samples(least_rows(s)) > most_scratch) return "needs more than 256 MiB of scratch";
+  return {};
+}
+
+// Only where there are instructions for it (in plain code it is there to be tested on any machine) and where inputs
+// fill half a tile on either side.
+bool Bfloat16Routine::promising(const Problem& problem) const {
+  const ConvBfloat16Shape s = shape(problem);
+  return info().isa == Isa::amx && s.in_channels >= block() && 2 * s.x.out * s.y.out >= tile_rows;
+}
+
+std::vector<Tuning> Bfloat16Routine::tunings(const Problem& problem) const {
+  constexpr int pair = 2, single = 1;
+  const ConvBfloat16Shape s = sized(problem, pair);
+  const int split = likely_split(problem);
+  // A band's split input stays in L2 while all weights pass by, or in L1 while they come from L2.
+  const int many = rows_within(s, block(), std::max<size_t>(caches().l2, 256 << 10) / 2);
+  const int few = rows_within(s, block(), std::max<size_t>(caches().l1d, 32 << 10) * 3 / 4);
+  std::vector<Tuning> list{{many, split, pair}};
+  if (few != many) list.push_back({few, split, pair});
+  if (problem.threads > 1) list.push_back({many, 1 - split, pair});
+  // So few outputs that tiles hold the sums of them all: weights pass by once.
+  if (s.x.samples(s.x.out) * s.y.out <= most_tiles * tile_rows) list.push_back({many, split, single});
+  return list;
+}
+
+size_t Bfloat16Routine::packed_bytes(const Problem& problem, const Tuning&) const {
+  const ConvBfloat16Shape s = sized(problem, 1);
+  return conv_bfloat16_packed_bytes(s, block()) + biases(s, block()) * sizeof(float);
+}
+
+std::string Bfloat16Routine::pack_key(const Problem&, const Tuning& tuning) const {
+  return "panel " + std::to_string(tuning[2]);
+}
+
+std::shared_ptr<const Packed> Bfloat16Routine::pack(const Problem& problem, const Tuning& tuning) const {
+  const ConvBfloat16Shape s = checked_shape(problem, tuning);
+  auto packed = std::make_shared<PackedFloats>(static_cast<int64_t>(packed_bytes(problem, tuning) / sizeof(float)));
+  conv_bfloat16_pack(s, block(), problem.layer->weight("weight")->values().get(), packed->data());
+  float* const to = packed->data() + conv_bfloat16_packed_bytes(s, block()) / sizeof(float);
+  std::fill_n(to, biases(s, block()), 0.f);
+  if (const Constant* bias = problem.layer->find_weight("bias")) {
+    std::copy_n((*bias)->values().get(), (*bias)->elements(), to);
+  }
+  return packed;
+}
+
+std::unique_ptr<const Prepared> Bfloat16Routine::prepare(const Problem& problem, const Tuning& tuning,
+                                                         std::shared_ptr<const Packed> packed) const {
+  ConvBfloat16Args args{};
+  args.shape = checked_shape(problem, tuning);
+  args.rows = std::max(std::min(tuning[0], args.shape.y.out), 1);
+  args.weights = packed_floats(packed.get());
+  args.epilogue.bias = packed_floats(packed.get()) + conv_bfloat16_packed_bytes(args.shape, block()) / sizeof(float);
+  args.epilogue.activation = problem.layer->post.activation;
+  return prepare_tiles(problem, args, tuning[1], std::move(packed));
+}
+
+// Of the parts' own rounding and of the products that are left out; sums of any length have the same. With six products
+// both are below what six times as many sums err by, measured with 2000 channels.
+double Bfloat16Routine::expected_error(const Problem&, const Tuning&) const { return parts_ == 3 ? 1.5e-6 : 5e-6; }
+
+}  // namespace softneuro
