@@ -40,18 +40,22 @@ class PreparedChildnet final : public Prepared {
       const RoutineChoice& choice = net[i].choice;
       const Problem problem = net[i].problem(threads);
       steps_.push_back({choice.routine->prepare(problem, choice.tuning, parts[i]), {}, net[i].layer->post.residual});
-      scratch_ = std::max(scratch_, steps_.back().prepared->workspace());
+      const WorkspaceSize own = steps_.back().prepared->workspace();
+      size_.shared = std::max(size_.shared, own.shared_lines());
+      size_.task = std::max(size_.task, own.task);
+      size_.tasks = std::max(size_.tasks, own.tasks);
       if (i + 1 < net.size()) steps_.back().out = inner_view(net[i]);
     }
-    scratch_ = (scratch_ + 63) / 64 * 64;
     for (const Step& step : steps_) blobs_ += step.out.shape.rank() == 0 ? 0 : view_bytes(step.out);
+    blobs_ = (blobs_ + 63) / 64 * 64;
+    size_.shared += blobs_;
   }
 
-  size_t workspace() const override { return scratch_ + blobs_; }
+  WorkspaceSize workspace() const override { return size_; }
 
   void run(const RunArgs& args) const override {
     TensorView in[2] = {args.in[0], {}};
-    std::byte* blob = args.workspace + scratch_;
+    std::byte* blob = args.workspace.shared();
     for (const Step& step : steps_) {
       const bool last = &step == &steps_.back();
       TensorView out = args.out;
@@ -61,7 +65,7 @@ class PreparedChildnet final : public Prepared {
         blob += view_bytes(out);
       }
       if (step.residual) in[1] = args.in[1];
-      step.prepared->run({in, out, args.workspace, args.parallel_for});
+      step.prepared->run({in, out, args.workspace.without(blobs_), args.parallel_for});
       in[0] = out;
     }
   }
@@ -74,7 +78,8 @@ class PreparedChildnet final : public Prepared {
   };
   std::shared_ptr<const Packed> packed_;
   std::vector<Step> steps_;
-  size_t scratch_ = 0, blobs_ = 0;  // bytes
+  size_t blobs_ = 0;    // bytes between the parts
+  WorkspaceSize size_;  // these and the parts' own
 };
 
 }  // namespace

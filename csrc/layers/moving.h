@@ -62,17 +62,15 @@ class ViewRoutine : public Routine {
 template <typename Run>
 class PreparedCall final : public Prepared {
  public:
-  explicit PreparedCall(Run run, size_t workspace = 0) : run_(std::move(run)), workspace_(workspace) {}
-  size_t workspace() const override { return workspace_; }
+  explicit PreparedCall(Run run) : run_(std::move(run)) {}
   void run(const RunArgs& args) const override { run_(args); }
 
  private:
   Run run_;
-  size_t workspace_;
 };
 template <typename Run>
-std::unique_ptr<const Prepared> prepared_call(Run run, size_t workspace = 0) {
-  return std::make_unique<PreparedCall<Run>>(std::move(run), workspace);
+std::unique_ptr<const Prepared> prepared_call(Run run) {
+  return std::make_unique<PreparedCall<Run>>(std::move(run));
 }
 
 }  // namespace softneuro

@@ -13,14 +13,14 @@ class PreparedNaive final : public Prepared {
     for (const TensorDesc& desc : problem.in) in_.push_back(desc);
   }
 
-  size_t workspace() const override {
+  WorkspaceSize workspace() const override {
     int64_t elements = out_.shape.elements();
     for (const TensorDesc& desc : in_) elements += desc.shape.elements();
-    return static_cast<size_t>(elements) * sizeof(double);
+    return {.shared = static_cast<size_t>(elements) * sizeof(double)};
   }
 
   void run(const RunArgs& args) const override {
-    auto* memory = reinterpret_cast<double*>(args.workspace);
+    auto* memory = reinterpret_cast<double*>(args.workspace.shared());
     std::vector<RefTensor> in;
     for (size_t i = 0; i < in_.size(); ++i) {
       in.push_back({in_[i].shape, memory});

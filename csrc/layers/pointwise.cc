@@ -72,12 +72,12 @@ class PreparedPointwise final : public Prepared {
     clear_ = job_.layout.is_blocked() && out[1] % job_.layout.block != 0 && !(padding_result() == 0);
   }
 
-  size_t workspace() const override {
+  WorkspaceSize workspace() const override {
     int64_t elements = 0;
     for (const PointwiseOperand* operand : {&job_.a, &job_.b}) {
       if (realigned(*operand)) elements += operand->shape.elements();
     }
-    return static_cast<size_t>(elements) * sizeof(float);
+    return {.shared = static_cast<size_t>(elements) * sizeof(float)};
   }
 
   void run(const RunArgs& args) const override {
@@ -111,7 +111,7 @@ class PreparedPointwise final : public Prepared {
       if (walks[who].batched) walks[who].outer[0] = view.batch_stride;
     };
     take(Walkers::dst, args.out);
-    auto* memory = reinterpret_cast<float*>(args.workspace);
+    auto* memory = reinterpret_cast<float*>(args.workspace.shared());
     for (const auto who : {Walkers::a, Walkers::b}) {
       const PointwiseOperand& operand = who == Walkers::a ? job_.a : job_.b;
       if (operand.input < 0) {

@@ -26,10 +26,42 @@ class Packed {
   virtual size_t bytes() const = 0;
 };
 
+// Bytes that a run needs besides blobs: what all tasks share, and what each has for itself.
+struct WorkspaceSize {
+  size_t shared = 0, task = 0;
+  int64_t tasks = 0;
+
+  // From task to task: with a page between them, as prefetches run past the end of what another core writes.
+  size_t stride() const { return task == 0 ? 0 : (task + 63) / 64 * 64 + 4096; }
+  size_t of_tasks() const { return stride() * static_cast<size_t>(tasks); }
+  size_t shared_lines() const { return (shared + 63) / 64 * 64; }
+  size_t bytes() const { return shared_lines() + of_tasks(); }
+};
+
+// 64-byte aligned, contents undefined. A task is likely to have the same memory in all steps of a net, so that it is in
+// the caches of the core that wrote there last.
+class Workspace {
+ public:
+  // Of as many bytes as are asked for.
+  Workspace(const WorkspaceSize& size, void* memory)
+      : Workspace(static_cast<std::byte*>(memory), static_cast<std::byte*>(memory) + size.shared_lines(),
+                  size.stride()) {}
+  Workspace(std::byte* shared, std::byte* tasks, size_t stride) : shared_(shared), tasks_(tasks), stride_(stride) {}
+
+  std::byte* shared() const { return shared_; }
+  std::byte* task(int64_t task) const { return tasks_ + static_cast<size_t>(task) * stride_; }
+  // With less of what tasks share.
+  Workspace without(size_t bytes) const { return {shared_ + bytes, tasks_, stride_}; }
+
+ private:
+  std::byte *shared_, *tasks_;
+  size_t stride_;
+};
+
 struct RunArgs {
   const TensorView* in;  // as many as the problem has inputs, residual last
   TensorView out;
-  std::byte* workspace;  // Prepared::workspace() bytes, 64-byte aligned, contents undefined
+  Workspace workspace;  // of Prepared::workspace()
   const ParallelFor& parallel_for;
 };
 
@@ -38,7 +70,7 @@ struct RunArgs {
 class Prepared {
  public:
   virtual ~Prepared() = default;
-  virtual size_t workspace() const { return 0; }
+  virtual WorkspaceSize workspace() const { return {}; }
   virtual void run(const RunArgs& args) const = 0;
   // Whether the output may be the residual's memory: each element is read before it is written, in the same task.
   virtual bool works_on_residual() const { return false; }

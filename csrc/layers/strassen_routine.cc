@@ -20,7 +20,7 @@ class PreparedStrassen final : public Prepared {
                    std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)), view_(view), gemm_(gemm), bias_(bias), residual_(problem.layer->post.residual) {}
 
-  size_t workspace() const override { return gemm_.scratch_bytes() * static_cast<size_t>(gemm_.tasks()); }
+  WorkspaceSize workspace() const override { return {.task = gemm_.scratch_bytes(), .tasks = gemm_.tasks()}; }
 
   void run(const RunArgs& args) const override {
     const TensorView& residual = args.in[residual_ ? 1 : 0];
@@ -39,7 +39,7 @@ class PreparedStrassen final : public Prepared {
           call.residual = residual.f32() + image * residual.batch_stride;
           call.residual_stride = stride(residual, view_.n);
         }
-        gemm_.run(call, task, args.workspace + static_cast<size_t>(task) * gemm_.scratch_bytes());
+        gemm_.run(call, task, args.workspace.task(task));
       }
     });
   }

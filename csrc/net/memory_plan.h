@@ -25,7 +25,7 @@ struct MemoryStep {
   int writes = -1;
   int inplace = -1;  // compute: the read (by position) whose memory may be overwritten
   std::vector<size_t> offsets;
-  size_t workspace = 0;  // bytes needed during the step only
+  size_t workspace = 0;  // bytes that the step's tasks share, needed during the step only
 };
 
 struct MemoryPlace {

@@ -10,13 +10,13 @@
 namespace softneuro {
 namespace {
 
-// Workspaces kept for the next run; more exist while more threads than that run at once.
-constexpr size_t max_idle_workspaces = 8;
+// Memories kept for the next run; more exist while more threads than that run at once.
+constexpr size_t max_idle_memories = 8;
 
 // The memory of one run, with every step's arguments bound to it.
-class Workspace {
+class RunMemory {
  public:
-  explicit Workspace(const Program& program) : team_(program.threads), arena_(program.stats.arena_bytes) {
+  explicit RunMemory(const Program& program) : team_(program.threads), arena_(program.stats.arena_bytes) {
     size_t count = 0;
     for (const Step& step : program.steps) count += step.in.size();
     inputs_.reserve(count);
@@ -27,13 +27,14 @@ class Workspace {
         inputs_.push_back(view(program, value));
         bind(program, value, &inputs_.back().data);
       }
-      args_.push_back(
-          {in, view(program, step.out), static_cast<std::byte*>(arena_.data()) + step.workspace, parallel_for_});
+      auto* const arena = static_cast<std::byte*>(arena_.data());
+      const Workspace workspace(arena + step.workspace, arena + program.tasks, program.task_stride);
+      args_.push_back({in, view(program, step.out), workspace, parallel_for_});
       bind(program, step.out, &args_.back().out.data);
     }
   }
-  Workspace(const Workspace&) = delete;
-  Workspace& operator=(const Workspace&) = delete;
+  RunMemory(const RunMemory&) = delete;
+  RunMemory& operator=(const RunMemory&) = delete;
 
   void attach(std::span<const float* const> inputs, std::span<float* const> outputs) {
     // Inputs are only ever read; a view's data pointer is not const because outputs share the type.
@@ -90,32 +91,32 @@ class Workspace {
 struct Net::State {
   Program program;
   mutable std::mutex mutex;
-  mutable std::vector<std::unique_ptr<Workspace>> idle;
+  mutable std::vector<std::unique_ptr<RunMemory>> idle;
 
-  // A workspace for as long as the lease lives.
+  // Memory for as long as the lease lives.
   class Lease {
    public:
     explicit Lease(const State& state) : state_(state) {
       {
         const std::lock_guard lock(state.mutex);
         if (!state.idle.empty()) {
-          workspace_ = std::move(state.idle.back());
+          memory_ = std::move(state.idle.back());
           state.idle.pop_back();
         }
       }
-      if (workspace_ == nullptr) workspace_ = std::make_unique<Workspace>(state.program);
+      if (memory_ == nullptr) memory_ = std::make_unique<RunMemory>(state.program);
     }
     ~Lease() {
       const std::lock_guard lock(state_.mutex);
-      if (state_.idle.size() < max_idle_workspaces) state_.idle.push_back(std::move(workspace_));
+      if (state_.idle.size() < max_idle_memories) state_.idle.push_back(std::move(memory_));
     }
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
-    Workspace& operator*() const { return *workspace_; }
+    RunMemory& operator*() const { return *memory_; }
 
    private:
     const State& state_;
-    std::unique_ptr<Workspace> workspace_;
+    std::unique_ptr<RunMemory> memory_;
   };
 
   void check_arguments(size_t inputs, size_t outputs) const {
@@ -134,8 +135,8 @@ std::shared_ptr<const Net> Net::prepare(const Graph& graph, const Assignment& as
   std::shared_ptr<Net> net(new Net);
   State& state = *net->state_;
   state.program = build_program(graph, assignment, threads, cache);
-  state.idle.reserve(max_idle_workspaces);  // giving one back must not throw
-  state.idle.push_back(std::make_unique<Workspace>(state.program));
+  state.idle.reserve(max_idle_memories);  // giving one back must not throw
+  state.idle.push_back(std::make_unique<RunMemory>(state.program));
   return net;
 }
 
@@ -143,11 +144,11 @@ void Net::run(std::span<const float* const> inputs, std::span<float* const> outp
               const ParallelFor& parallel_for) const {
   state_->check_arguments(inputs.size(), outputs.size());
   const State::Lease lease(*state_);
-  Workspace& workspace = *lease;
-  workspace.attach(inputs, outputs);
+  RunMemory& memory = *lease;
+  memory.attach(inputs, outputs);
   const std::vector<Step>& steps = state_->program.steps;
   if (steps.empty()) return;
-  workspace.run(parallel_for, [&](const auto& run_step) {
+  memory.run(parallel_for, [&](const auto& run_step) {
     for (size_t s = 0; s < steps.size(); ++s) run_step(steps[s], s);
   });
 }
@@ -158,12 +159,12 @@ std::vector<StepTime> Net::profile(std::span<const float* const> inputs, std::sp
   if (rounds < 1) throw Error("profiling takes at least one round, not " + std::to_string(rounds));
   state_->check_arguments(inputs.size(), outputs.size());
   const State::Lease lease(*state_);
-  Workspace& workspace = *lease;
-  workspace.attach(inputs, outputs);
+  RunMemory& memory = *lease;
+  memory.attach(inputs, outputs);
   const std::vector<Step>& steps = state_->program.steps;
   std::vector<std::vector<double>> seconds(steps.size());
   for (int round = 0; round < rounds; ++round)
-    workspace.run(parallel_for, [&](const auto& run_step) {
+    memory.run(parallel_for, [&](const auto& run_step) {
       for (size_t s = 0; s < steps.size(); ++s) {
         const auto start = Clock::now();
         run_step(steps[s], s);

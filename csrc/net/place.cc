@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -57,7 +58,16 @@ void place(Draft& draft) {
   const MemoryPlan plan = plan_memory(draft.plan_values, draft.plan_steps);
   for (size_t v = 0; v < program.values.size(); ++v) program.values[v].place = plan.values[v];
   for (size_t s = 0; s < program.steps.size(); ++s) program.steps[s].workspace = plan.workspaces[s];
-  program.stats.arena_bytes = plan.arena_bytes;
+  WorkspaceSize size;
+  for (const Step& step : program.steps) {
+    if (step.prepared == nullptr) continue;
+    const WorkspaceSize own = step.prepared->workspace();
+    size.task = std::max(size.task, own.task);
+    size.tasks = std::max(size.tasks, own.tasks);
+  }
+  program.tasks = plan.arena_bytes;
+  program.task_stride = size.stride();
+  program.stats.arena_bytes = plan.arena_bytes + size.of_tasks();
 
   std::vector<Step> steps;
   for (size_t s = 0; s < program.steps.size(); ++s) {

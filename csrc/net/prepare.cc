@@ -132,8 +132,9 @@ class Builder {
     const TensorView out = dense_view(result.data(), values_[target].shape, values_[target].schema);
     if (in.shape.elements() > 0) {
       const auto prepared = prepare(routine, tuning, problem, nullptr, where);
-      const AlignedBuffer workspace(prepared->workspace());
-      prepared->run({&in, out, static_cast<std::byte*>(workspace.data()), ParallelFor()});
+      const WorkspaceSize size = prepared->workspace();
+      const AlignedBuffer memory(size.bytes());
+      prepared->run({&in, out, {size, memory.data()}, ParallelFor()});
     }
     values_[target].constant = result.f32();
     program_.stats.packed_bytes += result.size();
@@ -225,7 +226,7 @@ class Builder {
 
   void add_step(MemoryStep& plan, std::unique_ptr<const Prepared> prepared, int layer, const std::string& name,
                 const std::string& descriptor) {
-    if (prepared != nullptr) plan.workspace = prepared->workspace();
+    if (prepared != nullptr) plan.workspace = prepared->workspace().shared;
     Step step;
     step.layer = layer;
     step.name = name;

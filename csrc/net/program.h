@@ -28,7 +28,7 @@ struct Step {
   std::unique_ptr<const Prepared> prepared;
   std::vector<int> in;  // values
   int out = -1;
-  size_t workspace = 0;  // offset in the arena
+  size_t workspace = 0;  // of what its tasks share: offset in the arena
 };
 
 struct Program {
@@ -38,6 +38,8 @@ struct Program {
   std::vector<ConstantData::Values> constants;  // keep alive
   std::vector<AlignedBuffer> adapted_constants;
   NetStats stats;
+  // Of what each task has for itself, the same memory in all steps: offset in the arena, and from task to task.
+  size_t tasks = 0, task_stride = 0;
   int threads = 1;
 };
 

@@ -57,8 +57,9 @@ std::vector<float> run(const Problem& problem, const Routine& routine, const Tun
   }
   Blob out(problem.out.shape, routine.info().out);
   const auto prepared = routine.prepare(problem, tuning, routine.pack(problem, tuning));
-  const AlignedBuffer workspace(prepared->workspace());
-  prepared->run({in.data(), out.view, static_cast<std::byte*>(workspace.data()), ParallelFor()});
+  const WorkspaceSize size = prepared->workspace();
+  const AlignedBuffer workspace(size.bytes());
+  prepared->run({in.data(), out.view, {size, workspace.data()}, ParallelFor()});
   std::vector<float> result(static_cast<size_t>(problem.out.shape.elements()));
   for (size_t i = 0; i < result.size(); ++i) result[i] = out.at(static_cast<int64_t>(i));
   return result;

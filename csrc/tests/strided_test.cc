@@ -75,11 +75,12 @@ void check(const Case& item) {
     if (routine->info().view && problem.in[0].shape[0] != problem.out.shape[0]) continue;
     const Tuning tuning = routine->tunings(problem).front();
     const auto prepared = routine->prepare(problem, tuning, routine->pack(problem, tuning));
-    const AlignedBuffer workspace(prepared->workspace());
+    const WorkspaceSize size = prepared->workspace();
+    const AlignedBuffer workspace(size.bytes());
     const auto run = [&](const std::vector<Blob>& in, const TensorView& out) {
       std::vector<TensorView> views;
       for (const Blob& blob : in) views.push_back(blob.view());
-      prepared->run({views.data(), out, static_cast<std::byte*>(workspace.data()), ParallelFor()});
+      prepared->run({views.data(), out, {size, workspace.data()}, ParallelFor()});
     };
     const auto expect = [&](bool right, const char* what) {
       if (!right) std::printf("%s: %s\n", routine->descriptor(tuning).c_str(), what), ++test::failures();
@@ -114,7 +115,7 @@ void check_concat_in_place() {
     first.fill();
     second.fill();
     const TensorView apart[] = {first.view(), second.view()};
-    prepared->run({apart, wanted.view(), nullptr, ParallelFor()});
+    prepared->run({apart, wanted.view(), {{}, nullptr}, ParallelFor()});
     TensorView place = second.view();
     place.data = out.view().f32() + place.image_elements();
     place.batch_stride = out.view().batch_stride;
@@ -123,7 +124,7 @@ void check_concat_in_place() {
                   static_cast<size_t>(place.image_elements()) * sizeof(float));
     }
     const TensorView in_place[] = {first.view(), place};
-    prepared->run({in_place, out.view(), nullptr, ParallelFor()});
+    prepared->run({in_place, out.view(), {{}, nullptr}, ParallelFor()});
     if (!out.same(wanted)) std::printf("%s: differs in place\n", routine->descriptor().c_str()), ++test::failures();
   }
 }

@@ -134,13 +134,20 @@ void Profiler::settle(const Problem& problem, const Contender& contender, bool h
       for (int64_t i = own.begin; i < own.end; i += 16) data[i] += 0.0F;
     };
     touch(output_.f32(), problem.out.shape.elements());
-    touch(workspace_.f32(), static_cast<int64_t>(contender.prepared->workspace() / sizeof(float)));
+    const WorkspaceSize size = contender.prepared->workspace();
+    const Workspace workspace(size, workspace_.data());
+    touch(reinterpret_cast<float*>(workspace.shared()), static_cast<int64_t>(size.shared / sizeof(float)));
+    for (int64_t own = task; own < size.tasks; own += threads_) {
+      auto* const data = reinterpret_cast<float*>(workspace.task(own));
+      for (size_t i = 0; i < size.task / sizeof(float); i += 16) data[i] += 0.0F;
+    }
     for (size_t i = 0; i < problem.in.size(); ++i) touch(inputs_[i].f32(), problem.in[i].shape.elements());
   });
 }
 
 double Profiler::time_once(const Contender& contender, const ParallelFor& parallel_for) {
-  const RunArgs args{contender.in.data(), contender.out, static_cast<std::byte*>(workspace_.data()), parallel_for};
+  const Workspace workspace(contender.prepared->workspace(), workspace_.data());
+  const RunArgs args{contender.in.data(), contender.out, workspace, parallel_for};
   const auto start = Clock::now();
   contender.prepared->run(args);
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -202,8 +209,8 @@ void Profiler::measure(const Problem& problem, std::span<Candidate* const> candi
       contender.in.push_back(dense_view(inputs_[i].data(), problem.in[i].shape, candidate->in[i]));
     }
     contender.out = dense_view(output_.data(), problem.out.shape, candidate->out);
-    if (workspace_.size() < contender.prepared->workspace())
-      workspace_ = AlignedBuffer(contender.prepared->workspace());
+    const size_t bytes = contender.prepared->workspace().bytes();
+    if (workspace_.size() < bytes) workspace_ = AlignedBuffer(bytes);
     contenders.push_back(std::move(contender));
     held += candidate->packed_bytes;
     if (held > interleave_limit) {

@@ -99,14 +99,15 @@ py::array run_routine(const std::string& type, const py::dict& attrs, const py::
     const auto prepared = choice.routine->prepare(problem, choice.tuning, choice.routine->pack(problem, choice.tuning));
     std::vector<TensorView> views;
     for (GuardedBlob& blob : blobs) views.push_back(blob.view());
-    const AlignedBuffer workspace(prepared->workspace());
+    const AlignedBuffer memory(prepared->workspace().bytes());
+    const Workspace workspace(prepared->workspace(), memory.data());
     const ParallelFor parallel_for = own_pool(threads);
-    prepared->run({views.data(), out.view(), static_cast<std::byte*>(workspace.data()), parallel_for});
+    prepared->run({views.data(), out.view(), workspace, parallel_for});
     const bool on_residual = problem.layer->post.residual && prepared->works_on_residual();
     const int over = on_residual ? static_cast<int>(views.size()) - 1 : choice.routine->info().inplace_input;
     if (over >= 0 && problem.in[static_cast<size_t>(over)].shape == problem.out.shape) {
       const TensorView in_place = views[static_cast<size_t>(over)];
-      prepared->run({views.data(), in_place, static_cast<std::byte*>(workspace.data()), parallel_for});
+      prepared->run({views.data(), in_place, workspace, parallel_for});
       const auto bytes =
           static_cast<size_t>(physical_elements(problem.out.shape, choice.routine->info().out.layout)) * 4;
       if (std::memcmp(in_place.data, out.view().data, bytes) != 0)

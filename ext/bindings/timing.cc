@@ -64,7 +64,7 @@ class RoutineTimer {
     const Schema schema = choice.routine->info().out;
     out_ = dense_view(add_blob(problem.out.shape, schema).data(), problem.out.shape, schema);
     prepared_ = choice.routine->prepare(problem, choice.tuning, choice.routine->pack(problem, choice.tuning));
-    workspace_ = AlignedBuffer(prepared_->workspace());
+    workspace_ = AlignedBuffer(prepared_->workspace().bytes());
   }
 
   std::vector<double> run(int runs, bool evict) {
@@ -72,7 +72,7 @@ class RoutineTimer {
     for (int i = 0; i < runs; ++i) {
       if (evict) settle();
       const double start = seconds_now(threads_);
-      prepared_->run({in_.data(), out_, static_cast<std::byte*>(workspace_.data()), parallel_for_});
+      prepared_->run({in_.data(), out_, {prepared_->workspace(), workspace_.data()}, parallel_for_});
       seconds.push_back(seconds_now(threads_) - start);
     }
     return seconds;

@@ -251,11 +251,11 @@ class Kernel {
     layer.type = "adapt";
     const Problem problem{&layer, {desc}, desc, physical_cores()};
     const auto prepared = routine->prepare(problem, routine->tunings(problem).front(), nullptr);
-    const AlignedBuffer workspace(prepared->workspace());
+    const WorkspaceSize size = prepared->workspace();
+    const AlignedBuffer workspace(size.bytes());
     SessionPool pool(context, problem.threads);
     const TensorView in = dense_view(from, desc.shape, from_schema);
-    prepared->run(
-        {&in, dense_view(to, desc.shape, to_schema), static_cast<std::byte*>(workspace.data()), pool.parallel_for()});
+    prepared->run({&in, dense_view(to, desc.shape, to_schema), {size, workspace.data()}, pool.parallel_for()});
   }
 
   const CustomOpKind& kind_;

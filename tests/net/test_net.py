@@ -79,6 +79,22 @@ def test_planned_memory_is_less_than_all_blobs(batch: int) -> None:
     assert stats["arena_bytes"] < 0.9 * stats["blob_bytes"]  # routines' workspaces included
 
 
+@pytest.mark.parametrize("layers", [1, 4])
+def test_tasks_have_the_same_memory_in_all_steps(layers: int) -> None:
+    """However many steps there are, the arena has room for what one of them needs, and for two blobs."""
+    graph = Graph()
+    blob = graph.input("x", (1, 16, 40, 40))
+    for i in range(layers):
+        weights = {"weight": np.full((16, 16, 3, 3), 0.01 + i, np.float32)}
+        blob = graph.add("conv2d", [blob], weights=weights, padding=[1, 1, 1, 1])
+    graph.output(blob)
+    descriptor = "conv2d/cpu:float32:nchw4c/bf16x3_scalar{rows=40,split=0,panel=2}"
+    stats = Net(graph, [descriptor] * layers, threads=2).stats
+    blobs = 16 * 40 * 40 * 4
+    own = 2 * (42 * 42 * 16 * 4)  # of two tasks: the split input
+    assert own < stats["arena_bytes"] < 2.5 * own + 2 * blobs
+
+
 def test_in_place_and_output_without_copy() -> None:
     network = Network()
     x = network.act(network.input(1, 8, 16, 16), "tanh")

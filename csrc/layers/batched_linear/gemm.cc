@@ -27,7 +27,7 @@ class PreparedBatchedGemm final : public Prepared {
     scratch_ = round_to_line(kernels.scratch_bytes(gemm_.m, gemm_.k, gemm_.tiling));
   }
 
-  size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
+  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     args.parallel_for(split_.tasks, [&](int64_t task) {
@@ -37,7 +37,7 @@ class PreparedBatchedGemm final : public Prepared {
         call.b = packed_floats(packed_.get()) + index * matrix_;
         call.dst = args.out.f32() + index * args.out.batch_stride;
         run_(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), static_cast<int>(rows.begin),
-             static_cast<int>(rows.end), args.workspace + static_cast<size_t>(task) * scratch_);
+             static_cast<int>(rows.end), args.workspace.task(task));
       });
     });
   }

@@ -23,7 +23,7 @@ class PreparedBatchedStrassen final : public Prepared {
         tasks_(std::min<int64_t>(threads, p.batch)),
         scratch_(products_.empty() ? 0 : products_[0].scratch_bytes()) {}
 
-  size_t workspace() const override { return scratch_ * static_cast<size_t>(tasks_); }
+  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = tasks_}; }
 
   void run(const RunArgs& args) const override {
     args.parallel_for(tasks_, [&](int64_t task) {
@@ -34,7 +34,7 @@ class PreparedBatchedStrassen final : public Prepared {
         call.a_stride = p_.c;
         call.dst = args.out.f32() + b * args.out.batch_stride;
         call.dst_stride = p_.k;
-        products_[static_cast<size_t>(b)].run(call, 0, args.workspace + static_cast<size_t>(task) * scratch_);
+        products_[static_cast<size_t>(b)].run(call, 0, args.workspace.task(task));
       }
     });
   }

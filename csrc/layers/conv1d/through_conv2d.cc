@@ -37,7 +37,7 @@ class PreparedThroughConv2d final : public Prepared {
   PreparedThroughConv2d(std::unique_ptr<const Prepared> inner, size_t inputs)
       : inner_(std::move(inner)), inputs_(inputs) {}
 
-  size_t workspace() const override { return inner_->workspace(); }
+  WorkspaceSize workspace() const override { return inner_->workspace(); }
   void run(const RunArgs& args) const override {
     TensorView in[2];  // the input and perhaps a residual
     for (size_t i = 0; i < inputs_; ++i) in[i] = as_2d(args.in[i]);

@@ -20,7 +20,7 @@ class PreparedBfloat16 final : public Prepared {
   }
 
   bool works_on_residual() const override { return true; }
-  size_t workspace() const override { return static_cast<size_t>(split_.tasks) * scratch_; }
+  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     args.parallel_for(split_.tasks, [&](int64_t task) {
@@ -30,7 +30,7 @@ class PreparedBfloat16 final : public Prepared {
         call.dst = args.out.f32() + image * args.out.batch_stride;
         if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].batch_stride;
         kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), static_cast<int>(rows.begin),
-                     static_cast<int>(rows.end), args.workspace + static_cast<size_t>(task) * scratch_);
+                     static_cast<int>(rows.end), args.workspace.task(task));
       });
     });
   }

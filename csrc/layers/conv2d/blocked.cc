@@ -50,11 +50,11 @@ class PreparedBlocked final : public Prepared {
   bool works_on_residual() const override {
     return ceil_div(args_.shape.in_channels, kernels_.block) <= args_.tiling.c_block;
   }
-  size_t workspace() const override { return (scratch_ + panel_) * static_cast<size_t>(split_.tasks); }
+  WorkspaceSize workspace() const override { return {.task = scratch_ + panel_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     args.parallel_for(split_.tasks, [&](int64_t task) {
-      std::byte* scratch = args.workspace + static_cast<size_t>(task) * (scratch_ + panel_);
+      std::byte* scratch = args.workspace.task(task);
       split_.for_task(task, [&](int64_t image, Range panels, Range rows) {
         ConvDirectArgs call = args_;
         call.panel_scratch = reinterpret_cast<float*>(scratch + scratch_);

@@ -47,7 +47,9 @@ class PreparedBroadcast final : public Prepared {
   }
 
   bool works_on_residual() const override { return true; }
-  size_t workspace() const override { return static_cast<size_t>(strips_ * strip_size_) * sizeof(float); }
+  WorkspaceSize workspace() const override {
+    return {.shared = static_cast<size_t>(strips_ * strip_size_) * sizeof(float)};
+  }
 
   void run(const RunArgs& args) const override {
     ConvBroadcastArgs call = args_;
@@ -59,7 +61,7 @@ class PreparedBroadcast final : public Prepared {
       call.epilogue.residual = args.in[1].f32();
       call.residual_image = static_cast<size_t>(args.in[1].batch_stride);
     }
-    auto* columns = reinterpret_cast<float*>(args.workspace);
+    auto* columns = reinterpret_cast<float*>(args.workspace.shared());
     for (int64_t begin = 0; begin < all_strips_; begin += strips_) {
       const int64_t end = std::min(begin + strips_, all_strips_), blocks = (end - begin) * in_blocks_;
       args.parallel_for(std::min(tasks_, blocks), [&](int64_t task) {

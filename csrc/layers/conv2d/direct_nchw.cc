@@ -33,7 +33,7 @@ class PreparedDirectNchw final : public Prepared {
     scratch_ = (kernels.scratch_bytes(args_.shape, row_block) + 63) / 64 * 64;
   }
 
-  size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
+  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     args.parallel_for(split_.tasks, [&](int64_t task) {
@@ -43,7 +43,7 @@ class PreparedDirectNchw final : public Prepared {
         call.dst = args.out.f32() + image * args.out.batch_stride;
         if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].batch_stride;
         run_(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), static_cast<int>(rows.begin),
-             static_cast<int>(rows.end), args.workspace + static_cast<size_t>(task) * scratch_);
+             static_cast<int>(rows.end), args.workspace.task(task));
       });
     });
   }

@@ -23,7 +23,7 @@ class PreparedFirst final : public PreparedConv2dRows {
     scratch_ = round_to_line(kernel.scratch_bytes(args));
   }
 
-  size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
+  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     args.parallel_for(split_.tasks, [&](int64_t task) {
@@ -32,8 +32,7 @@ class PreparedFirst final : public PreparedConv2dRows {
         call.src = args.in[0].f32() + image * args.in[0].batch_stride;
         call.dst = args.out.f32() + image * args.out.batch_stride;
         if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].batch_stride;
-        kernel_.run(call, static_cast<int>(rows.begin), static_cast<int>(rows.end),
-                    args.workspace + static_cast<size_t>(task) * scratch_);
+        kernel_.run(call, static_cast<int>(rows.begin), static_cast<int>(rows.end), args.workspace.task(task));
       });
     });
   }

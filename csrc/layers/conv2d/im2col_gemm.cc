@@ -39,11 +39,11 @@ class PreparedIm2col final : public Prepared {
     scratch_ = columns_ + round_to_line(kernels.scratch_bytes(gemm_.m, gemm_.k, gemm_.tiling));
   }
 
-  size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
+  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     args.parallel_for(split_.tasks, [&](int64_t task) {
-      std::byte* scratch = args.workspace + static_cast<size_t>(task) * scratch_;
+      std::byte* scratch = args.workspace.task(task);
       split_.for_task(task, [&](int64_t index, Range blocks, Range vectors) {
         const int64_t end = std::min(vectors.end * kernels_.lanes, p_.oh * p_.ow);
         for (int64_t begin = vectors.begin * kernels_.lanes; begin < end; begin += strip_) {

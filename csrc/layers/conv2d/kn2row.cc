@@ -43,13 +43,12 @@ class PreparedKn2row final : public Prepared {
     scratch_ = columns_ + products_ + taps_ + round_to_line(kernels.scratch_bytes(gemm_.m, gemm_.k, gemm_.tiling));
   }
 
-  size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
+  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     args.parallel_for(split_.tasks, [&](int64_t task) {
-      split_.for_task(task, [&](int64_t image, Range, Range rows) {
-        run_rows(args, image, rows, args.workspace + static_cast<size_t>(task) * scratch_);
-      });
+      split_.for_task(
+          task, [&](int64_t image, Range, Range rows) { run_rows(args, image, rows, args.workspace.task(task)); });
     });
   }
 

@@ -38,11 +38,11 @@ class PreparedNhwcGemm final : public Prepared {
 
   // Partial sums would overwrite it.
   bool works_on_residual() const override { return gemm_.k <= gemm_.tiling.k_block; }
-  size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
+  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     args.parallel_for(split_.tasks, [&](int64_t task) {
-      std::byte* scratch = args.workspace + static_cast<size_t>(task) * scratch_;
+      std::byte* scratch = args.workspace.task(task);
       split_.for_task(task, [&](int64_t index, Range panels, Range pixels) {
         const int64_t step = strided_ ? gather_rows : pixels.end - pixels.begin;
         for (int64_t begin = pixels.begin; begin < pixels.end; begin += step) {

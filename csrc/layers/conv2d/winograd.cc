@@ -69,7 +69,7 @@ class PreparedWinograd final : public PreparedConv2dRows {
   }
 
   bool works_on_residual() const override { return true; }
-  size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
+  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     args.parallel_for(split_.tasks, [&](int64_t task) {
@@ -81,7 +81,7 @@ class PreparedWinograd final : public PreparedConv2dRows {
       if (residual_) call.epilogue.residual = args.in[1].f32(), call.residual_image = args.in[1].batch_stride;
       split_.for_task(task, [&](int64_t, Range panels, Range tiles) {
         run_(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), static_cast<int>(tiles.begin),
-             static_cast<int>(tiles.end), args.workspace + static_cast<size_t>(task) * scratch_);
+             static_cast<int>(tiles.end), args.workspace.task(task));
       });
     });
   }

@@ -56,11 +56,11 @@ class PreparedBands final : public Prepared {
     scratch_ = band_ + round_to_line(conv_.rows_scratch(plane_rows_));
   }
 
-  size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
+  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     args.parallel_for(split_.tasks, [&](int64_t task) {
-      std::byte* scratch = args.workspace + static_cast<size_t>(task) * scratch_;
+      std::byte* scratch = args.workspace.task(task);
       split_.for_task(task, [&](int64_t image, Range, Range rows) {
         run_rows(args.in[0].f32() + image * args.in[0].batch_stride, args.out.f32() + image * args.out.batch_stride,
                  rows, reinterpret_cast<float*>(scratch), scratch + band_);

@@ -42,11 +42,11 @@ class PreparedGemmCol2im final : public Prepared {
     scratch_ = pixels_bytes_ + products_bytes_ + round_to_line(kernels.scratch_bytes(gemm_.m, gemm_.k, gemm_.tiling));
   }
 
-  size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
+  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     args.parallel_for(split_.tasks, [&](int64_t task) {
-      std::byte* scratch = args.workspace + static_cast<size_t>(task) * scratch_;
+      std::byte* scratch = args.workspace.task(task);
       split_.for_task(task, [&](int64_t index, Range channels, Range) {
         run_channels(args, index / p_.groups, index % p_.groups, channels, scratch);
       });

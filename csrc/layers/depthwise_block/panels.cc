@@ -31,11 +31,11 @@ class PreparedPanels final : public Prepared {
     scratch_ = static_cast<size_t>(plane_ * std::min(panel, blocks_)) * sizeof(float);
   }
 
-  size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
+  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     args.parallel_for(split_.tasks, [&](int64_t task) {
-      auto* scratch = reinterpret_cast<float*>(args.workspace + static_cast<size_t>(task) * scratch_);
+      auto* scratch = reinterpret_cast<float*>(args.workspace.task(task));
       split_.for_task(task, [&](int64_t image, Range panels, Range) {
         ConvDirectArgs expand = expand_;
         expand.src = args.in[0].f32() + image * args.in[0].batch_stride;

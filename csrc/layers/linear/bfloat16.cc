@@ -19,7 +19,7 @@ class PreparedBfloat16Linear final : public Prepared {
     scratch_ = round_to_line(kernels.scratch_bytes(args_.shape, args_.rows));
   }
 
-  size_t workspace() const override { return static_cast<size_t>(split_.tasks) * scratch_; }
+  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     args.parallel_for(split_.tasks, [&](int64_t task) {
@@ -33,7 +33,7 @@ class PreparedBfloat16Linear final : public Prepared {
           call.dst_pixel = static_cast<size_t>(even.dst_stride);
           call.epilogue.residual = even.residual;
           kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), 0, even.count,
-                       args.workspace + static_cast<size_t>(task) * scratch_);
+                       args.workspace.task(task));
         });
       });
     });

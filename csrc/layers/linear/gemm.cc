@@ -28,7 +28,7 @@ class PreparedLinear final : public Prepared {
     scratch_ = round_to_line(kernels.scratch_bytes(static_cast<int>(p.rows), gemm_.k, gemm_.tiling));
   }
 
-  size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
+  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     args.parallel_for(split_.tasks, [&](int64_t task) {
@@ -42,7 +42,7 @@ class PreparedLinear final : public Prepared {
           call.dst_stride = even.dst_stride;
           call.epilogue.residual = even.residual;
           kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), 0, call.m,
-                       args.workspace + static_cast<size_t>(task) * scratch_);
+                       args.workspace.task(task));
         });
       });
     });

@@ -50,11 +50,11 @@ class PreparedMatmul final : public Prepared {
         packed_ + transposed_ + round_to_line(kernels.scratch_bytes(static_cast<int>(p_.m), gemm_.k, gemm_.tiling));
   }
 
-  size_t workspace() const override { return scratch_ * static_cast<size_t>(split_.tasks); }
+  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     args.parallel_for(split_.tasks, [&](int64_t task) {
-      std::byte* scratch = args.workspace + static_cast<size_t>(task) * scratch_;
+      std::byte* scratch = args.workspace.task(task);
       split_.for_task(task, [&](int64_t index, Range vectors, Range rows) {
         run_part(args, index, {vectors.begin * kernels_.lanes, std::min(vectors.end * kernels_.lanes, p_.n)}, rows,
                  scratch);

@@ -39,13 +39,15 @@ class PreparedPool final : public Prepared {
     if (layout == Layout::nchw()) scratch_ = (in[3] + 15) / 16 * 16;
   }
 
-  size_t workspace() const override { return static_cast<size_t>(tasks_ * scratch_) * sizeof(float); }
+  WorkspaceSize workspace() const override {
+    return {.task = static_cast<size_t>(scratch_) * sizeof(float), .tasks = tasks_};
+  }
 
   void run(const RunArgs& args) const override {
     const TensorView &in = args.in[0], &out = args.out;
     const int64_t height = out.shape[2], items = out.shape[0] * out_.groups * height;
     args.parallel_for(tasks_, [&](int64_t task) {
-      auto* scratch = reinterpret_cast<float*>(args.workspace) + task * scratch_;
+      auto* scratch = reinterpret_cast<float*>(args.workspace.task(task));
       const Range part = split_range(items, tasks_, task);
       for (int64_t item = part.begin; item < part.end; ++item) {
         run_row(in, out, item / height / out_.groups, item / height % out_.groups, item % height, scratch);

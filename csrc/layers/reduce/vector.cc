@@ -60,17 +60,17 @@ class PreparedReduce final : public Prepared {
   }
 
   // One buffer for the results of each step.
-  size_t workspace() const override {
+  WorkspaceSize workspace() const override {
     int64_t elements = over_images_ ? image_ : 0;
     for (const Step& step : steps_) elements += images_ * step.outer * step.inner;
-    return static_cast<size_t>(elements) * sizeof(float);
+    return {.shared = static_cast<size_t>(elements) * sizeof(float)};
   }
 
   void run(const RunArgs& args) const override {
     const int64_t out_images = args.out.shape.rank() == 0 ? 1 : args.out.shape[0];
     const int64_t out_image = args.out.image_elements();
     Buffer from{args.in[0].f32(), args.in[0].batch_stride};
-    auto* memory = reinterpret_cast<float*>(args.workspace);
+    auto* memory = reinterpret_cast<float*>(args.workspace.shared());
     for (size_t i = 0; i < steps_.size(); ++i) {
       const Step& step = steps_[i];
       const bool to_out = i + 1 == steps_.size() && !over_images_ && out_image == image_;

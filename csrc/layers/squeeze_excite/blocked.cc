@@ -61,12 +61,12 @@ class PreparedSqueezeExcite final : public Prepared {
   }
 
   // Of each task: the means, the hidden values; and its part of the hidden sums, all parts in one piece.
-  size_t workspace() const override {
-    return static_cast<size_t>(tasks_) * static_cast<size_t>(means_ + scratch_ + hidden_) * sizeof(float);
+  WorkspaceSize workspace() const override {
+    return {.shared = static_cast<size_t>(tasks_) * static_cast<size_t>(means_ + scratch_ + hidden_) * sizeof(float)};
   }
 
   void run(const RunArgs& args) const override {
-    auto* means = reinterpret_cast<float*>(args.workspace);
+    auto* means = reinterpret_cast<float*>(args.workspace.shared());
     float* scratch = means + int64_t{tasks_} * means_;
     float* parts = scratch + int64_t{tasks_} * scratch_;
     if (whole_images_) {

@@ -23,7 +23,9 @@ class PreparedBilinear final : public Prepared {
     if (layout == Layout::nchw()) scratch_ = (in[3] + 15) / 16 * 16;
   }
 
-  size_t workspace() const override { return static_cast<size_t>(tasks_ * scratch_) * sizeof(float); }
+  WorkspaceSize workspace() const override {
+    return {.task = static_cast<size_t>(scratch_) * sizeof(float), .tasks = tasks_};
+  }
 
   void run(const RunArgs& args) const override {
     const TensorView &in = args.in[0], &out = args.out;
@@ -47,7 +49,7 @@ class PreparedBilinear final : public Prepared {
                  .dst = out.f32() + n * out.batch_stride + (plane * height + y) * row_out,
                  .channels = channels_,
                  .width = in.shape[3],
-                 .scratch = reinterpret_cast<float*>(args.workspace) + task * scratch_});
+                 .scratch = reinterpret_cast<float*>(args.workspace.task(task))});
       }
     });
   }
