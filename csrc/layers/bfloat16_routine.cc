@@ -33,9 +33,19 @@ size_t biases(const ConvBfloat16Shape& shape, int block) {
 
 }  // namespace
 
+std::vector<Isa> bfloat16_isas() {
+  return architecture_has(Isa::amx) ? std::vector{Isa::scalar, Isa::amx} : std::vector{Isa::scalar};
+}
+
+const char* bfloat16_algorithm(int parts) { return parts == 3 ? "bf16x6" : "bf16x3"; }
+
+// Of the parts' own rounding and of the products that are left out; sums of any length have the same. With six products
+// both are below what six times as many sums err by, measured with 2000 channels.
+double bfloat16_error(int parts) { return parts == 3 ? 1.5e-6 : 5e-6; }
+
 Bfloat16Routine::Bfloat16Routine(std::string layer_type, Isa isa, Schema schema, int parts)
     : Routine({.layer_type = std::move(layer_type),
-               .algorithm = parts == 3 ? "bf16x6" : "bf16x3",
+               .algorithm = bfloat16_algorithm(parts),
                .isa = isa,
                .in = schema,
                .out = schema,
@@ -119,8 +129,6 @@ std::unique_ptr<const Prepared> Bfloat16Routine::prepare(const Problem& problem,
   return prepare_tiles(problem, args, tuning[1], std::move(packed));
 }
 
-// Of the parts' own rounding and of the products that are left out; sums of any length have the same. With six products
-// both are below what six times as many sums err by, measured with 2000 channels.
-double Bfloat16Routine::expected_error(const Problem&, const Tuning&) const { return parts_ == 3 ? 1.5e-6 : 5e-6; }
+double Bfloat16Routine::expected_error(const Problem&, const Tuning&) const { return bfloat16_error(parts_); }
 
 }  // namespace softneuro

@@ -6,6 +6,12 @@
 
 namespace softneuro {
 
+// What routines are made for: plain code, which is there to be tested on any machine, and AMX.
+std::vector<Isa> bfloat16_isas();
+// Of each float32 that is made of so many parts: the algorithm's name, and the relative L2 error to expect.
+const char* bfloat16_algorithm(int parts);
+double bfloat16_error(int parts);
+
 // Tuning: rows of a band, how work is dealt to threads (see SplitBy), output blocks that share a pass over the input.
 // Packed weights: their parts, then the bias, padded with zeros.
 class Bfloat16Routine : public Routine {
@@ -45,12 +51,11 @@ class Bfloat16Routine : public Routine {
   int parts_;
 };
 
-// In plain code and with AMX, of two parts and of three.
+// Of two parts and of three.
 template <typename R>
 void add_bfloat16_routines(RoutineList& list) {
   for (const int parts : {2, 3}) {
-    list.add<R>(Isa::scalar, parts);
-    if (architecture_has(Isa::amx)) list.add<R>(Isa::amx, parts);
+    for (const Isa isa : bfloat16_isas()) list.add<R>(isa, parts);
   }
 }
 

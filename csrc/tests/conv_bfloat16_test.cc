@@ -70,6 +70,67 @@ void check(Isa isa, const ConvBfloat16Kernels& kernels, const Conv& c) {
       "conv_bfloat16", isa, c, static_cast<int>(act.kind), args.shape.parts == 3 ? 1e-5 : 1e-4);
 }
 
+// A column of pixels in two steps: planes that hold some of its rows, blobs whose blocks are far apart, and bit for bit
+// what run gives.
+void check_column(Isa isa, const ConvBfloat16Kernels& kernels) {
+  const int block = kernels.block, pixels = pick(1, 100), in = pick(1, 5 * block), out = pick(1, 5 * block);
+  const Conv c{1, in, out, pixels, 1, pixels, 1, 1, 1, 1, 1, 1, 1, 0, 0};
+  const auto src = random_data(c.src_size()), weights = random_data(c.weights_size());
+  const auto bias = random_data(static_cast<size_t>(round_up(out, block)));
+  ConvBfloat16Args args{
+      .shape = {.parts = pick(2, 3), .panel = pick(1, 2), .in_channels = in, .out_channels = out, .y = {}, .x = {1, 1}},
+      .src = nullptr,
+      .weights = nullptr,
+      .dst = nullptr,
+      .epilogue = {.bias = bias.data(), .activation = random_activation()}};
+  args.shape.y = {.in = pixels, .out = pixels};
+  Guarded packed(conv_bfloat16_packed_bytes(args.shape, block) / sizeof(float), NAN);
+  conv_bfloat16_pack(args.shape, block, weights.data(), packed.data());
+  args.weights = packed.data();
+  const int panels = conv_bfloat16_panels(args.shape, block);
+
+  Guarded own_src(to_blocked(src, in, pixels, block));
+  Guarded expected(static_cast<size_t>(round_up(out, block) * pixels), NAN);
+  args.src = own_src.data();
+  args.dst = expected.data();
+  args.rows = pick(1, pixels);
+  Guarded scratch(kernels.scratch_bytes(args.shape, args.rows) / sizeof(float), NAN);
+  kernels.run(args, 0, panels, 0, pixels, scratch.data());
+
+  // Rows [first, end) are in the planes, piece by piece; both blobs begin with row `first` and have gaps.
+  const int first = pick(0, pixels - 1), end = pick(first + 1, pixels), gap = pick(0, 3);
+  const int in_blocks = round_up(in, block) / block, out_blocks = round_up(out, block) / block;
+  const size_t row = static_cast<size_t>(block), plane = static_cast<size_t>(end - first + gap) * row;
+  Guarded spread(in_blocks * plane - gap * row, NAN), dst(out_blocks * plane - gap * row, NAN);
+  for (int b = 0; b < in_blocks; ++b) {
+    std::copy_n(own_src.data() + (static_cast<size_t>(b) * pixels + first) * row, (end - first) * row,
+                spread.data() + b * plane);
+  }
+  args.rows = end - first + pick(0, 3);
+  args.src = spread.data() - first * row, args.dst = dst.data() - first * row;
+  args.src_plane = args.dst_plane = plane;
+  Guarded planes(kernels.planes_bytes(args.shape, args.rows) / sizeof(float), NAN);
+  Guarded sums(kernels.sums_bytes / sizeof(float), NAN);
+  const int pairs = (in_blocks + 1) / 2, pair = pick(0, pairs), part = pick(first, end), panel = pick(0, panels);
+  for (const auto& [a, b] : {std::pair{first, part}, std::pair{part, end}}) {
+    kernels.split_column(args, 0, pair, first, a, b, planes.data());
+    kernels.split_column(args, pair, pairs, first, a, b, planes.data());
+  }
+  for (const auto& [a, b] : {std::pair{first, part}, std::pair{part, end}}) {
+    kernels.multiply_column(args, 0, panel, first, a, b, planes.data(), sums.data());
+    kernels.multiply_column(args, panel, panels, first, a, b, planes.data(), sums.data());
+  }
+  for (int b = 0; b < out_blocks; ++b) {
+    const float* const want = expected.data() + (static_cast<size_t>(b) * pixels + first) * row;
+    const bool same = std::memcmp(dst.data() + b * plane, want, (end - first) * row * sizeof(float)) == 0;
+    if (same) continue;
+    std::printf("%s, %d to %d channels, rows %d to %d of %d: ", std::string(isa_name(isa)).c_str(), in, out, first, end,
+                pixels);
+    expect(false, "a column in two steps is what run makes of it");
+    return;
+  }
+}
+
 // A float's parts by value, and what they leave.
 struct Parts {
   double part[3], sum = 0;
@@ -110,6 +171,7 @@ void check_some(Isa isa, const ConvBfloat16Kernels& kernels, int count) {
     const bool pointwise = pick(0, 2) == 0;
     const auto side = [&] { return pointwise ? 1 : pick(1, 5); };
     check(isa, kernels, random_conv(1, pick(1, 5 * kernels.block), pick(1, 5 * kernels.block), side(), side()));
+    check_column(isa, kernels);
   }
 }
 

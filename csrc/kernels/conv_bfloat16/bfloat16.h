@@ -1,6 +1,6 @@
 // A float32 as a sum of bfloat16, eight bits of its significand each: two leave below 2^-17 of it, three below 2^-25.
-// Where float32's largest values would round to infinity, they are cut off instead; infinity and NaN are the first part
-// alone.
+// Halves are rounded away from zero. Where float32's largest values would round to infinity, they are cut off instead;
+// infinity and NaN are the first part alone.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,7 @@ namespace softneuro {
 [[gnu::always_inline]] inline uint16_t take_bfloat16(float& x) {
   constexpr uint32_t infinity = 0x7f800000, quiet = 0x00400000, first_half = 0xffff0000;
   const uint32_t bits = float_bits(x), size = bits & 0x7fffffff;
-  const auto rounded = [](uint32_t value) __attribute__((always_inline)) {
-    return (value + 0x7fff + ((value >> 16) & 1)) & 0xffff0000;
-  };
+  const auto rounded = [](uint32_t value) __attribute__((always_inline)) { return (value + 0x8000) & 0xffff0000; };
   uint32_t part = rounded(size) >= infinity ? bits & first_half : rounded(bits);
   part |= size > infinity ? quiet : 0;
   x = size >= infinity ? 0 : x - float_of(part);

@@ -47,6 +47,7 @@ struct ConvBfloat16Shape {
   ConvBfloat16Axis y, x;
 
   [[gnu::always_inline]] constexpr int taps() const { return y.kernel * x.kernel; }
+  [[gnu::always_inline]] constexpr int phases() const { return y.phases() * x.phases(); }
 };
 
 struct ConvBfloat16Args {
@@ -57,6 +58,8 @@ struct ConvBfloat16Args {
   float* dst;           // [out_channels / c][y.out][x.out][c]; lanes past the channels are written as zero
   // Channels-last: floats from pixel to pixel of src and of dst. 0: blocked as above.
   size_t src_pixel = 0, dst_pixel = 0;
+  // Blocked: floats from channel block to channel block; 0: of whole images. A residual lies as dst.
+  size_t src_plane = 0, dst_plane = 0;
   Epilogue epilogue;  // bias: out_channels rounded up to c, never null
 };
 
@@ -66,6 +69,18 @@ struct ConvBfloat16Kernels {
   size_t (*scratch_bytes)(const ConvBfloat16Shape&, int rows);
   // Panels [panel_begin, panel_end) of conv_bfloat16_panels, output rows [row_begin, row_end).
   void (*run)(const ConvBfloat16Args&, int panel_begin, int panel_end, int row_begin, int row_end, void* scratch);
+
+  // What run does with a column of pixels (1x1 kernels, no padding, images of one column), in two steps, for what comes
+  // between layers. Planes are for args.rows rows from row `first` on; sums: of one thread, contents undefined. All
+  // memory 64-byte aligned.
+  size_t (*planes_bytes)(const ConvBfloat16Shape&, int rows);
+  size_t sums_bytes;
+  // Rows [row_begin, row_end) of pairs of input blocks [pair_begin, pair_end) to the planes.
+  void (*split_column)(const ConvBfloat16Args&, int pair_begin, int pair_end, int first, int row_begin, int row_end,
+                       void* planes);
+  // Panels [panel_begin, panel_end) of rows [row_begin, row_end), all of whose input is in the planes.
+  void (*multiply_column)(const ConvBfloat16Args&, int panel_begin, int panel_end, int first, int row_begin,
+                          int row_end, const void* planes, void* sums);
 };
 
 // Null where this build or machine lacks the level.

@@ -10,9 +10,13 @@ namespace conv_bfloat16 {
 // Tiles 0 ... 3 are sums: tile a * n + b of the a-th tile of pixels and the b-th block of output channels. Pixels are
 // in tiles 4 and 5, weights in 6 and 7.
 
+// How often `between` is called in each of the two below, at least in the third.
+template <int parts, int n>
+constexpr int pauses = n == 2 ? (parts == 3 ? 6 : 3) : 1;
+
 // One pair of input blocks and one tap: one part of either side at a time, in an order that loads few tiles.
-template <int parts, int m>
-SN_INLINE void accumulate_pair(Tiles& tiles, const char* pixels, const char* weights) {
+template <int parts, int m, class Between>
+SN_INLINE void accumulate_pair(Tiles& tiles, const char* pixels, const char* weights, const Between& between) {
   constexpr size_t pixel = parts * row_bytes;
   const auto take_pixels = [&](int part) __attribute__((always_inline)) {
     tiles.load<4>(pixels + part * row_bytes, pixel);
@@ -26,6 +30,7 @@ SN_INLINE void accumulate_pair(Tiles& tiles, const char* pixels, const char* wei
     tiles.multiply<0, 4, 6>();
     tiles.multiply<1, 4, 7>();
     if constexpr (m == 2) tiles.multiply<2, 5, 6>(), tiles.multiply<3, 5, 7>();
+    between();
   };
   if constexpr (parts == 3) {
     take_pixels(0), take_weights(2), multiply();
@@ -45,8 +50,8 @@ SN_INLINE void accumulate_pair(Tiles& tiles, const char* pixels, const char* wei
 // from afar then, and are asked for some steps ahead: the machine's own prefetching begins anew in every page. 8 KiB
 // are best of 2 to 32 on an Intel server core; without any a 7x7 map of 512 channels takes 1.4 times as long.
 constexpr size_t bytes_ahead = 8192;
-template <int parts, int m>
-SN_INLINE void accumulate_single(Tiles& tiles, const char* pixels, const char* weights) {
+template <int parts, int m, class Between>
+SN_INLINE void accumulate_single(Tiles& tiles, const char* pixels, const char* weights, const Between& between) {
   constexpr size_t pixel = parts * row_bytes, step = parts * weight_tile;
   tiles.load<6, lanes>(weights, row_bytes);
   tiles.load<7, lanes>(weights + weight_tile, row_bytes);
@@ -71,6 +76,41 @@ SN_INLINE void accumulate_single(Tiles& tiles, const char* pixels, const char* w
       tiles.multiply<a, 4, 7>();
     });
   }
+  between();
+}
+
+// One block of input channels alone, whose rows are two parts each.
+template <int parts, int m, int n, class Between>
+SN_INLINE void accumulate_half(Tiles& tiles, const char* pixels, const char* weights, const Between& between) {
+  constexpr size_t pixel = parts * row_bytes;
+  if constexpr (n == 2) {
+    const auto multiply = [&](int tile) __attribute__((always_inline)) {
+      tiles.load<6, lanes>(weights + 2 * tile * weight_tile, row_bytes);
+      tiles.load<7, lanes>(weights + (2 * tile + 1) * weight_tile, row_bytes);
+      tiles.multiply<0, 4, 6>();
+      tiles.multiply<1, 4, 7>();
+      if constexpr (m == 2) tiles.multiply<2, 5, 6>(), tiles.multiply<3, 5, 7>();
+      between();
+    };
+    const auto take_pixels = [&](int row) __attribute__((always_inline)) {
+      tiles.load<4>(pixels + row * row_bytes, pixel);
+      if constexpr (m == 2) tiles.load<5>(pixels + row * row_bytes + tile_rows * pixel, pixel);
+    };
+    if constexpr (parts == 3) take_pixels(1), multiply(2);
+    take_pixels(0), multiply(1), multiply(0);
+  } else {
+    tiles.load<6, lanes>(weights, row_bytes);
+    tiles.load<7, lanes>(weights + weight_tile, row_bytes);
+    if constexpr (parts == 3) tiles.load<5, lanes>(weights + 2 * weight_tile, row_bytes);
+    unroll<m>([&](auto a) __attribute__((always_inline)) {
+      const char* from = pixels + a * tile_rows * pixel;
+      if constexpr (parts == 3) tiles.load<4>(from + row_bytes, pixel), tiles.multiply<a, 4, 5>();
+      tiles.load<4>(from, pixel);
+      tiles.multiply<a, 4, 7>();
+      tiles.multiply<a, 4, 6>();
+    });
+    between();
+  }
 }
 
 // m tiles of pixels from output `at` on, n blocks of output channels.
@@ -80,12 +120,32 @@ void compute(const Band& band, Tiles& tiles, Unfinished& unfinished, const char*
   unroll<m * n>([&](auto i) __attribute__((always_inline)) { tiles.load<i>(bias + i % n * lanes, 0); });
   const char* pixels = band.scratch.planes + at * band.planes.pixel;
   const int taps = band.args.shape.taps(), steps = band.planes.pairs * taps;
-  const int each = steps > 0 ? ceil_div(most_sums * tile_rows, steps) : 0;
+  // Chunks of the last sums are spread evenly among the pauses, and so are the pixels of the next step, which come from
+  // L2 where planes are long; where one block of outputs is computed, weights take all the room for that.
+  const int all_pauses = steps * pauses<parts, n>;
+  constexpr int chunks = most_sums * tile_rows / Unfinished::chunk;
+  constexpr int lines = n == 2 ? ceil_div(m * tile_rows * parts, pauses<parts, n>) : 0;
+  int due = 0;
+  const char* wanted = pixels;
+  const auto between = [&]() __attribute__((always_inline)) {
+    for (due += chunks; due >= all_pauses; due -= all_pauses) unfinished.step();
+    if (lines > 0 && taps == 1) {
+      for (int i = 0; i < lines; ++i) prefetch(reinterpret_cast<const float*>(wanted + i * row_bytes));
+      wanted += lines * row_bytes;
+    }
+  };
+  const char* const next_pixels = pixels + most_sums / n * tile_rows * band.planes.pixel;
   for (int p = 0; p < band.planes.pairs; ++p, pixels += band.planes.pair) {
+    wanted = p + 1 < band.planes.pairs ? pixels + band.planes.pair : next_pixels;
     for (int tap = 0; tap < taps; ++tap, weights += parts * n * weight_tile) {
       const char* const from = pixels + band.scratch.taps[tap];
-      n == 2 ? accumulate_pair<parts, m>(tiles, from, weights) : accumulate_single<parts, m>(tiles, from, weights);
-      unfinished.step(each);
+      if (band.args.shape.in_channels - 2 * p * lanes <= lanes) {
+        accumulate_half<parts, m, n>(tiles, from, weights, between);
+      } else if constexpr (n == 2) {
+        accumulate_pair<parts, m>(tiles, from, weights, between);
+      } else {
+        accumulate_single<parts, m>(tiles, from, weights, between);
+      }
     }
   }
   unfinished.finish();
@@ -94,8 +154,6 @@ void compute(const Band& band, Tiles& tiles, Unfinished& unfinished, const char*
   float* const sums = unfinished.next_sums();
   unroll<m * n>([&](auto i) __attribute__((always_inline)) { tiles.store<i>(sums + (i % n * m + i / n) * tile); });
   unfinished.add<m, n>(band, output_block, at);
-  // Beside so few products stores are in the way.
-  if (steps < 8) unfinished.finish();
 }
 
 template <int parts, int n>
@@ -112,6 +170,22 @@ void run_panel(const Band& band, Tiles& tiles, Unfinished& unfinished, const cha
 }
 
 template <int parts>
+inline void run_panels(const Band& band, Tiles& tiles, Unfinished& unfinished, int panel_begin, int panel_end) {
+  const ConvBfloat16Shape& s = band.args.shape;
+  const int blocks = ceil_div(s.out_channels, lanes);
+  const size_t block_bytes = parts * weight_tile * band.planes.pairs * s.taps();
+  for (int panel = panel_begin; panel < panel_end; ++panel) {
+    const int output_block = s.panel * panel;
+    const char* weights = static_cast<const char*>(band.args.weights) + output_block * block_bytes;
+    if (s.panel == 2 && output_block + 1 < blocks) {
+      run_panel<parts, 2>(band, tiles, unfinished, weights, output_block);
+    } else {
+      run_panel<parts, 1>(band, tiles, unfinished, weights, output_block);
+    }
+  }
+}
+
+template <int parts>
 inline void run_parts(const ConvBfloat16Args& args, int panel_begin, int panel_end, int row_begin, int row_end,
                       void* memory) {
   const ConvBfloat16Shape& s = args.shape;
@@ -124,22 +198,12 @@ inline void run_parts(const ConvBfloat16Args& args, int panel_begin, int panel_e
           phase * planes.phase + (static_cast<size_t>(s.y.offset(i)) * planes.width + s.x.offset(j)) * planes.pixel;
     }
   }
-  const int blocks = ceil_div(s.out_channels, lanes);
-  const size_t block_bytes = parts * weight_tile * planes.pairs * s.taps();
   Tiles tiles;
   Unfinished unfinished(args, scratch.sums);
   for (int row = row_begin; row < row_end; row += args.rows) {
     const Band band{args, planes, scratch, row, row_end - row < args.rows ? row_end - row : args.rows};
-    if (panel_begin < panel_end) fill<parts>(band);
-    for (int panel = panel_begin; panel < panel_end; ++panel) {
-      const int output_block = s.panel * panel;
-      const char* weights = static_cast<const char*>(args.weights) + output_block * block_bytes;
-      if (s.panel == 2 && output_block + 1 < blocks) {
-        run_panel<parts, 2>(band, tiles, unfinished, weights, output_block);
-      } else {
-        run_panel<parts, 1>(band, tiles, unfinished, weights, output_block);
-      }
-    }
+    if (panel_begin < panel_end) fill<parts>(band, 0, planes.pairs);
+    run_panels<parts>(band, tiles, unfinished, panel_begin, panel_end);
   }
   unfinished.finish();
 }
@@ -148,6 +212,38 @@ inline void run(const ConvBfloat16Args& args, int panel_begin, int panel_end, in
                 void* memory) {
   const auto chosen = args.shape.parts == 3 ? run_parts<3> : run_parts<2>;
   chosen(args, panel_begin, panel_end, row_begin, row_end, memory);
+}
+
+// The band of a column's rows that planes which begin with row `first` hold.
+struct ColumnBand {
+  Planes planes;
+  size_t tap = 0;
+  Scratch scratch;
+  Band band;
+
+  ColumnBand(const ConvBfloat16Args& args, int first, int row_begin, int row_end, const void* memory, void* sums)
+      : planes(args.shape, args.rows), band{args, planes, scratch, row_begin, row_end - row_begin} {
+    scratch.taps = &tap;
+    scratch.sums = static_cast<float*>(sums);
+    scratch.planes = const_cast<char*>(static_cast<const char*>(memory)) + (row_begin - first) * planes.pixel;
+  }
+};
+
+inline void split_column(const ConvBfloat16Args& args, int pair_begin, int pair_end, int first, int row_begin,
+                         int row_end, void* memory) {
+  const ColumnBand column(args, first, row_begin, row_end, memory, nullptr);
+  const auto chosen = args.shape.parts == 3 ? fill<3> : fill<2>;
+  chosen(column.band, pair_begin, pair_end);
+}
+
+inline void multiply_column(const ConvBfloat16Args& args, int panel_begin, int panel_end, int first, int row_begin,
+                            int row_end, const void* memory, void* sums) {
+  const ColumnBand column(args, first, row_begin, row_end, memory, sums);
+  Tiles tiles;
+  Unfinished unfinished(args, column.scratch.sums);
+  const auto chosen = args.shape.parts == 3 ? run_panels<3> : run_panels<2>;
+  chosen(column.band, tiles, unfinished, panel_begin, panel_end);
+  unfinished.finish();
 }
 
 }  // namespace conv_bfloat16
@@ -160,6 +256,10 @@ const ConvBfloat16Kernels SN_ISA_NAME(conv_bfloat16) = {
     .block = SN_ISA::lanes,
     .scratch_bytes = SN_ISA::conv_bfloat16::scratch_bytes,
     .run = SN_ISA::conv_bfloat16::run,
+    .planes_bytes = SN_ISA::conv_bfloat16::planes_bytes,
+    .sums_bytes = SN_ISA::conv_bfloat16::sums_bytes,
+    .split_column = SN_ISA::conv_bfloat16::split_column,
+    .multiply_column = SN_ISA::conv_bfloat16::multiply_column,
 };
 
 }  // namespace softneuro

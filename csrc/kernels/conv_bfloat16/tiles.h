@@ -15,31 +15,78 @@ namespace conv_bfloat16 {
 constexpr int tile_rows = 16;
 constexpr int row_bytes = lanes * 4;
 
-// The parts of `lanes` floats, each part `step` elements after the one before.
+// How a pixel's channels lie in rows of bfloat16: two blocks side by side, in a row of each part channel i of the one
+// and then of the other; a block alone with its first two parts side by side, and in a second row the third and the
+// first, so that products with such a row are two of those wanted.
+
 template <int parts>
-SN_INLINE void split_any(const float* from, uint16_t* to, size_t step) {
+SN_INLINE void split_any(const float* first, const float* second, uint16_t* to) {
+  for (int i = 0; i < lanes; ++i) {
+    float x = first[i], y = second[i];
+    for (int part = 0; part < parts; ++part) {
+      to[(part * lanes + i) * 2] = take_bfloat16(x);
+      to[(part * lanes + i) * 2 + 1] = take_bfloat16(y);
+    }
+  }
+}
+template <int parts>
+SN_INLINE void split_any(const float* from, uint16_t* to) {
   for (int i = 0; i < lanes; ++i) {
     float x = from[i];
-    for (int part = 0; part < parts; ++part) to[part * step + i] = take_bfloat16(x);
+    const uint16_t part = take_bfloat16(x);
+    to[2 * i] = part, to[2 * i + 1] = take_bfloat16(x);
+    if (parts == 3) to[2 * (lanes + i)] = take_bfloat16(x), to[2 * (lanes + i) + 1] = part;
   }
 }
 
 #if SN_LEVEL == SN_LEVEL_amx
 
-template <int parts>
-SN_INLINE void split(const float* from, uint16_t* to, size_t step) {
-  __m512 x = _mm512_loadu_ps(from);
-  constexpr float first_to_overflow = 0x1.ffp127f;
-  if (_mm512_cmp_ps_mask(_mm512_abs_ps(x), _mm512_set1_ps(first_to_overflow), _CMP_NLT_UQ) != 0) {
-    split_any<parts>(from, to, step);
-    return;
+// Parts of some pixels' values as take_bfloat16 makes them, if none rounds to infinity or is none.
+class Splitter {
+ public:
+  template <int parts>
+  SN_INLINE void split(const float* first, const float* second, uint16_t* to) {
+    __m512 x = take(first, check_), y = take(second, check_of_second_);
+    for (int i = 0; i < parts; ++i) {
+      const __m512i rounded_x = rounded(x), rounded_y = rounded(y);
+      store_row(rounded_x, rounded_y, to + 2 * i * lanes);
+      if (i + 1 < parts) x = rest(x, rounded_x), y = rest(y, rounded_y);
+    }
   }
-  for (int i = 0; i < parts; ++i) {
-    const auto part = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i * step), part);
-    x = _mm512_sub_ps(x, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(part), 16)));
+  template <int parts>
+  SN_INLINE void split(const float* from, uint16_t* to) {
+    const __m512 x = take(from, check_);
+    const __m512i first = rounded(x);
+    const __m512 left = rest(x, first);
+    const __m512i second = rounded(left);
+    store_row(first, second, to);
+    if (parts == 3) store_row(rounded(rest(left, second)), first, to + 2 * lanes);
   }
-}
+  SN_INLINE bool right() const {
+    constexpr int nan_or_infinity = 0x99;
+    return (_mm512_fpclass_ps_mask(check_, nan_or_infinity) |
+            _mm512_fpclass_ps_mask(check_of_second_, nan_or_infinity)) == 0;
+  }
+
+ private:
+  // What would round to infinity becomes it when multiplied by slightly more than a half bfloat16's last digit.
+  static SN_INLINE __m512 take(const float* from, __m512& check) {
+    const __m512 x = _mm512_loadu_ps(from);
+    check = _mm512_fmadd_ps(x, _mm512_set1_ps(1 + 0x1p-8f), check);
+    return x;
+  }
+  static SN_INLINE __m512i rounded(__m512 x) {
+    return _mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x8000));
+  }
+  static SN_INLINE __m512 rest(__m512 x, __m512i rounded) {
+    return _mm512_sub_ps(x, _mm512_castsi512_ps(_mm512_and_si512(rounded, _mm512_set1_epi32(~0xffff))));
+  }
+  static SN_INLINE void store_row(__m512i low, __m512i high, uint16_t* to) {
+    _mm512_storeu_si512(to, _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_maskz_srli_epi32(0xffff, low, 16), high));
+  }
+
+  __m512 check_ = _mm512_setzero_ps(), check_of_second_ = _mm512_setzero_ps();
+};
 
 // Tiles are a thread's while one of these lives.
 class Tiles {
@@ -75,10 +122,14 @@ class Tiles {
 
 #else
 
-template <int parts>
-SN_INLINE void split(const float* from, uint16_t* to, size_t step) {
-  split_any<parts>(from, to, step);
-}
+class Splitter {
+ public:
+  template <int parts, class... Args>
+  SN_INLINE void split(Args... args) {
+    split_any<parts>(args...);
+  }
+  SN_INLINE bool right() const { return true; }
+};
 
 class Tiles {
  public:

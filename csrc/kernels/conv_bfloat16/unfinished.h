@@ -3,6 +3,7 @@
 
 #include "kernels/conv_bfloat16/planes.h"
 #include "kernels/finish_row.h"
+#include "kernels/unroll.h"
 
 namespace softneuro::SN_ISA {
 namespace conv_bfloat16 {
@@ -17,7 +18,7 @@ class Unfinished {
         costly_(!is_clamp(args.epilogue.activation.kind)),
         blocked_(args.dst_pixel == 0),
         pixel_(blocked_ ? lanes : args.dst_pixel),
-        plane_(blocked_ ? static_cast<size_t>(args.shape.y.out) * args.shape.x.out * lanes : lanes),
+        plane_(blocked_ ? plane_of(args) : lanes),
         dst_(args.dst),
         sums_(memory),
         next_(memory + most_sums * tile_rows * lanes) {}
@@ -29,71 +30,111 @@ class Unfinished {
   template <int m, int n>
   SN_INLINE void add(const Band& band, int output_block, int at) {
     const ConvBfloat16Shape& s = band.args.shape;
-    first_ = output_block * plane_ + static_cast<size_t>(band.row) * s.x.out * pixel_;
     channels_ = s.out_channels - output_block * lanes;
     rows_ = m * tile_rows;
     blocks_ = n;
     block_ = 0;
     width_ = band.planes.width;
     out_ = s.x.out;
+    last_y_ = band.rows;
     // Without gaps all outputs are one row.
-    if (width_ == out_) width_ = out_ = band.rows * out_;
-    first_y_ = at / width_, first_x_ = at % width_;
-    last_y_ = s.x.out == out_ ? band.rows : 1;
+    const bool gaps = width_ != out_;
+    if (!gaps) width_ = out_ = band.rows * out_, last_y_ = 1;
+    first_y_ = gaps ? at / width_ : 0, first_x_ = at - first_y_ * width_;
+    to_block_ = output_block * plane_ + static_cast<size_t>(band.row) * s.x.out * pixel_;
     float* const sums = sums_;
     sums_ = next_;
     next_ = sums;
-    begin_block();
+    row_ = 0, y_ = first_y_, x_ = first_x_;
+    run_ = 0;
   }
 
-  SN_INLINE void step(int most) {
-    while (block_ < blocks_) {
-      const int left = row_ < rows_ && y_ < last_y_ ? out_ - x_ : 0, here = rows_ - row_ < left ? rows_ - row_ : left;
-      if (here <= 0) {
-        if (row_ < rows_ && y_ < last_y_) {
-          row_ += width_ - x_, x_ = 0, ++y_;
-        } else {
-          ++block_;
-          begin_block();
-        }
-        continue;
-      }
-      if (most <= 0) return;
-      const int pixels = here < most ? here : most;
-      finish_pixels(pixels);
-      row_ += pixels, x_ += pixels, most -= pixels;
+  // So many vectors, or a run's fewer last ones. A loop of any other number would end by surprise, which costs more
+  // than its work beside tiles.
+  static constexpr int chunk = 8;
+  SN_INLINE void step() {
+    if (run_ >= chunk && simple_) {
+      finish_chunk();
+    } else {
+      finish_some();
     }
   }
-  void finish() { step(blocks_ * rows_); }
+  void finish() {
+    while (run_ > 0 || find_run()) step();
+  }
 
  private:
-  SN_INLINE void begin_block() { row_ = 0, y_ = first_y_, x_ = first_x_; }
+  static size_t plane_of(const ConvBfloat16Args& args) {
+    return args.dst_plane != 0 ? args.dst_plane : static_cast<size_t>(args.shape.y.out) * args.shape.x.out * lanes;
+  }
 
-  SN_INLINE void finish_pixels(int pixels) {
-    const size_t at = first_ + block_ * plane_ + (static_cast<size_t>(y_) * out_ + x_) * pixel_;
-    const float* const from = sums_ + (block_ * rows_ + row_) * lanes;
-    float* const to = dst_ + at;
-    const int left = channels_ - block_ * lanes, channels = left < lanes ? left : lanes;
+  // The next sums in a row whose outputs are in a row; false if there are no more.
+  bool find_run() {
+    for (; block_ < blocks_; ++block_, to_block_ += plane_, row_ = 0, y_ = first_y_, x_ = first_x_) {
+      for (; row_ < rows_ && y_ < last_y_; row_ += width_ - x_, x_ = 0, ++y_) {
+        const int left = out_ - x_, here = rows_ - row_ < left ? rows_ - row_ : left;
+        if (here <= 0) continue;
+        from_ = sums_ + (block_ * rows_ + row_) * lanes;
+        to_ = to_block_ + (static_cast<size_t>(y_) * out_ + x_) * pixel_;
+        run_ = here;
+        row_ += here, x_ += here;
+        const int others = channels_ - block_ * lanes;
+        run_channels_ = others < lanes ? others : lanes;
+        simple_ = blocked_ && !costly_ && run_channels_ == lanes && epilogue_.residual == nullptr;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  SN_INLINE void advance(int pixels) { from_ += pixels * lanes, to_ += pixels * pixel_, run_ -= pixels; }
+
+  SN_INLINE void finish_chunk() {
+    const float* const from = from_;
+    float* const to = dst_ + to_;
     const Vf lo = set(bounds_.lo), hi = set(bounds_.hi);
-    if (channels < lanes && !blocked_) {
+    unroll<chunk>([&](auto p)
+                      __attribute__((always_inline)) { store(to + p * lanes, clamp(load(from + p * lanes), lo, hi)); });
+    advance(chunk);
+  }
+
+  // The next chunk, if there is one, whatever it needs.
+  [[gnu::noinline]] void finish_some() {
+    if (run_ == 0 && !find_run()) return;
+    const int pixels = run_ < chunk ? run_ : chunk;
+    finish_pixels(pixels);
+    advance(pixels);
+  }
+
+  // Vectors' stores may alias anything: what the loops need is in variables of their own.
+  void finish_pixels(int pixels) {
+    const float* const from = from_;
+    float* const to = dst_ + to_;
+    const float* const residual = epilogue_.residual != nullptr ? epilogue_.residual + to_ : nullptr;
+    const Vf lo = set(bounds_.lo), hi = set(bounds_.hi);
+    const size_t pixel = pixel_;
+    const int channels = run_channels_;
+    const bool blocked = blocked_, costly = costly_;
+    if (channels < lanes && !blocked) {
       for (int p = 0; p < pixels; ++p) {
         Vf sum = load(from + p * lanes);
-        if (epilogue_.residual != nullptr) sum = sum + load_n(epilogue_.residual + at + p * pixel_, channels);
-        store_n(to + p * pixel_, clamp(sum, lo, hi), channels);
+        if (residual != nullptr) sum = sum + load_n(residual + p * pixel, channels);
+        store_n(to + p * pixel, clamp(sum, lo, hi), channels);
       }
-    } else if (epilogue_.residual != nullptr) {
-      const float* const residual = epilogue_.residual + at;
+    } else if (residual != nullptr) {
       for (int p = 0; p < pixels; ++p) {
-        store(to + p * pixel_, clamp(load(from + p * lanes) + load(residual + p * pixel_), lo, hi));
+        store(to + p * pixel, clamp(load(from + p * lanes) + load(residual + p * pixel), lo, hi));
       }
+    } else if (blocked) {
+      for (int p = 0; p < pixels; ++p) store(to + p * lanes, clamp(load(from + p * lanes), lo, hi));
     } else {
-      for (int p = 0; p < pixels; ++p) store(to + p * pixel_, clamp(load(from + p * lanes), lo, hi));
+      for (int p = 0; p < pixels; ++p) store(to + p * pixel, clamp(load(from + p * lanes), lo, hi));
     }
-    if (blocked_) {
-      if (costly_ || channels < lanes) finish_row(epilogue_.activation, to, pixels, channels);
-    } else if (costly_) {
+    if (blocked) {
+      if (costly || channels < lanes) finish_row(epilogue_.activation, to, pixels, channels);
+    } else if (costly) {
       for (int p = 0; p < pixels; ++p) {
-        activate_row(to + p * pixel_, to + p * pixel_, static_cast<size_t>(channels), epilogue_.activation);
+        activate_row(to + p * pixel, to + p * pixel, static_cast<size_t>(channels), epilogue_.activation);
       }
     }
   }
@@ -103,11 +144,16 @@ class Unfinished {
   bool costly_, blocked_;
   size_t pixel_, plane_;  // floats from pixel to pixel and from block to block
   float *dst_, *sums_, *next_;
-  size_t first_ = 0;           // where the band's first output of the first block is
-  int channels_ = 0;           // from the first block on
-  int rows_ = 0, blocks_ = 0;  // of sums; row by row of each block
+  int channels_ = 0;                                                  // from the first block on
+  int rows_ = 0, blocks_ = 0;                                         // of sums; row by row of each block
   int width_ = 0, out_ = 0, last_y_ = 0, first_y_ = 0, first_x_ = 0;  // outputs as they are counted
-  int block_ = 0, row_ = 0, y_ = 0, x_ = 0;                           // the next one's
+  int block_ = 0, row_ = 0, y_ = 0, x_ = 0;                           // where the next run begins
+  size_t to_block_ = 0;                                               // where outputs of that block begin
+  // What is left of a run: sums, outputs, channels that count.
+  int run_ = 0, run_channels_ = 0;
+  bool simple_ = false;  // clamped and no more
+  const float* from_ = nullptr;
+  size_t to_ = 0;
 };
 
 }  // namespace conv_bfloat16
