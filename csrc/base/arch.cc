@@ -274,6 +274,11 @@ bool isa_available(Isa isa) {
 const std::vector<Isa>& available_isas() { return found_levels().vectors; }
 const std::vector<Isa>& available_extensions() { return found_levels().extensions; }
 
+Isa vectors_of(Isa isa) {
+  const Level& level = level_of(isa);
+  return level.vectors ? isa : vectors_of(level.prerequisites.back());
+}
+
 int isa_block(Isa isa) { return level_of(isa).block; }
 
 bool halves_512_bits() {

@@ -26,6 +26,9 @@ std::vector<Isa> isa_prerequisites(Isa isa);
 std::vector<Isa> all_isas();
 std::vector<Isa> isas_best_first();
 
+// The level whose vectors it uses: its own, or those that it adds to.
+Isa vectors_of(Isa isa);
+
 // Whether it is a level of this architecture.
 bool architecture_has(Isa isa);
 

@@ -1,23 +1,12 @@
 // depthwise_block in bands of output rows: what lies between the stages is a few rows that stay in the second cache.
 #include <algorithm>
-#include <cstring>
 
+#include "layers/depthwise_block/bands.h"
 #include "layers/depthwise_block/packing.h"
 #include "layers/packed_floats.h"
 
 namespace softneuro {
 namespace {
-
-// Rows of the depthwise stage's input that output rows [begin, end) need.
-Range rows_below(const Conv2dParams& p, int64_t begin, int64_t end) {
-  const int64_t top = begin * p.sh - p.pt, bottom = (end - 1) * p.sh - p.pt + (p.kh - 1) * p.dh + 1;
-  const int64_t first = std::clamp<int64_t>(top, 0, p.h);
-  return {first, std::clamp<int64_t>(bottom, first, p.h)};
-}
-// Of any `rows` output rows.
-int64_t most_rows_below(const Conv2dParams& p, int64_t rows) {
-  return std::min(p.h, (rows - 1) * p.sh + (p.kh - 1) * p.dh + 1);
-}
 
 class PreparedBands final : public Prepared {
  public:
@@ -30,7 +19,7 @@ class PreparedBands final : public Prepared {
     const DepthwiseBlockStages stages = depthwise_block_stages(*problem.layer);
     p_ = depthwise_block_params(stages, problem.in[0]);
     const float* weights = packed_floats(packed_.get());
-    const DepthwiseBlockPacking at(p_, direct_.block);
+    const DepthwiseBlockPacking at(p_, direct_packing(direct_, tuning[1], tuning[2]), direct_.block);
     if (p_.expand) {
       expand_ = pointwise_args(*p_.expand, *stages.expand, tuning[1], weights + at.expand, weights + at.expand_bias);
     }
@@ -41,7 +30,7 @@ class PreparedBands final : public Prepared {
     const Conv2dParams& d = p_.depthwise;
     depthwise_ = depthwise_args(d, stages.depthwise, weights + at.depthwise, weights + at.depthwise_bias);
     if (p_.last().empty()) return;
-    split_ = WorkSplit(d.n, 1, d.oh, threads(problem.threads), SplitBy::rows);
+    split_ = WorkSplit(d.n, 1, d.oh, depthwise_block_threads(p_, problem.threads), SplitBy::rows);
     const int block = direct_.block;
     blocks_ = static_cast<int>(channel_blocks(d.c, block));
     rows_ = static_cast<int>(std::min<int64_t>(rows_, d.oh));
@@ -72,13 +61,6 @@ class PreparedBands final : public Prepared {
   }
 
  private:
-  int threads(int most) const {
-    int sum = worth_threads(p_.depthwise, most);
-    if (p_.expand) sum = std::max(sum, worth_threads(*p_.expand, most));
-    if (p_.project) sum = std::max(sum, worth_threads(*p_.project, most));
-    return sum;
-  }
-
   void run_rows(const float* src, const float* residual, float* dst, Range rows, float* scratch) const {
     const Conv2dParams& d = p_.depthwise;
     float* filtered = scratch + expanded_plane_ * blocks_;
@@ -121,19 +103,12 @@ class PreparedBands final : public Prepared {
   // A panel's channel blocks: rows that the band before left are moved, the others computed.
   void expand(const float* src, Range have, Range need, int first_block, int count, float* expanded) const {
     const int64_t row = p_.depthwise.w * direct_.block;
-    const int64_t kept =
-        need.begin >= have.begin ? std::clamp<int64_t>(have.end - need.begin, 0, need.end - need.begin) : 0;
-    if (kept > 0 && need.begin > have.begin) {
-      for (int64_t block = first_block; block < first_block + count; ++block) {
-        float* plane = expanded + block * expanded_plane_;
-        std::memmove(plane, plane + (need.begin - have.begin) * row, static_cast<size_t>(kept * row) * sizeof(float));
-      }
-    }
-    const int64_t begin = need.begin + kept;
+    float* const first = expanded + first_block * expanded_plane_;
+    const int64_t begin = keep_rows(first, expanded_plane_, count, row, have, need);
     if (begin >= need.end) return;
     ConvDirectArgs call = expand_;
     call.src = src + begin * row;
-    call.dst = expanded + kept * row;
+    call.dst = expanded + (begin - need.begin) * row;
     call.src_near = first_block > 0;
     const int panel = first_block / call.tiling.panel;
     direct_.run_pointwise(call, panel, panel + 1, 0, static_cast<int>((need.end - begin) * p_.depthwise.w));
@@ -162,15 +137,7 @@ class DepthwiseBlockBands final : public Routine {
                  .in = f32_blocked(isa_block(isa)),
                  .out = f32_blocked(isa_block(isa))}) {}
 
-  Refusal check(const Problem& problem) const override {
-    const DepthwiseBlockParams p = params(problem);
-    for (const auto* stage : {&p.expand, &p.project}) {
-      if (!*stage) continue;
-      if ((*stage)->groups != 1 || (*stage)->sh != 1 || (*stage)->sw != 1) return "a 1x1 stage has strides or groups";
-      if (const Refusal sizes = check_int_sizes(**stage); !sizes.accepted()) return sizes;
-    }
-    return check_int_sizes(p.depthwise);
-  }
+  Refusal check(const Problem& problem) const override { return check_depthwise_block(params(problem)); }
 
   // Rows of a band, and the output channel blocks that share a pass over the input of each 1x1 stage.
   std::vector<std::string> param_names() const override { return {"rows", "expand", "project"}; }
@@ -193,7 +160,8 @@ class DepthwiseBlockBands final : public Routine {
 
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
     check_tuning(tuning);
-    return pack_depthwise_block(problem, *conv_direct_kernels(info().isa), tuning[1], tuning[2]);
+    return pack_depthwise_block(problem, direct_packing(*conv_direct_kernels(info().isa), tuning[1], tuning[2]),
+                                block());
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "layers/conv2d/blocked.h"
+#include "layers/depthwise_block/bands.h"
 #include "layers/routine.h"
 
 namespace softneuro {
@@ -94,6 +96,22 @@ DepthwiseBlockParams depthwise_block_params(const DepthwiseBlockStages& stages, 
     expect_pointwise(*params.project, "project");
   }
   return params;
+}
+
+int depthwise_block_threads(const DepthwiseBlockParams& p, int threads) {
+  int sum = worth_threads(p.depthwise, threads);
+  if (p.expand) sum = std::max(sum, worth_threads(*p.expand, threads));
+  if (p.project) sum = std::max(sum, worth_threads(*p.project, threads));
+  return sum;
+}
+
+Refusal check_depthwise_block(const DepthwiseBlockParams& p) {
+  for (const auto* stage : {&p.expand, &p.project}) {
+    if (!*stage) continue;
+    if ((*stage)->groups != 1 || (*stage)->sh != 1 || (*stage)->sw != 1) return "a 1x1 stage has strides or groups";
+    if (const Refusal sizes = check_int_sizes(**stage); !sizes.accepted()) return sizes;
+  }
+  return check_int_sizes(p.depthwise);
 }
 
 const LayerDef& depthwise_block_layer() {

@@ -9,32 +9,43 @@ constexpr int pixel_bytes = 24 << 10;  // of a 1x1 stage's input that all its pa
 
 }  // namespace
 
-DepthwiseBlockPacking::DepthwiseBlockPacking(const DepthwiseBlockParams& p, int block) {
+StagePacking direct_packing(const ConvDirectKernels& kernels, int expand_panel, int project_panel) {
+  const auto pack = [&kernels](int panel) {
+    return [&kernels, panel](const Conv2dParams& p, const float* weights, float* packed) {
+      kernels.pack(direct_shape(p), panel, {weights}, packed);
+    };
+  };
+  return {.floats = [&](const Conv2dParams& p) { return conv_direct_packed_size(direct_shape(p), kernels.block); },
+          .expand = pack(expand_panel),
+          .project = pack(project_panel)};
+}
+
+DepthwiseBlockPacking::DepthwiseBlockPacking(const DepthwiseBlockParams& p, const StagePacking& packing, int block) {
   const auto take = [&](size_t floats) {
     const int64_t at = size;
     size += (static_cast<int64_t>(floats) + 15) / 16 * 16;
     return at;
   };
+  const auto bias = [&](const Conv2dParams& stage) {
+    return take(static_cast<size_t>(channel_blocks(stage.k, block) * block));
+  };
   if (p.expand) {
-    expand = take(conv_direct_packed_size(direct_shape(*p.expand), block));
-    expand_bias = take(conv_direct_bias_size(direct_shape(*p.expand), block));
+    expand = take(packing.floats(*p.expand));
+    expand_bias = bias(*p.expand);
   }
-  const auto filters = static_cast<int>(p.depthwise.c);
-  depthwise = take(
-      conv_depthwise_packed_size(filters, static_cast<int>(p.depthwise.kh), static_cast<int>(p.depthwise.kw), block));
-  depthwise_bias = take(static_cast<size_t>(channel_blocks(filters, block) * block));
+  depthwise = take(conv_depthwise_packed_size(static_cast<int>(p.depthwise.c), static_cast<int>(p.depthwise.kh),
+                                              static_cast<int>(p.depthwise.kw), block));
+  depthwise_bias = bias(p.depthwise);
   if (p.project) {
-    project = take(conv_direct_packed_size(direct_shape(*p.project), block));
-    project_bias = take(conv_direct_bias_size(direct_shape(*p.project), block));
+    project = take(packing.floats(*p.project));
+    project_bias = bias(*p.project);
   }
 }
 
-std::shared_ptr<const Packed> pack_depthwise_block(const Problem& problem, const ConvDirectKernels& kernels,
-                                                   int expand_panel, int project_panel) {
-  const int block = kernels.block;
+std::shared_ptr<const Packed> pack_depthwise_block(const Problem& problem, const StagePacking& packing, int block) {
   const DepthwiseBlockStages stages = depthwise_block_stages(*problem.layer);
   const DepthwiseBlockParams p = depthwise_block_params(stages, problem.in[0]);
-  const DepthwiseBlockPacking at(p, block);
+  const DepthwiseBlockPacking at(p, packing, block);
   auto packed = std::make_shared<PackedFloats>(at.size);
   float* to = packed->data();
   std::fill_n(to, at.size, 0.0f);
@@ -43,12 +54,8 @@ std::shared_ptr<const Packed> pack_depthwise_block(const Problem& problem, const
       std::copy_n((*values)->values().get(), (*values)->elements(), to + place);
     }
   };
-  const auto pointwise = [&](const Conv2dParams& stage, const Layer& layer, int panel, int64_t place) {
-    const auto values = layer.weight("weight")->values();
-    kernels.pack(direct_shape(stage), panel, {values.get()}, to + place);
-  };
   if (p.expand) {
-    pointwise(*p.expand, *stages.expand, expand_panel, at.expand);
+    packing.expand(*p.expand, stages.expand->weight("weight")->values().get(), to + at.expand);
     bias(*stages.expand, at.expand_bias);
   }
   conv_depthwise_pack(static_cast<int>(p.depthwise.c), static_cast<int>(p.depthwise.kh),
@@ -56,7 +63,7 @@ std::shared_ptr<const Packed> pack_depthwise_block(const Problem& problem, const
                       to + at.depthwise);
   bias(stages.depthwise, at.depthwise_bias);
   if (p.project) {
-    pointwise(*p.project, *stages.project, project_panel, at.project);
+    packing.project(*p.project, stages.project->weight("weight")->values().get(), to + at.project);
     bias(*stages.project, at.project_bias);
   }
   return packed;

@@ -1,6 +1,7 @@
 // What the routines of depthwise_block share: the kernels' arguments of each stage, and the packing of the weights.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "kernels/conv_depthwise/conv_depthwise.h"
@@ -17,14 +18,20 @@ inline int64_t channel_blocks(int64_t channels, int block) { return (channels + 
 // cache sets.
 inline int64_t plane_floats(int64_t pixels, int block) { return ((pixels * block + 15) / 16 | 1) * 16; }
 
+// How a 1x1 stage's weights are packed for some kernels: how many floats they take, and their packing.
+struct StagePacking {
+  std::function<size_t(const Conv2dParams&)> floats;
+  std::function<void(const Conv2dParams&, const float* weights, float* packed)> expand, project;
+};
+StagePacking direct_packing(const ConvDirectKernels& kernels, int expand_panel, int project_panel);
+
 // Where each stage's weights and bias are in the packed floats.
 struct DepthwiseBlockPacking {
   int64_t expand = 0, expand_bias = 0, depthwise = 0, depthwise_bias = 0, project = 0, project_bias = 0, size = 0;
 
-  DepthwiseBlockPacking(const DepthwiseBlockParams& p, int block);
+  DepthwiseBlockPacking(const DepthwiseBlockParams& p, const StagePacking& packing, int block);
 };
-std::shared_ptr<const Packed> pack_depthwise_block(const Problem& problem, const ConvDirectKernels& kernels,
-                                                   int expand_panel, int project_panel);
+std::shared_ptr<const Packed> pack_depthwise_block(const Problem& problem, const StagePacking& packing, int block);
 
 // Without blobs. Bias: of conv_direct_bias_size.
 ConvDirectArgs pointwise_args(const Conv2dParams& p, const Layer& stage, int panel, const float* weights,

@@ -2,6 +2,7 @@
 // filtered while it is near, over the whole image. Threads share channels, which small maps have more of than rows.
 #include <algorithm>
 
+#include "layers/depthwise_block/bands.h"
 #include "layers/depthwise_block/packing.h"
 
 namespace softneuro {
@@ -18,7 +19,7 @@ class PreparedPanels final : public Prepared {
     const DepthwiseBlockParams p = depthwise_block_params(stages, problem.in[0]);
     const Conv2dParams& d = p.depthwise;
     const float* weights = packed_floats(packed_.get());
-    const DepthwiseBlockPacking at(p, direct_.block);
+    const DepthwiseBlockPacking at(p, direct_packing(direct_, panel, 1), direct_.block);
     expand_ = pointwise_args(*p.expand, *stages.expand, panel, weights + at.expand, weights + at.expand_bias);
     depthwise_ = depthwise_args(d, stages.depthwise, weights + at.depthwise, weights + at.depthwise_bias);
     if (d.empty()) return;
@@ -26,7 +27,7 @@ class PreparedPanels final : public Prepared {
     plane_ = plane_floats(d.h * d.w, direct_.block);
     expand_.dst_plane = depthwise_.src_plane = static_cast<size_t>(plane_);
     // By panels alone: rows of the second stage reach beyond those of the first.
-    const int threads = std::max(worth_threads(d, problem.threads), worth_threads(*p.expand, problem.threads));
+    const int threads = depthwise_block_threads(p, problem.threads);
     split_ = WorkSplit(d.n, (blocks_ + panel - 1) / panel, 1, threads, SplitBy::panels);
     scratch_ = static_cast<size_t>(plane_ * std::min(panel, blocks_)) * sizeof(float);
   }
@@ -82,9 +83,7 @@ class DepthwiseBlockPanels final : public Routine {
   Refusal check(const Problem& problem) const override {
     const DepthwiseBlockParams p = params(problem);
     if (!p.expand || p.project) return "is not a 1x1 and a depthwise stage";
-    if (p.expand->groups != 1 || p.expand->sh != 1 || p.expand->sw != 1) return "the 1x1 stage has strides or groups";
-    if (const Refusal sizes = check_int_sizes(*p.expand); !sizes.accepted()) return sizes;
-    return check_int_sizes(p.depthwise);
+    return check_depthwise_block(p);
   }
 
   // Output channel blocks of the 1x1 stage that share a pass over its input.
@@ -103,7 +102,8 @@ class DepthwiseBlockPanels final : public Routine {
   }
 
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
-    return pack_depthwise_block(problem, *conv_direct_kernels(info().isa), checked(tuning), 1);
+    const ConvDirectKernels& kernels = *conv_direct_kernels(info().isa);
+    return pack_depthwise_block(problem, direct_packing(kernels, checked(tuning), 1), kernels.block);
   }
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
