@@ -8,6 +8,8 @@ namespace softneuro {
 namespace {
 
 constexpr int price_steps = 24;  // of a bisection
+// Of packed weights that no process would miss: a few per cent of what PyTorch itself takes.
+constexpr double free_bytes = 16 << 20;
 
 struct Totals {
   double seconds = 0, bytes = 0;
@@ -130,7 +132,9 @@ PlanBytes weighed(PlanBytes bytes) {
 
 double memory_price(const DprsProblem& problem, const PlanBytes& bytes, double model_bytes) {
   constexpr double share = 0.15, small = 0.6, slight = 0.01, bearable = 0.03;
-  const double fastest = at_price(problem, bytes, 0).seconds, small_bytes = small * model_bytes;
+  const Totals best = at_price(problem, bytes, 0);
+  if (best.bytes <= free_bytes) return 0;
+  const double fastest = best.seconds, small_bytes = small * model_bytes;
   const auto goes_on = [&](double price) {
     const Totals total = at_price(problem, bytes, price);
     return total.seconds <= (1 + (total.bytes > small_bytes ? bearable : slight)) * fastest;

@@ -20,7 +20,7 @@ PlanBytes weighed(PlanBytes bytes);
 // Seconds that a byte of packed weights has to save: memory is not to be had for nothing, and what timings scatter is
 // no reason to take it. Packings as large as the model's weights have to save 15 % of the network's time, or less, so
 // that what is smaller than the fastest routines' packings costs 1 % of it altogether, and up to 3 % while they are
-// above 0.6 of the weights.
+// above 0.6 of the weights. Nothing where the fastest routines' packings are small, whatever the model's weights.
 double memory_price(const DprsProblem& problem, const PlanBytes& bytes, double model_bytes);
 
 // The problem with `price` seconds on top for each byte.

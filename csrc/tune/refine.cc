@@ -12,8 +12,9 @@
 namespace softneuro {
 namespace {
 
-constexpr int most_plans = 5;  // that are run step by step
+constexpr int most_plans = 8;  // that are run step by step
 constexpr int rounds = 9;
+constexpr double fusions_better = 0.8;
 constexpr double most_worse = 2;         // beyond this the routine's own time was wrong, not the net's worse
 constexpr double most_allowance = 3600;  // seconds; the database takes no more
 
@@ -71,6 +72,16 @@ class Refiner {
   }
   void note_too_much(const DprsResult& plan, double allowance) {
     ledger_.add(ends(), name_of(plan), std::min(allowance, most_allowance));
+  }
+
+  // With fusions that have not been in a net somewhat better: what they save there, their routines' own times do not
+  // tell, as the separate layers had what they read in their own core's caches.
+  DprsProblem with_fusions() {
+    DprsProblem problem = problem_;
+    for (size_t g = 0; g < costs_.fused.size(); ++g) {
+      raise(problem, {-1, static_cast<int>(g)}, costs_.fused[g].candidate.seconds, fusions_better);
+    }
+    return problem;
   }
 
   // With what has not been in a net as much worse as what has been in its place, at least.
@@ -143,20 +154,22 @@ class Refiner {
 }  // namespace
 
 std::vector<DprsResult> refine(const Graph& graph, const GraphCosts& costs, const DprsProblem& problem,
-                               const DprsResult& best, const SolveAnew& solve, const TuneSettings& settings, CostDb& db,
-                               const ParallelFor& parallel_for, PackedCache& cache) {
+                               const DprsResult& best, const PlanSearch& search, const TuneSettings& settings,
+                               CostDb& db, const ParallelFor& parallel_for, PackedCache& cache) {
   const auto start = Profiler::Clock::now();
   Refiner refiner(graph, costs, problem, settings, db, parallel_for, cache);
   std::vector<DprsResult> seen{best};
-  const auto known = [&](const DprsResult& plan) {
-    return std::any_of(seen.begin(), seen.end(), [&](const DprsResult& other) {
-      return other.choices == plan.choices && other.adapts == plan.adapts;
-    });
+  const auto is_new = [&](const std::optional<DprsResult>& plan) {
+    return plan && std::none_of(seen.begin(), seen.end(), [&](const DprsResult& other) {
+             return other.choices == plan->choices && other.adapts == plan->adapts;
+           });
   };
   const double allowance = 0.15 * settings.time_budget_s;
   while (refiner.correct(seen.back()) && seen.size() < most_plans) {
-    auto next = solve(refiner.problem());
-    if (!next || known(*next)) break;
+    std::optional<DprsResult> next;
+    if (seen.size() == 1) next = search.solve(refiner.with_fusions());
+    if (!is_new(next)) next = search.solve(refiner.problem());
+    if (!is_new(next)) break;
     if (!refiner.is_measured(*next)) {
       if (refiner.was_too_much(*next, allowance)) break;
       const double spent = std::chrono::duration<double>(Profiler::Clock::now() - start).count();
@@ -168,8 +181,9 @@ std::vector<DprsResult> refine(const Graph& graph, const GraphCosts& costs, cons
     seen.push_back(std::move(*next));
   }
   std::vector<DprsResult> plans;
-  if (auto last = solve(refiner.sober()); last && !known(*last)) plans.push_back(std::move(*last));
-  if (seen.size() > 1) plans.push_back(std::move(seen.back()));
+  if (auto last = search.solve(refiner.sober()); is_new(last)) plans.push_back(std::move(*last));
+  plans.insert(plans.end(), seen.begin() + 1, seen.end());
+  std::erase_if(plans, [&](const DprsResult& plan) { return !search.acceptable(plan); });
   return plans;
 }
 

@@ -169,16 +169,16 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
       solution.price > 0 ? solution.noise : std::max(2 * solution.noise, 0.06 * std::pow(settings.limits.max_error, 2));
   const auto too_noisy = [&](const DprsResult& plan) { return plan_noise(costs, plan) > noise; };
   found.plans.erase(std::remove_if(found.plans.begin() + 1, found.plans.end(), too_noisy), found.plans.end());
-  const auto solve_anew = [&](const DprsProblem& problem) -> std::optional<DprsResult> {
-    TuneResult unused;
-    LimitedPlans again = solve(graph, costs, problem, settings, 1, unused);
-    DprsResult& plan = again.plans.front();
-    if (again.fits != found.fits || too_noisy(plan)) return {};
-    return std::move(plan);
-  };
+  const PlanSearch search{.solve = [&](const DprsProblem& problem) -> std::optional<DprsResult> {
+                            TuneResult unused;
+                            LimitedPlans again = solve(graph, costs, problem, settings, 1, unused);
+                            if (again.fits != found.fits) return {};
+                            return std::move(again.plans.front());
+                          },
+                          .acceptable = [&](const DprsResult& plan) { return !too_noisy(plan); }};
   if (wholes > 1) {
     for (DprsResult& plan :
-         refine(graph, costs, solution.problem, found.plans.front(), solve_anew, settings, db, parallel_for, cache)) {
+         refine(graph, costs, solution.problem, found.plans.front(), search, settings, db, parallel_for, cache)) {
       found.plans.push_back(std::move(plan));
     }
   }

@@ -11,6 +11,7 @@ import pytest
 
 import softneuro
 from softneuro import _C
+from tests.tune.test_accuracy import costs
 
 
 def inverted_residual(size: int = 20, stride: int = 1, tap: bool = False) -> softneuro.Graph:
@@ -126,6 +127,38 @@ def test_tuning_considers_fusions() -> None:
     assert plan.lower_bound_s <= plan.predicted_s
     for layer in plan.layers:
         assert layer.descriptor or layer.seconds == 0
+
+
+@pytest.mark.parametrize(("dearer", "runs"), [(1.1, True), (1.5, False)])
+def test_a_fusion_that_is_hardly_dearer_by_itself_is_run_in_a_net(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dearer: float, runs: bool
+) -> None:
+    """What it saves there shows in no routine's own time."""
+    graph, options = inverted_residual(), _C.parse_options({"max_error": "1e-7"})
+    folder = tmp_path / "made_up"
+
+    def make_up(entry: tuple[str, ...], seconds: float) -> None:
+        version, device, threads, signature, descriptor, _ = entry
+        _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), seconds)
+
+    def steps() -> list[tuple[str, ...]]:
+        return [line for line in costs(folder) if line[3].startswith("steps of graph")]
+
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "measured"))
+    _C.tune(graph, options, 1)
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(folder))
+    for entry in costs(tmp_path / "measured"):
+        if "graph" not in entry[3]:
+            whole = "expand_weight" in entry[3] and "project_weight" in entry[3]
+            kind = entry[4].split("/")[0]
+            make_up(entry, 3 * dearer if whole else {"conv2d": 1, "adapt": 1e-9}.get(kind, 9))
+    _C.tune(graph, options, 1)  # runs the layers' own routines, whose real times are then replaced
+    for entry in steps():
+        make_up(entry, 1 if " layer " in entry[4] else 3)
+    _C.tune(graph, options, 1)
+    names = {entry[4] for entry in steps()}
+    layers = [sum(name.startswith(f"{plan} layer ") for name in names) for plan in names if " layer " not in plan]
+    assert (1 in layers) == runs
 
 
 def squeeze_excite(pool: str = "avg", tap: str = "", swap: bool = False, other: bool = False) -> softneuro.Graph:
