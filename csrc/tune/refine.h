@@ -21,9 +21,9 @@ struct PlanSearch {
 
 // Plans worth timing as wholes, besides `best`, the best of `problem`. Runs that one step by step in its net, corrects
 // the costs of the routines in it, and solves again, a few times: routines that have not been in a net keep their own
-// times, so that each layer's next best get their turn, fusions at first with some of them taken off. At last they are
-// made as much worse as the layer's measured ones turned out, which leaves the best of what was seen. Times come from
-// the database where it knows them, and are measured only if the mode allows it.
+// times, so that each layer's next best get their turn, fusions at first with a fifth of these taken off. At last they
+// are made as much worse as the layer's measured ones turned out, which leaves the best of what was seen. Times come
+// from the database where it knows them, and are measured only if the mode allows it.
 std::vector<DprsResult> refine(const Graph& graph, const GraphCosts& costs, const DprsProblem& problem,
                                const DprsResult& best, const PlanSearch& search, const TuneSettings& settings,
                                CostDb& db, const ParallelFor& parallel_for, PackedCache& cache);

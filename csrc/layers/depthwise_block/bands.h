@@ -20,20 +20,6 @@ inline int64_t most_rows_below(const Conv2dParams& p, int64_t rows) {
   return std::min(p.h, (rows - 1) * p.sh + (p.kh - 1) * p.dh + 1);
 }
 
-// Brings the rows `need` of some channel blocks to the start of their planes, which hold the rows `have`: what is there
-// already is moved. The first row that is still missing.
-inline int64_t keep_rows(float* planes, int64_t plane, int blocks, int64_t row_floats, Range have, Range need) {
-  const int64_t kept =
-      need.begin >= have.begin ? std::clamp<int64_t>(have.end - need.begin, 0, need.end - need.begin) : 0;
-  if (kept > 0 && need.begin > have.begin) {
-    for (int block = 0; block < blocks; ++block) {
-      float* const to = planes + block * plane;
-      std::copy_n(to + (need.begin - have.begin) * row_floats, kept * row_floats, to);
-    }
-  }
-  return need.begin + kept;
-}
-
 // Threads that pay (see split.h).
 int depthwise_block_threads(const DepthwiseBlockParams& p, int threads);
 // Refuses 1x1 stages that are more than that, and sizes beyond what kernels count in.
