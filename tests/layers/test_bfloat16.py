@@ -19,6 +19,11 @@ def routines(layer: str) -> list[str]:
 
 
 ROUTINES = routines("conv2d")
+FIRST = [
+    e["descriptor"]
+    for e in softneuro.registry()
+    if e["available"] and e["layer"] == "conv2d" and "/first_bf16x" in e["descriptor"]
+]
 Array = np.ndarray[Any, Any]
 
 
@@ -79,6 +84,46 @@ def test_a_value_that_is_not_finite_stays_where_it_reaches(descriptor: str, valu
     reached[1:4, 3:6] = True
     assert not np.isfinite(out[0][:, reached]).any()
     assert np.isfinite(out[0][:, ~reached]).all()
+
+
+def convolve_first(descriptor: str, weight: Array, x: Array, attrs: dict[str, Any]) -> Array:
+    out: Array = _C.testing.run_routine("conv2d", attrs, {"weight": weight}, [x], f"{descriptor}{{rows=2}}", {}, 1)
+    return out
+
+
+@pytest.mark.parametrize("descriptor", FIRST)
+@pytest.mark.parametrize(
+    ("shape", "padding", "stride"),
+    [((20, 3, 7, 7), 3, 2), ((64, 3, 3, 3), 1, 1), ((5, 4, 11, 2), 6, 3), ((16, 1, 1, 19), 9, 1)],
+)
+def test_first_layers_err_as_much(descriptor: str, shape: tuple[int, ...], padding: int, stride: int) -> None:
+    rng = np.random.default_rng(padding)
+    weight = rng.standard_normal(shape, dtype=np.float32)
+    x = rng.standard_normal((1, shape[1], 37, 41), dtype=np.float32)
+    attrs = {"padding": [padding] * 4, "stride": [stride, stride]}
+    out = convolve_first(descriptor, weight, x, attrs)
+    rows, columns = (
+        range(0, size - kernel + 1, stride)
+        for size, kernel in zip((37 + 2 * padding, 41 + 2 * padding), shape[2:], strict=True)
+    )
+    image = np.pad(x[0].astype(np.float64), ((0, 0), (padding, padding), (padding, padding)))
+    windows = np.lib.stride_tricks.sliding_window_view(image, shape[2:], axis=(1, 2))[:, rows][:, :, columns]
+    check_error(descriptor, out[0], np.einsum("kcrs,cyxrs->kyx", weight.astype(np.float64), windows))
+
+
+@pytest.mark.parametrize("descriptor", FIRST)
+@pytest.mark.parametrize("value", [np.nan, np.inf, np.finfo(np.float32).max])
+def test_such_a_sample_of_a_first_layer_reaches_its_windows_alone(descriptor: str, value: float) -> None:
+    x = np.ones((1, 3, 24, 40), dtype=np.float32)
+    x[0, 1, 10, 20] = value
+    out = convolve_first(descriptor, np.full((5, 3, 3, 3), 0.5, np.float32), x, {"padding": [1, 1, 1, 1]})[0]
+    reached = np.zeros((24, 40), dtype=bool)
+    reached[9:12, 19:22] = True
+    if np.isfinite(value):
+        np.testing.assert_allclose(out[:, reached], value / 2, rtol=1e-4)
+    else:
+        assert not np.isfinite(out[:, reached]).any()
+    assert (np.abs(out[:, ~reached]) <= 13.5).all()
 
 
 def test_it_is_tried_only_where_there_are_instructions_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

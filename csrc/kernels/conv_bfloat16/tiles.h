@@ -15,17 +15,17 @@ namespace conv_bfloat16 {
 constexpr int tile_rows = 16;
 constexpr int row_bytes = lanes * 4;
 
-// How a pixel's channels lie in rows of bfloat16: two blocks side by side, in a row of each part channel i of the one
-// and then of the other; a block alone with its first two parts side by side, and in a second row the third and the
-// first, so that products with such a row are two of those wanted.
+// How a pixel's channels lie in rows of bfloat16: two blocks side by side, in a row of each part (`step` bfloat16 from
+// part to part) channel i of the one and then of the other; a block alone with its first two parts side by side, and in
+// a second row the third and the first, so that products with such a row are two of those wanted.
 
 template <int parts>
-SN_INLINE void split_any(const float* first, const float* second, uint16_t* to) {
+SN_INLINE void split_any(const float* first, const float* second, uint16_t* to, size_t step = 2 * lanes) {
   for (int i = 0; i < lanes; ++i) {
     float x = first[i], y = second[i];
     for (int part = 0; part < parts; ++part) {
-      to[(part * lanes + i) * 2] = take_bfloat16(x);
-      to[(part * lanes + i) * 2 + 1] = take_bfloat16(y);
+      to[part * step + i * 2] = take_bfloat16(x);
+      to[part * step + i * 2 + 1] = take_bfloat16(y);
     }
   }
 }
@@ -45,11 +45,11 @@ SN_INLINE void split_any(const float* from, uint16_t* to) {
 class Splitter {
  public:
   template <int parts>
-  SN_INLINE void split(const float* first, const float* second, uint16_t* to) {
+  SN_INLINE void split(const float* first, const float* second, uint16_t* to, size_t step = 2 * lanes) {
     __m512 x = take(first, check_), y = take(second, check_of_second_);
     for (int i = 0; i < parts; ++i) {
       const __m512i rounded_x = rounded(x), rounded_y = rounded(y);
-      store_row(rounded_x, rounded_y, to + 2 * i * lanes);
+      store_row(rounded_x, rounded_y, to + i * step);
       if (i + 1 < parts) x = rest(x, rounded_x), y = rest(y, rounded_y);
     }
   }

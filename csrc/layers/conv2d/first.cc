@@ -80,8 +80,8 @@ class DirectFirstConv2d final : public FirstConv2d {
   void pack_weights(const ConvFirstArgs& args, const float* weights, float* packed) const override {
     conv_first_pack(args, block(), weights, packed);
   }
-  int64_t row_bytes(const Conv2dParams& p) const override {
-    return ((p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1) * p.c * 4;
+  int64_t copied_bytes(const Conv2dParams& p, int64_t rows) const override {
+    return rows_read(p, rows) * ((p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1) * p.c * 4;
   }
 };
 
@@ -107,6 +107,8 @@ ConvFirstArgs first_args(const Conv2dParams& p) {
   return args;
 }
 
+int64_t rows_read(const Conv2dParams& p, int64_t rows) { return (rows - 1) * p.sh + (p.kh - 1) * p.dh + 1; }
+
 Refusal FirstConv2d::check(const Problem& problem) const {
   const Conv2dParams p = conv2d_params(problem);
   if (p.groups != 1) return "has groups";
@@ -115,12 +117,12 @@ Refusal FirstConv2d::check(const Problem& problem) const {
 }
 
 std::vector<Tuning> FirstConv2d::tunings(const Problem& problem) const {
-  // The rows are read by each pair of output blocks and should stay in L2; fewer leave more of it to the output.
+  // What is copied is read by each pair of output blocks and should stay in L2; less leaves more of it to the output.
   const Conv2dParams p = conv2d_params(problem);
   const auto fit = [&](size_t budget) {
-    const int64_t rows = static_cast<int64_t>(budget) / std::max<int64_t>(row_bytes(p), 1);
-    return static_cast<int>(
-        std::clamp<int64_t>((rows - (p.kh - 1) * p.dh - 1) / p.sh + 1, 1, std::max<int64_t>(p.oh, 1)));
+    int rows = 1;
+    while (rows < p.oh && copied_bytes(p, rows + 1) <= static_cast<int64_t>(budget)) ++rows;
+    return rows;
   };
   const size_t l2 = std::max<size_t>(caches().l2, 256 << 10);
   const int large = fit(l2 / 4), small = fit(l2 / 16);

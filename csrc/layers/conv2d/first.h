@@ -32,11 +32,14 @@ class FirstConv2d : public Routine {
   virtual Kernel kernel() const = 0;
   virtual size_t packed_floats(const ConvFirstArgs& args) const = 0;  // without the bias
   virtual void pack_weights(const ConvFirstArgs& args, const float* weights, float* packed) const = 0;
-  virtual int64_t row_bytes(const Conv2dParams& p) const = 0;  // of a row of src as the kernel copies it
+  // That the kernel copies for so many output rows at once.
+  virtual int64_t copied_bytes(const Conv2dParams& p, int64_t rows) const = 0;
 
   int block() const { return info().out.layout.block; }
 };
 
 ConvFirstArgs first_args(const Conv2dParams& p);
+// Rows of the input that so many output rows read.
+int64_t rows_read(const Conv2dParams& p, int64_t rows);
 
 }  // namespace softneuro

@@ -38,8 +38,9 @@ class FirstWinogradConv2d final : public FirstConv2d {
   void pack_weights(const ConvFirstArgs& args, const float* weights, float* packed) const override {
     conv_first_winograd_pack(args, block(), weights, packed);
   }
-  int64_t row_bytes(const Conv2dParams& p) const override {
-    return p.ow * conv_first_winograd_axis(static_cast<int>(p.kw), static_cast<int>(p.sw)).positions() * p.c;
+  int64_t copied_bytes(const Conv2dParams& p, int64_t rows) const override {
+    return rows_read(p, rows) * p.ow *
+           conv_first_winograd_axis(static_cast<int>(p.kw), static_cast<int>(p.sw)).positions() * p.c;
   }
 
  private:

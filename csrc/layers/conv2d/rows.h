@@ -27,6 +27,7 @@ class PreparedConv2dRows : public Prepared {
 // conv2d's routines whose Prepared is a PreparedConv2dRows. All write nchw{c}c.
 void conv2d_first(RoutineList& list);
 void conv2d_first_winograd(RoutineList& list);
+void conv2d_first_bfloat16(RoutineList& list);
 void conv2d_winograd(RoutineList& list);
 
 }  // namespace softneuro

@@ -158,6 +158,8 @@ class ConvPoolBands final : public Routine {
     return conv_->check(stages.conv);
   }
 
+  bool promising(const Problem& problem) const override { return conv_->promising(Stages(problem).conv); }
+
   // Pooled rows of a band, rounded up to what suits the convolution, then what the convolution's routine has.
   std::vector<std::string> param_names() const override {
     std::vector<std::string> names = conv_->param_names();
@@ -194,7 +196,7 @@ class ConvPoolBands final : public Routine {
                                           std::shared_ptr<const Packed> packed) const override {
     if (tuning[0] < 1) throw Error("band must be positive, not " + std::to_string(tuning[0]));
     const Stages stages(problem);
-    return std::make_unique<PreparedBands>(problem, stages, info().isa, tuning[0],
+    return std::make_unique<PreparedBands>(problem, stages, vectors_of(info().isa), tuning[0],
                                            conv_->prepare(stages.conv, conv_tuning(tuning), std::move(packed)));
   }
 
@@ -215,6 +217,7 @@ void conv_pool_bands(RoutineList& list) {
   RoutineList convs;
   conv2d_first(convs);
   conv2d_first_winograd(convs);
+  conv2d_first_bfloat16(convs);
   conv2d_winograd(convs);
   for (auto& conv : convs.take()) list.add<ConvPoolBands>(std::move(conv));
 }

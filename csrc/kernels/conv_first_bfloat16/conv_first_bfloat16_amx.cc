@@ -1,0 +1,1 @@
+#include "kernels/conv_first_bfloat16/generic.h"
