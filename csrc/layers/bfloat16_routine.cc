@@ -8,7 +8,6 @@
 namespace softneuro {
 namespace {
 
-constexpr int64_t most_scratch = 1 << 28;
 constexpr int tile_rows = 16, most_tiles = 4;  // that sums are in
 
 // Bytes of the split input that one more row of a band takes.
@@ -71,7 +70,8 @@ ConvBfloat16Shape Bfloat16Routine::checked_shape(const Problem& problem, const T
 Refusal Bfloat16Routine::check(const Problem& problem) const {
   if (const Refusal refusal = is_convolution(problem); !refusal.accepted()) return refusal;
   const ConvBfloat16Shape s = sized(problem, 1);
-  if (row_bytes(s, block()) * s.y.samples(least_rows(s)) > most_scratch) return "needs more than 256 MiB of scratch";
+  const auto least = static_cast<size_t>(row_bytes(s, block()) * s.y.samples(least_rows(s)));
+  if (least > most_bfloat16_scratch) return "needs more than 256 MiB of scratch";
   return {};
 }
 

@@ -11,6 +11,8 @@ std::vector<Isa> bfloat16_isas();
 // Of each float32 that is made of so many parts: the algorithm's name, and the relative L2 error to expect.
 const char* bfloat16_algorithm(int parts);
 double bfloat16_error(int parts);
+// Bytes of a task's scratch beyond which these routines decline.
+constexpr size_t most_bfloat16_scratch = size_t{256} << 20;
 
 // Tuning: rows of a band, how work is dealt to threads (see SplitBy), output blocks that share a pass over the input.
 // Packed weights: their parts, then the bias, padded with zeros.

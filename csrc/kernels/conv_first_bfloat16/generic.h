@@ -51,25 +51,15 @@ struct Scratch {
   }
 };
 
-// So many vectors of samples of two rows.
+// So many vectors of samples of two rows; part: bytes from part to part.
 template <int parts>
 SN_INLINE void split_vectors(const float* first, const float* second, int vectors, char* to, size_t part) {
-  constexpr int some = 8;
-  for (int left = vectors; left > 0; left -= some) {
-    const int count = left < some ? left : some;
-    Splitter splitter;
-    for (int i = 0; i < count; ++i) {
-      splitter.split<parts>(first + i * lanes, second + i * lanes, reinterpret_cast<uint16_t*>(to + i * row_bytes),
-                            part / 2);
-    }
-    if (!splitter.right()) {
-      for (int i = 0; i < count; ++i) {
-        split_any<parts>(first + i * lanes, second + i * lanes, reinterpret_cast<uint16_t*>(to + i * row_bytes),
-                         part / 2);
-      }
-    }
-    first += count * lanes, second += count * lanes, to += count * row_bytes;
-  }
+  const size_t step = part / sizeof(uint16_t);
+  conv_bfloat16::split_some<row_bytes>(
+      {first, lanes, 0, vectors}, to,
+      [&](Splitter& splitter, const float* src, uint16_t* row)
+          __attribute__((always_inline)) { splitter.split<parts>(src, second + (src - first), row, step); },
+      [&](const float* src, uint16_t* row) { split_any<parts>(src, second + (src - first), row, step); });
 }
 
 template <int parts>

@@ -6,8 +6,6 @@
 namespace softneuro {
 namespace {
 
-constexpr int64_t most_scratch = 1 << 28;
-
 class FirstBfloat16Conv2d final : public FirstConv2d {
  public:
   FirstBfloat16Conv2d(Isa isa, int parts)
@@ -24,7 +22,10 @@ class FirstBfloat16Conv2d final : public FirstConv2d {
     if (Refusal refusal = FirstConv2d::check(problem); !refusal.accepted()) return refusal;
     const Conv2dParams p = conv2d_params(problem);
     if (p.dw != 1) return "has a dilation along rows";
-    if (copied_bytes(p, 1) > most_scratch) return "needs more than 256 MiB of scratch";
+    ConvFirstArgs row_by_row = first_args(p);
+    row_by_row.row_block = 1;
+    if (!p.empty() && kernel().scratch_bytes(row_by_row) > most_bfloat16_scratch)
+      return "needs more than 256 MiB of scratch";
     return {};
   }
 
