@@ -69,83 +69,6 @@ DprsProblem with_surcharge(const DprsProblem& problem, const GraphCosts& costs, 
   return priced;
 }
 
-class ErrorMeter {
- public:
-  ErrorMeter(const Graph& graph, const GraphCosts& costs, const DprsProblem& problem, const TuneSettings& settings,
-             CostDb& db, const ParallelFor& parallel_for, PackedCache& cache)
-      : graph_(graph),
-        costs_(costs),
-        problem_(problem),
-        settings_(settings),
-        ledger_(db, settings.threads),
-        parallel_for_(parallel_for),
-        cache_(cache) {}
-
-  // Against the plan of exact routines; zero where it is not known and not to be measured.
-  double error(const DprsResult& plan) {
-    const Assignment assignment = to_assignment(graph_, costs_, plan);
-    const std::string signature = "error of graph " + graph_.structural_hash();
-    const std::string descriptor = "plan " + content_hash(plan_text(assignment));
-    if (const auto known = ledger_.find(signature, descriptor)) return *known;
-    if (settings_.mode != TuneMode::profile) return 0;
-    if (expected_.empty()) {
-      const DprsProblem exact = with_surcharge(problem_, costs_, [](size_t, double) { return forbidden; });
-      expected_ = run(to_assignment(graph_, costs_, dprs_solve(exact)));
-    }
-    // The database holds numbers below an hour in seconds.
-    const double error = std::min(difference(run(assignment), expected_), 1e3);
-    ledger_.add(signature, descriptor, error);
-    return error;
-  }
-
-  // By layer, what the network makes of its error: the outputs' over the expected one. The plan's inexact layers are
-  // taken in sections, one after the other in a plan that is exact elsewhere. `usual` where that says nothing or time
-  // is up.
-  std::vector<double> magnifications(const DprsResult& plan, double usual) {
-    using Clock = std::chrono::steady_clock;
-    const auto start = Clock::now();
-    std::vector<size_t> inexact;
-    for (size_t l = 0; l < costs_.layers.size(); ++l) {
-      const Candidate* candidate = chosen_candidate(costs_, plan, l);
-      if (candidate == nullptr || candidate->error == 0) continue;
-      const int group = plan.choices[l].group;  // begins with its first layer, which may be computed without it, too
-      const auto first =
-          group < 0 ? l : static_cast<size_t>(costs_.fused[static_cast<size_t>(group)].fusion->layers[0]);
-      inexact.push_back(inexact.empty() ? first : std::max(first, inexact.back()));
-    }
-    std::vector<double> result(costs_.layers.size(), usual);
-    const size_t sections = std::min(inexact.size(), most_sections);
-    for (size_t i = 0; i < sections; ++i) {
-      const double spent = std::chrono::duration<double>(Clock::now() - start).count();
-      if (spent > sections_share * settings_.time_budget_s) break;
-      const size_t begin = i > 0 ? inexact[i * inexact.size() / sections] : 0;
-      const size_t end = i + 1 < sections ? inexact[(i + 1) * inexact.size() / sections] : result.size();
-      const DprsResult part = dprs_solve(
-          with_surcharge(problem_, costs_, [&](size_t l, double) { return l >= begin && l < end ? 0 : forbidden; }));
-      const double noise = plan_noise(costs_, part), measured = noise > 0 ? error(part) : 0;
-      if (measured > 0) std::fill(result.data() + begin, result.data() + end, measured / std::sqrt(noise));
-    }
-    return result;
-  }
-
- private:
-  Tensors run(const Assignment& assignment) {
-    const auto net = Net::prepare(graph_, assignment, settings_.threads, cache_);
-    Trial trial(graph_, random_inputs(graph_));
-    trial.run(*net, parallel_for_);
-    return trial.outputs();
-  }
-
-  const Graph& graph_;
-  const GraphCosts& costs_;
-  const DprsProblem& problem_;
-  const TuneSettings& settings_;
-  Ledger ledger_;
-  const ParallelFor& parallel_for_;
-  PackedCache& cache_;
-  Tensors expected_;
-};
-
 // Expected errors become those of the outputs.
 void magnify(GraphCosts& costs, const std::vector<double>& factors) {
   for (size_t l = 0; l < factors.size(); ++l) {
@@ -195,26 +118,92 @@ double plan_noise(const GraphCosts& costs, const DprsResult& plan) {
   return noise;
 }
 
-AccurateSolution solve_within_budget(const Graph& graph, GraphCosts& costs, const DprsProblem& problem,
-                                     const TuneSettings& settings, CostDb& db, const ParallelFor& parallel_for,
-                                     PackedCache& cache) {
-  AccurateSolution solution = solve_at_price(costs, problem, 0);
-  if (settings.mode == TuneMode::off) return solution;
-  ErrorMeter meter(graph, costs, problem, settings, db, parallel_for, cache);
-  const double budget = budget_share * settings.limits.max_error;
+Accuracy::Accuracy(const Graph& graph, GraphCosts& costs, const DprsProblem& problem, const TuneSettings& settings,
+                   CostDb& db, const ParallelFor& parallel_for, PackedCache& cache)
+    : graph_(graph),
+      costs_(costs),
+      problem_(problem),
+      settings_(settings),
+      ledger_(db, settings.threads),
+      parallel_for_(parallel_for),
+      cache_(cache),
+      budget_(budget_share * settings.limits.max_error) {}
+
+Tensors Accuracy::run(const Assignment& assignment) {
+  const auto net = Net::prepare(graph_, assignment, settings_.threads, cache_);
+  Trial trial(graph_, random_inputs(graph_));
+  trial.run(*net, parallel_for_);
+  return trial.outputs();
+}
+
+// Against the plan of exact routines; nothing where it is not known and not to be measured.
+std::optional<double> Accuracy::error(const DprsResult& plan) {
+  const Assignment assignment = to_assignment(graph_, costs_, plan);
+  const std::string signature = "error of graph " + graph_.structural_hash();
+  const std::string descriptor = "plan " + content_hash(plan_text(assignment));
+  const auto known = ledger_.find(signature, descriptor);
+  if (known || settings_.mode != TuneMode::profile) return known;
+  if (expected_.empty()) {
+    const DprsProblem exact = with_surcharge(problem_, costs_, [](size_t, double) { return forbidden; });
+    expected_ = run(to_assignment(graph_, costs_, dprs_solve(exact)));
+  }
+  // The database holds numbers below an hour in seconds.
+  const double error = std::min(difference(run(assignment), expected_), 1e3);
+  ledger_.add(signature, descriptor, error);
+  return error;
+}
+
+// By layer, what the network makes of its error: the outputs' over the expected one. The plan's inexact layers are
+// taken in sections, one after the other in a plan that is exact elsewhere. `usual` where that says nothing or time
+// is up.
+std::vector<double> Accuracy::magnifications(const DprsResult& plan, double usual) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  std::vector<size_t> inexact;
+  for (size_t l = 0; l < costs_.layers.size(); ++l) {
+    const Candidate* candidate = chosen_candidate(costs_, plan, l);
+    if (candidate == nullptr || candidate->error == 0) continue;
+    const int group = plan.choices[l].group;  // begins with its first layer, which may be computed without it, too
+    const auto first = group < 0 ? l : static_cast<size_t>(costs_.fused[static_cast<size_t>(group)].fusion->layers[0]);
+    inexact.push_back(inexact.empty() ? first : std::max(first, inexact.back()));
+  }
+  std::vector<double> result(costs_.layers.size(), usual);
+  const size_t sections = std::min(inexact.size(), most_sections);
+  for (size_t i = 0; i < sections; ++i) {
+    const double spent = std::chrono::duration<double>(Clock::now() - start).count();
+    if (spent > sections_share * settings_.time_budget_s) break;
+    const size_t begin = i > 0 ? inexact[i * inexact.size() / sections] : 0;
+    const size_t end = i + 1 < sections ? inexact[(i + 1) * inexact.size() / sections] : result.size();
+    const DprsResult part = dprs_solve(
+        with_surcharge(problem_, costs_, [&](size_t l, double) { return l >= begin && l < end ? 0 : forbidden; }));
+    const double noise = plan_noise(costs_, part), measured = noise > 0 ? error(part).value_or(0) : 0;
+    if (measured > 0) std::fill(result.data() + begin, result.data() + end, measured / std::sqrt(noise));
+  }
+  return result;
+}
+
+AccurateSolution Accuracy::solve() {
+  AccurateSolution solution = solve_at_price(costs_, problem_, 0);
+  if (settings_.mode == TuneMode::off) return solution;
   for (int attempt = 0; solution.noise > 0; ++attempt) {
-    const double error = meter.error(solution.best);
-    if (error <= budget) break;
+    const double measured = error(solution.best).value_or(0);
+    if (measured <= budget_) break;
     if (attempt == 0) {
-      magnify(costs, meter.magnifications(solution.best, error / std::sqrt(solution.noise)));
-      solution.noise = plan_noise(costs, solution.best);
+      magnify(costs_, magnifications(solution.best, measured / std::sqrt(solution.noise)));
+      solution.noise = plan_noise(costs_, solution.best);
     }
     // As if errors added up like those of independent sums; where that is wrong, the next measurement says so.
-    const double allowed = attempt < attempts ? 0.7 * solution.noise * std::pow(budget / error, 2) : 1e-30;
-    log_info("tune: the plan's error of " + std::to_string(error) + " is above half of max_error, choosing again");
-    solution = solve_within_noise(costs, problem, solution, allowed);
+    const double allowed = attempt < attempts ? 0.7 * solution.noise * std::pow(budget_ / measured, 2) : 1e-30;
+    log_info("tune: the plan's error of " + std::to_string(measured) + " is above half of max_error, choosing again");
+    solution = solve_within_noise(costs_, problem_, solution, allowed);
   }
   return solution;
+}
+
+bool Accuracy::holds(const DprsResult& plan, double noise) {
+  if (plan_noise(costs_, plan) <= noise) return true;
+  const auto measured = error(plan);
+  return measured && *measured <= budget_;
 }
 
 }  // namespace softneuro

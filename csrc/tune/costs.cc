@@ -13,6 +13,7 @@ namespace {
 using Clock = Profiler::Clock;
 
 constexpr double unit_share = 0.85;  // of the time budget; plans as wholes have the rest
+constexpr double pace_share = 0.05;
 
 // A concatenation costs what cannot be written in place: the planner puts an input there when its only other readers
 // are not concatenations before this one, and when images need not be interleaved.
@@ -203,6 +204,30 @@ void distribute(const Graph& graph, const TuneSettings& settings, const Work& wo
   }
 }
 
+// Each layer was timed in a minute of its own, and the machine may have been slower in one than in the other. What
+// was fastest in each is timed in turn with all others', and the layer's figures follow.
+void bring_to_one_pace(const Work& work, const std::vector<std::vector<Candidate*>>& measured, Profiler& profiler,
+                       double allowance) {
+  std::vector<Profiler::Entry> leaders;
+  std::vector<size_t> layers;
+  for (size_t i = 0; i < measured.size(); ++i) {
+    const Candidate* best = nullptr;
+    for (const Candidate* candidate : measured[i]) {
+      const bool timed = candidate->measured && candidate->seconds > 0;
+      if (timed && (best == nullptr || candidate->seconds < best->seconds)) best = candidate;
+    }
+    if (best == nullptr) continue;
+    leaders.push_back({&work.layers[i].problem, best});
+    layers.push_back(i);
+  }
+  if (leaders.size() < 2) return;
+  const std::vector<double> seconds = profiler.compare(leaders, allowance);
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    const double factor = seconds[i] / leaders[i].candidate->seconds;
+    for (Candidate* candidate : measured[layers[i]]) candidate->seconds *= candidate->measured ? factor : 1;
+  }
+}
+
 }  // namespace
 
 double model_weight_bytes(const Graph& graph) {
@@ -302,6 +327,12 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& 
       done += static_cast<int>(missing[i].size());
       if (progress) progress(done, total);
       log_costs(work.layers[i].signature, work.layers[i].candidates);
+    }
+    if (left() > 0) bring_to_one_pace(work, missing, profiler, pace_share * settings.time_budget_s);
+    for (size_t i = 0; i < missing.size(); ++i) {
+      for (const Candidate* candidate : missing[i]) {
+        if (candidate->measured) ledger.add(signature_of(work.layers[i]), candidate->descriptor, candidate->seconds);
+      }
     }
   }
   for (size_t i = 0; i < missing.size(); ++i) {

@@ -50,7 +50,7 @@ size_t weight_bytes(const Problem& problem) {
 
 }  // namespace
 
-double winsorised_mean(std::vector<double>& samples) {
+double winsorised_mean(std::vector<double> samples) {
   std::sort(samples.begin(), samples.end());
   const size_t n = samples.size(), cut = (n + 2) / 5;
   const double low = samples[cut], high = samples[n - 1 - cut];
@@ -70,37 +70,34 @@ std::string_view coldness_name(Coldness coldness) {
   return names[static_cast<int>(coldness)];
 }
 
-struct Profiler::Contender {
-  Candidate* candidate;
-  std::unique_ptr<const Prepared> prepared;
-  std::vector<TensorView> in;
-  TensorView out;
-  std::vector<double> samples;
-  double best = INFINITY;
-};
-
-// What slows all of a round is the machine, whose speed varies for seconds at a time: those that drop out early would
-// be judged by the few rounds that they were in. Samples are brought to the pace of the middle round of those that
-// stayed.
-void Profiler::set_pace(std::vector<Contender>& contenders) {
+void set_pace(std::span<std::vector<double>* const> samples) {
   size_t rounds = 0;
-  for (const Contender& contender : contenders) rounds = std::max(rounds, contender.samples.size());
+  for (const auto* own : samples) rounds = std::max(rounds, own->size());
   std::vector<double> middles;  // of those that stayed
-  for (const Contender& contender : contenders) {
-    middles.push_back(contender.samples.size() == rounds ? median(contender.samples) : 0);
-  }
+  for (const auto* own : samples) middles.push_back(own->size() == rounds ? median(*own) : 0);
   for (size_t round = 0; round < rounds; ++round) {
     std::vector<double> paces;
-    for (size_t i = 0; i < contenders.size(); ++i) {
-      if (middles[i] > 0) paces.push_back(contenders[i].samples[round] / middles[i]);
+    for (size_t i = 0; i < samples.size(); ++i) {
+      if (middles[i] > 0) paces.push_back((*samples[i])[round] / middles[i]);
     }
     if (paces.size() < 2) return;  // one alone may vary by itself
     const double pace = median(std::move(paces));
-    for (Contender& contender : contenders) {
-      if (pace > 0 && round < contender.samples.size()) contender.samples[round] /= pace;
+    for (auto* own : samples) {
+      if (pace > 0 && round < own->size()) (*own)[round] /= pace;
     }
   }
 }
+
+struct Profiler::Contender {
+  const Problem* problem;
+  const Candidate* candidate;
+  std::unique_ptr<const Prepared> prepared;
+  std::vector<TensorView> in;
+  TensorView out;
+  bool has_weights;
+  std::vector<double> samples = {};
+  double best = INFINITY;
+};
 
 Profiler::Profiler(int threads, const ParallelFor& parallel_for, Coldness coldness)
     : threads_(threads), host_(parallel_for), team_(threads), coldness_(coldness) {
@@ -119,9 +116,9 @@ void Profiler::prepare_blobs(const Problem& problem) {
 
 // Puts the caches in the state of a net's run: weights evicted as far as the model's size says, while outputs and
 // workspaces lie in memory that the steps before used, and inputs were just written.
-void Profiler::settle(const Problem& problem, const Contender& contender, bool has_weights,
-                      const ParallelFor& parallel_for) {
-  if (!has_weights || flush_.size() == 0) return;
+void Profiler::settle(const Contender& contender, const ParallelFor& parallel_for) {
+  if (!contender.has_weights || flush_.size() == 0) return;
+  const Problem& problem = *contender.problem;
   std::atomic<uint64_t> sink{0};
   parallel_for(threads_, [&](int64_t task) {
     const Range part = split_range(static_cast<int64_t>(flush_.size() / 64), threads_, task);
@@ -153,7 +150,25 @@ double Profiler::time_once(const Contender& contender, const ParallelFor& parall
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-void Profiler::race(const Problem& problem, std::vector<Contender>& contenders, bool has_weights, double allowance,
+// Blobs are to be prepared already, for they move when they grow.
+Profiler::Contender Profiler::contender(const Entry& entry) {
+  const Problem& problem = *entry.problem;
+  const auto& [routine, tuning] = entry.candidate->choice;
+  Contender contender{.problem = &problem,
+                      .candidate = entry.candidate,
+                      .prepared = routine->prepare(problem, tuning, routine->pack(problem, tuning)),
+                      .in = {},
+                      .out = dense_view(output_.data(), problem.out.shape, entry.candidate->out),
+                      .has_weights = weight_bytes(problem) > caches().l1d};
+  for (size_t i = 0; i < problem.in.size(); ++i) {
+    contender.in.push_back(dense_view(inputs_[i].data(), problem.in[i].shape, entry.candidate->in[i]));
+  }
+  const size_t bytes = contender.prepared->workspace().bytes();
+  if (workspace_.size() < bytes) workspace_ = AlignedBuffer(bytes);
+  return contender;
+}
+
+void Profiler::race(std::vector<Contender>& contenders, std::span<Candidate* const> candidates, double allowance,
                     const ParallelFor& parallel_for) {
   for (Contender& contender : contenders) time_once(contender, parallel_for);  // page faults, code into caches
   const auto start = Clock::now();
@@ -170,7 +185,7 @@ void Profiler::race(const Problem& problem, std::vector<Contender>& contenders, 
       const bool smaller = 2 * contender.candidate->packed_bytes < bytes;
       if (round > 0 && contender.best > best * (smaller ? wide_gate : gate)) continue;
       ++running;
-      settle(problem, contender, has_weights, parallel_for);
+      settle(contender, parallel_for);
       const double seconds = time_once(contender, parallel_for);
       contender.samples.push_back(seconds);
       contender.best = std::min(contender.best, seconds);
@@ -178,48 +193,73 @@ void Profiler::race(const Problem& problem, std::vector<Contender>& contenders, 
     const double spent = std::chrono::duration<double>(Clock::now() - start).count();
     if (spent > allowance || (running == 1 && round >= 4)) break;
   }
-  set_pace(contenders);
-  for (Contender& contender : contenders) {
-    contender.candidate->seconds = winsorised_mean(contender.samples);
-    contender.candidate->measured = true;
+  std::vector<std::vector<double>*> samples;
+  for (Contender& contender : contenders) samples.push_back(&contender.samples);
+  set_pace(samples);
+  for (size_t i = 0; i < contenders.size(); ++i) {
+    candidates[i]->seconds = winsorised_mean(contenders[i].samples);
+    candidates[i]->measured = true;
   }
 }
 
 void Profiler::measure(const Problem& problem, std::span<Candidate* const> candidates, double allowance) {
   prepare_blobs(problem);
-  const bool has_weights = weight_bytes(problem) > caches().l1d;
-  const auto start_race = [&](std::vector<Contender>& contenders, double seconds) {
-    team_.run(host_,
-              [&](const ParallelFor& parallel_for) { race(problem, contenders, has_weights, seconds, parallel_for); });
-  };
   size_t held = 0;
   std::vector<Contender> contenders;
+  std::vector<Candidate*> heat;
+  const auto start_race = [&](double seconds) {
+    team_.run(host_, [&](const ParallelFor& parallel_for) { race(contenders, heat, seconds, parallel_for); });
+    contenders.clear();
+    heat.clear();
+    held = 0;
+  };
   for (Candidate* candidate : candidates) {
-    const Routine& routine = *candidate->choice.routine;
-    if (routine.info().view) {
+    if (candidate->choice.routine->info().view) {
       candidate->seconds = 0;
       candidate->measured = true;
       continue;
     }
-    Contender contender;
-    contender.candidate = candidate;
-    contender.prepared =
-        routine.prepare(problem, candidate->choice.tuning, routine.pack(problem, candidate->choice.tuning));
-    for (size_t i = 0; i < problem.in.size(); ++i) {
-      contender.in.push_back(dense_view(inputs_[i].data(), problem.in[i].shape, candidate->in[i]));
-    }
-    contender.out = dense_view(output_.data(), problem.out.shape, candidate->out);
-    const size_t bytes = contender.prepared->workspace().bytes();
-    if (workspace_.size() < bytes) workspace_ = AlignedBuffer(bytes);
-    contenders.push_back(std::move(contender));
+    contenders.push_back(contender({&problem, candidate}));
+    heat.push_back(candidate);
     held += candidate->packed_bytes;
-    if (held > interleave_limit) {
-      held = 0;
-      start_race(contenders, allowance / static_cast<double>(candidates.size()));
-      contenders.clear();
-    }
+    if (held > interleave_limit) start_race(allowance / static_cast<double>(candidates.size()));
   }
-  if (!contenders.empty()) start_race(contenders, allowance);
+  if (!contenders.empty()) start_race(allowance);
+}
+
+std::vector<double> Profiler::compare(std::span<const Entry> entries, double allowance) {
+  constexpr int most_rounds = 11, least_rounds = 5;
+  for (const Entry& entry : entries) prepare_blobs(*entry.problem);
+  std::vector<double> seconds;
+  std::vector<Contender> contenders;
+  // False if time is up too soon.
+  const auto run = [&] {
+    const double share = allowance * static_cast<double>(contenders.size()) / static_cast<double>(entries.size());
+    int round = 0;
+    team_.run(host_, [&](const ParallelFor& parallel_for) {
+      for (Contender& contender : contenders) time_once(contender, parallel_for);
+      const auto start = Clock::now();
+      for (double spent = 0; round < most_rounds && spent < share; ++round) {
+        for (Contender& contender : contenders) {
+          settle(contender, parallel_for);
+          contender.samples.push_back(time_once(contender, parallel_for));
+        }
+        spent = std::chrono::duration<double>(Clock::now() - start).count();
+      }
+    });
+    for (Contender& contender : contenders) seconds.push_back(round > 0 ? winsorised_mean(contender.samples) : 0);
+    contenders.clear();
+    return round >= least_rounds;
+  };
+  size_t held = 0;
+  for (const Entry& entry : entries) {
+    contenders.push_back(contender(entry));
+    held += entry.candidate->packed_bytes;
+    if (held <= interleave_limit && &entry != &entries.back()) continue;
+    if (!run()) return {};
+    held = 0;
+  }
+  return seconds;
 }
 
 double Profiler::measure_adapt(const TensorDesc& desc, const Routine& routine, double allowance) {

@@ -14,8 +14,13 @@
 namespace softneuro {
 
 // Robust centre of timings: the mean after the outer fifths are pulled in to the quantiles that bound them. Not the
-// mean (one preemption spoils it), nor the minimum (it flatters routines whose luck varies). Reorders its argument.
-double winsorised_mean(std::vector<double>& samples);
+// mean (one preemption spoils it), nor the minimum (it flatters routines whose luck varies).
+double winsorised_mean(std::vector<double> samples);
+
+// Of what was timed in rounds, some of it not in all: what slows all of a round is the machine, whose speed varies for
+// seconds at a time, and those that dropped out early would be judged by the few rounds that they were in. Brings the
+// samples to the pace of the middle round of those that stayed.
+void set_pace(std::span<std::vector<double>* const> samples);
 
 // Where weights are when a layer starts: a model larger than a cache finds them evicted from it, run after run.
 enum class Coldness : unsigned char { hot, out_of_l2, out_of_l3 };
@@ -33,13 +38,21 @@ class Profiler {
   void measure(const Problem& problem, std::span<Candidate* const> candidates, double allowance);
   double measure_adapt(const TensorDesc& desc, const Routine& routine, double allowance);
 
+  // One candidate of a layer.
+  struct Entry {
+    const Problem* problem;
+    const Candidate* candidate;
+  };
+  // Seconds of each, timed in turn, so that they compare; nothing if there was no time for a fair number of rounds.
+  std::vector<double> compare(std::span<const Entry> entries, double allowance);
+
  private:
   struct Contender;
   void prepare_blobs(const Problem& problem);
-  void settle(const Problem& problem, const Contender& contender, bool has_weights, const ParallelFor& parallel_for);
-  static void set_pace(std::vector<Contender>& contenders);
+  Contender contender(const Entry& entry);
+  void settle(const Contender& contender, const ParallelFor& parallel_for);
   double time_once(const Contender& contender, const ParallelFor& parallel_for);
-  void race(const Problem& problem, std::vector<Contender>& contenders, bool has_weights, double allowance,
+  void race(std::vector<Contender>& contenders, std::span<Candidate* const> candidates, double allowance,
             const ParallelFor& parallel_for);
 
   int threads_;

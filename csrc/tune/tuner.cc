@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "base/error.h"
@@ -19,24 +20,37 @@ namespace {
 
 using Clock = Profiler::Clock;
 
-// Times the plans as whole nets, in turn; seconds by plan.
+constexpr int most_rounds = 50, rounds_of_all = 10;
+constexpr double clearly_slower = 1.05;
+
+// Times the plans as whole nets, in turn; seconds by plan. The slower ones drop out.
 std::vector<double> time_as_wholes(const Graph& graph, const std::vector<Assignment>& plans,
                                    const TuneSettings& settings, const ParallelFor& parallel_for, PackedCache& cache) {
   std::vector<std::shared_ptr<const Net>> nets;
   for (const Assignment& plan : plans) nets.push_back(Net::prepare(graph, plan, settings.threads, cache));
   Trial trial(graph);
   std::vector<std::vector<double>> samples(nets.size());
+  std::vector<double> centres(nets.size(), INFINITY);
   const auto begin = Clock::now();
-  for (int round = 0; round < 12; ++round) {
+  for (const auto& net : nets) trial.run(*net, parallel_for);  // warms up
+  for (int round = 0; round < most_rounds; ++round) {
+    const double best = *std::min_element(centres.begin(), centres.end());
+    size_t running = 0;
     for (size_t i = 0; i < nets.size(); ++i) {
-      const double seconds = trial.run(*nets[i], parallel_for);
-      if (round > 0) samples[i].push_back(seconds);  // the first one only warms up
+      if (round >= rounds_of_all && centres[i] > clearly_slower * best) continue;
+      ++running;
+      samples[i].push_back(trial.run(*nets[i], parallel_for));
+      centres[i] = winsorised_mean(samples[i]);
     }
+    if (running == 1) break;
     const double spent = std::chrono::duration<double>(Clock::now() - begin).count();
     if (round >= 3 && spent > std::min(2.0, 0.1 * settings.time_budget_s)) break;
   }
+  std::vector<std::vector<double>*> paced;
+  for (auto& own : samples) paced.push_back(&own);
+  set_pace(paced);
   std::vector<double> times;
-  for (auto& sample : samples) {
+  for (const auto& sample : samples) {
     times.push_back(winsorised_mean(sample));
     log_progress("tune: plan " + std::to_string(times.size()) + " of " + std::to_string(nets.size()) +
                  " as a whole: " + std::to_string(1e3 * times.back()) + " ms");
@@ -159,23 +173,25 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   const PlanBytes bytes = weighed(candidate_bytes(graph, costs));
   const DprsProblem unpriced = to_dprs(graph, costs);
   const double byte_price = memory_price(unpriced, bytes, model_weight_bytes(graph));
-  const AccurateSolution solution = solve_within_budget(graph, costs, with_memory_price(unpriced, bytes, byte_price),
-                                                        settings, db, parallel_for, cache);
+  const DprsProblem with_bytes = with_memory_price(unpriced, bytes, byte_price);
+  Accuracy accuracy(graph, costs, with_bytes, settings, db, parallel_for, cache);
+  const AccurateSolution solution = accuracy.solve();
   const int wholes = settings.mode == TuneMode::off ? 1 : settings.integrated_plans;
   LimitedPlans found = solve(graph, costs, solution.problem, settings, wholes, result);
-  // The best plan's error is within half the budget: with twice its noise another one's is, too. One of exact routines
-  // says nothing of what the network does to errors; the doors compare with the host.
+  // The best plan's error is within half the budget: with twice its noise another one's is, too, unless the budget
+  // decided. One of exact routines says nothing of what the network does to errors; the doors compare with the host.
   const double noise =
       solution.price > 0 ? solution.noise : std::max(2 * solution.noise, 0.06 * std::pow(settings.limits.max_error, 2));
-  const auto too_noisy = [&](const DprsResult& plan) { return plan_noise(costs, plan) > noise; };
-  found.plans.erase(std::remove_if(found.plans.begin() + 1, found.plans.end(), too_noisy), found.plans.end());
+  const auto acceptable = [&](const DprsResult& plan) { return accuracy.holds(plan, noise); };
+  found.plans.erase(std::remove_if(found.plans.begin() + 1, found.plans.end(), std::not_fn(acceptable)),
+                    found.plans.end());
   const PlanSearch search{.solve = [&](const DprsProblem& problem) -> std::optional<DprsResult> {
                             TuneResult unused;
                             LimitedPlans again = solve(graph, costs, problem, settings, 1, unused);
                             if (again.fits != found.fits) return {};
                             return std::move(again.plans.front());
                           },
-                          .acceptable = [&](const DprsResult& plan) { return !too_noisy(plan); }};
+                          .acceptable = acceptable};
   if (wholes > 1) {
     for (DprsResult& plan :
          refine(graph, costs, solution.problem, found.plans.front(), search, settings, db, parallel_for, cache)) {

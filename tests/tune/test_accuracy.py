@@ -41,25 +41,29 @@ def is_exact(plan: softneuro.Plan) -> bool:
 
 
 def test_measured_errors_decide_and_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The plan's error is measured once; were it above half of max_error, there would be another plan."""
+    """Errors of plans are measured once; were they above half of max_error, there would be another plan."""
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path))
     graph, options = convolutions(), _C.parse_options({})
     _C.tune(graph, options, 1)
     for version, device, threads, signature, descriptor, _ in costs(tmp_path):
         if "/winograd" in descriptor or "/bf16x" in descriptor:  # whatever this machine runs fastest
             _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), 1e-9)
-    first = _C.tune(graph, options, 1)
+    first = changed = _C.tune(graph, options, 1)
     assert not is_exact(first)
-    lines = [line for line in costs(tmp_path) if "error of graph" in " ".join(line)]
-    version, device, threads, signature, descriptor, error = lines[-1]
-    assert 1e-8 < float(error) < 5e-5
+    errors = [line for line in costs(tmp_path) if line[3].startswith("error of graph")]
+    assert all(1e-8 < float(error) < 5e-5 for *_, error in errors)
 
     again = _C.tune(graph, options, 1)
     assert descriptors(again) == descriptors(first)
     assert again.counts["measured"] == 0
 
-    _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), 1e-2)  # an error, not seconds
-    changed = _C.tune(graph, options, 1)
+    for _ in range(20):  # plans that have had no error yet are measured, and may be chosen, in their turn
+        for version, device, threads, signature, descriptor, _ in costs(tmp_path):
+            if signature.startswith("error of graph"):
+                _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), 1e-2)
+        changed = _C.tune(graph, options, 1)
+        if is_exact(changed):
+            break
     assert is_exact(changed)
     assert changed.predicted_s >= changed.lower_bound_s >= first.lower_bound_s
 
