@@ -9,6 +9,7 @@ namespace softneuro {
 namespace {
 
 constexpr int tile_rows = 16, most_tiles = 4;  // that sums are in
+constexpr int most_depth = 1024;               // channels whose rows fill L2 before sums' passing by costs more
 
 // Bytes of the split input that one more row of a band takes.
 int64_t row_bytes(const ConvBfloat16Shape& s, int block) {
@@ -19,11 +20,12 @@ int64_t row_bytes(const ConvBfloat16Shape& s, int block) {
 // Rows of a band that fill two tiles where an image is one column.
 int least_rows(const ConvBfloat16Shape& s) { return s.x.out == 1 ? 2 * tile_rows : 1; }
 
-// Rows of a band whose split input has so many bytes.
+// Rows of a band whose split input has so many bytes. All bands but the last fill their tiles.
 int rows_within(const ConvBfloat16Shape& s, int block, size_t bytes) {
   const int64_t all = static_cast<int64_t>(bytes) / std::max<int64_t>(row_bytes(s, block), 1);
-  const int64_t most = std::max(s.y.out, 1), own = std::max<int64_t>(all - s.y.offset(s.y.kernel - 1), least_rows(s));
-  return static_cast<int>(std::min(own, most));
+  const int64_t most = std::max(s.y.out, 1), least = least_rows(s);
+  const int64_t own = std::max<int64_t>(all - s.y.offset(s.y.kernel - 1), least);
+  return static_cast<int>(std::min(own / least * least, most));
 }
 
 size_t biases(const ConvBfloat16Shape& shape, int block) {
@@ -64,6 +66,9 @@ ConvBfloat16Shape Bfloat16Routine::checked_shape(const Problem& problem, const T
     throw Error("rows must be positive and panel 1 or 2, not " + std::to_string(tuning[0]) + " and " +
                 std::to_string(tuning[2]));
   }
+  if (tuning[3] < 0 || tuning[3] % (2 * block()) != 0) {
+    throw Error("depth must be a multiple of " + std::to_string(2 * block()) + ", not " + std::to_string(tuning[3]));
+  }
   return sized(problem, tuning[2]);
 }
 
@@ -87,13 +92,21 @@ std::vector<Tuning> Bfloat16Routine::tunings(const Problem& problem) const {
   const ConvBfloat16Shape s = sized(problem, pair);
   const int split = likely_split(problem);
   // A band's split input stays in L2 while all weights pass by, or in L1 while they come from L2.
-  const int many = rows_within(s, block(), std::max<size_t>(caches().l2, 256 << 10) / 2);
+  const size_t l2 = std::max<size_t>(caches().l2, 256 << 10) / 2;
+  const int many = rows_within(s, block(), l2);
   const int few = rows_within(s, block(), std::max<size_t>(caches().l1d, 32 << 10) * 3 / 4);
-  std::vector<Tuning> list{{many, split, pair}};
-  if (few != many) list.push_back({few, split, pair});
-  if (problem.threads > 1) list.push_back({many, 1 - split, pair});
+  std::vector<Tuning> list{{many, split, pair, 0}};
+  if (few != many) list.push_back({few, split, pair, 0});
+  if (problem.threads > 1) list.push_back({many, 1 - split, pair, 0});
+  // So many channels that few rows of them fit, and all weights would pass by for these.
+  ConvBfloat16Shape part = s;
+  part.in_channels = round_up(ceil_div(s.in_channels, ceil_div(s.in_channels, most_depth)), 2 * block());
+  const int rows = rows_within(part, block(), l2);
+  if (part.in_channels < s.in_channels && many < s.y.out && rows >= 2 * many) {
+    list.push_back({rows, split, pair, part.in_channels});
+  }
   // So few outputs that tiles hold the sums of them all: weights pass by once.
-  if (s.x.samples(s.x.out) * s.y.out <= most_tiles * tile_rows) list.push_back({many, split, single});
+  if (s.x.samples(s.x.out) * s.y.out <= most_tiles * tile_rows) list.push_back({many, split, single, 0});
   return list;
 }
 
@@ -123,6 +136,7 @@ std::unique_ptr<const Prepared> Bfloat16Routine::prepare(const Problem& problem,
   ConvBfloat16Args args{};
   args.shape = checked_shape(problem, tuning);
   args.rows = std::max(std::min(tuning[0], args.shape.y.out), 1);
+  args.depth = tuning[3];
   args.weights = packed_floats(packed.get());
   args.epilogue.bias = packed_floats(packed.get()) + conv_bfloat16_packed_bytes(args.shape, block()) / sizeof(float);
   args.epilogue.activation = problem.layer->post.activation;

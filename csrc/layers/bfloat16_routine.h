@@ -14,7 +14,8 @@ double bfloat16_error(int parts);
 // Bytes of a task's scratch beyond which these routines decline.
 constexpr size_t most_bfloat16_scratch = size_t{256} << 20;
 
-// Tuning: rows of a band, how work is dealt to threads (see SplitBy), output blocks that share a pass over the input.
+// Tuning: rows of a band, how work is dealt to threads (see SplitBy), output blocks that share a pass over the input,
+// input channels that are split at a time, or 0 for all.
 // Packed weights: their parts, then the bias, padded with zeros.
 class Bfloat16Routine : public Routine {
  public:
@@ -23,7 +24,7 @@ class Bfloat16Routine : public Routine {
 
   Refusal check(const Problem& problem) const final;
   bool promising(const Problem& problem) const final;
-  std::vector<std::string> param_names() const final { return {"rows", "split", "panel"}; }
+  std::vector<std::string> param_names() const final { return {"rows", "split", "panel", "depth"}; }
   std::vector<Tuning> tunings(const Problem& problem) const final;
   size_t packed_bytes(const Problem& problem, const Tuning& tuning) const final;
   std::string pack_key(const Problem& problem, const Tuning& tuning) const final;

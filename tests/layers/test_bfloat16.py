@@ -29,7 +29,7 @@ Array = np.ndarray[Any, Any]
 
 def run(layer: str, descriptor: str, weight: Array, x: Array, attrs: dict[str, Any] | None = None) -> Array:
     out: Array = _C.testing.run_routine(
-        layer, attrs or {}, {"weight": weight}, [x], f"{descriptor}{{rows=5,split=0,panel=2}}", {}, 1
+        layer, attrs or {}, {"weight": weight}, [x], f"{descriptor}{{rows=5,split=0,panel=2,depth=0}}", {}, 1
     )
     return out
 
@@ -63,6 +63,39 @@ def test_that_of_matrix_products_is_the_same(descriptor: str, channels: int) -> 
     weight = rng.standard_normal((47, channels), dtype=np.float32)
     x = rng.standard_normal((40, channels), dtype=np.float32)
     check_error(descriptor, run("linear", descriptor, weight, x), x.astype(np.float64) @ weight.T.astype(np.float64))
+
+
+@pytest.mark.parametrize(("layer", "kernel"), [("linear", ()), ("conv2d", (1, 1)), ("conv2d", (3, 2))])
+@pytest.mark.parametrize("parts", ["bf16x3", "bf16x6"])
+@pytest.mark.parametrize("channels", [64, 163])
+@pytest.mark.parametrize("panel", [1, 2])
+def test_depths_are_added_up(layer: str, kernel: tuple[int, ...], parts: str, channels: int, panel: int) -> None:
+    """Bias and residual once, the activation at last."""
+    rng = np.random.default_rng(channels)
+    size = () if layer == "linear" else (7, 5)
+    weights = {
+        "weight": rng.standard_normal((47, channels, *kernel), dtype=np.float32),
+        "bias": rng.standard_normal(47, dtype=np.float32),
+    }
+    x = rng.standard_normal((2, *size, channels) if layer == "linear" else (2, channels, *size), dtype=np.float32)
+    attrs = {"padding": [0, 0, kernel[0] - 1, kernel[1] - 1]} if kernel else {}
+    residual = rng.standard_normal((2, *size, 47) if layer == "linear" else (2, 47, *size), dtype=np.float32)
+    post = {"activation": "relu", "residual": True}
+    naive = next(e["descriptor"] for e in softneuro.registry() if e["layer"] == layer and "naive" in e["descriptor"])
+    expected = _C.testing.run_routine(layer, attrs, weights, [x, residual], naive, post, 1)
+    for descriptor in (d for d in routines(layer) if parts in d):
+        params = f"{{rows=3,split=0,panel={panel},depth=32}}"
+        out = _C.testing.run_routine(layer, attrs, weights, [x, residual], descriptor + params, post, 1)
+        assert (out >= 0).all()
+        check_error(descriptor, out, expected)
+
+
+@pytest.mark.parametrize("descriptor", ROUTINES)
+def test_a_depth_that_splits_a_block_is_refused(descriptor: str) -> None:
+    x = np.ones((1, 64, 2, 2), np.float32)
+    weights = {"weight": np.ones((1, 64, 1, 1), np.float32)}
+    with pytest.raises(softneuro.Error, match="depth must be a multiple of"):
+        _C.testing.run_routine("conv2d", {}, weights, [x], f"{descriptor}{{rows=5,split=0,panel=2,depth=20}}", {}, 1)
 
 
 @pytest.mark.parametrize("descriptor", ROUTINES)

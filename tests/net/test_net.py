@@ -88,7 +88,7 @@ def test_tasks_have_the_same_memory_in_all_steps(layers: int) -> None:
         weights = {"weight": np.full((16, 16, 3, 3), 0.01 + i, np.float32)}
         blob = graph.add("conv2d", [blob], weights=weights, padding=[1, 1, 1, 1])
     graph.output(blob)
-    descriptor = "conv2d/cpu:float32:nchw4c/bf16x3_scalar{rows=40,split=0,panel=2}"
+    descriptor = "conv2d/cpu:float32:nchw4c/bf16x3_scalar{rows=40,split=0,panel=2,depth=0}"
     stats = Net(graph, [descriptor] * layers, threads=2).stats
     blobs = 16 * 40 * 40 * 4
     own = 2 * (42 * 42 * 16 * 4)  # of two tasks: the split input

@@ -52,7 +52,9 @@ struct ConvBfloat16Shape {
 
 struct ConvBfloat16Args {
   ConvBfloat16Shape shape;
-  int rows = 1;         // output rows of a band: any is right, speed differs
+  int rows = 1;  // output rows of a band: any is right, speed differs
+  // Input channels that are split at a time, a multiple of 2c: dst holds the sums of those before. 0: all of them.
+  int depth = 0;
   const float* src;     // [in_channels / c][y.in][x.in][c], the last block padded with zeros
   const void* weights;  // of conv_bfloat16_pack, 64-byte aligned
   float* dst;           // [out_channels / c][y.out][x.out][c]; lanes past the channels are written as zero
@@ -65,8 +67,8 @@ struct ConvBfloat16Args {
 
 struct ConvBfloat16Kernels {
   int block;  // c
-  // Bytes of scratch that run needs, 64-byte aligned.
-  size_t (*scratch_bytes)(const ConvBfloat16Shape&, int rows);
+  // Bytes of scratch that run needs, 64-byte aligned; of the arguments only shape, rows and depth count.
+  size_t (*scratch_bytes)(const ConvBfloat16Args&);
   // Panels [panel_begin, panel_end) of conv_bfloat16_panels, output rows [row_begin, row_end).
   void (*run)(const ConvBfloat16Args&, int panel_begin, int panel_end, int row_begin, int row_end, void* scratch);
 

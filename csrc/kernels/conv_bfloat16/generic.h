@@ -116,7 +116,9 @@ SN_INLINE void accumulate_half(Tiles& tiles, const char* pixels, const char* wei
 // m tiles of pixels from output `at` on, n blocks of output channels.
 template <int parts, int m, int n>
 void compute(const Band& band, Tiles& tiles, Unfinished& unfinished, const char* weights, int output_block, int at) {
-  const float* bias = band.args.epilogue.bias + output_block * lanes;
+  // Sums that go on have their bias already.
+  alignas(64) static constexpr float zeros[n * lanes] = {};
+  const float* bias = band.pairs_before > 0 ? zeros : band.args.epilogue.bias + output_block * lanes;
   unroll<m * n>([&](auto i) __attribute__((always_inline)) { tiles.load<i>(bias + i % n * lanes, 0); });
   const char* pixels = band.scratch.planes + at * band.planes.pixel;
   const int taps = band.args.shape.taps(), steps = band.planes.pairs * taps;
@@ -173,22 +175,33 @@ template <int parts>
 inline void run_panels(const Band& band, Tiles& tiles, Unfinished& unfinished, int panel_begin, int panel_end) {
   const ConvBfloat16Shape& s = band.args.shape;
   const int blocks = ceil_div(s.out_channels, lanes);
-  const size_t block_bytes = parts * weight_tile * band.planes.pairs * s.taps();
+  const size_t pair_bytes = parts * weight_tile * s.taps();  // of an output block
   for (int panel = panel_begin; panel < panel_end; ++panel) {
     const int output_block = s.panel * panel;
-    const char* weights = static_cast<const char*>(band.args.weights) + output_block * block_bytes;
+    const char* weights = static_cast<const char*>(band.args.weights) + output_block * pair_bytes * band.all_pairs;
     if (s.panel == 2 && output_block + 1 < blocks) {
-      run_panel<parts, 2>(band, tiles, unfinished, weights, output_block);
+      run_panel<parts, 2>(band, tiles, unfinished, weights + 2 * pair_bytes * band.pairs_before, output_block);
     } else {
-      run_panel<parts, 1>(band, tiles, unfinished, weights, output_block);
+      run_panel<parts, 1>(band, tiles, unfinished, weights + pair_bytes * band.pairs_before, output_block);
     }
   }
+}
+
+// The products with the input channels from `first` on that are split at a time, added to those before.
+inline ConvBfloat16Args depth_args(const ConvBfloat16Args& args, int first) {
+  ConvBfloat16Args part = args;
+  part.shape = depth_shape(args, first);
+  part.src += args.src_pixel != 0 ? first : first / lanes * src_plane(args);
+  if (first > 0) part.epilogue.residual = args.dst;
+  if (first + part.shape.in_channels < args.shape.in_channels) part.epilogue.activation = {};
+  return part;
 }
 
 template <int parts>
 inline void run_parts(const ConvBfloat16Args& args, int panel_begin, int panel_end, int row_begin, int row_end,
                       void* memory) {
-  const ConvBfloat16Shape& s = args.shape;
+  if (panel_begin >= panel_end) return;
+  const ConvBfloat16Shape s = depth_shape(args, 0);
   const Planes planes(s, args.rows);
   const Scratch scratch(s, args.rows, static_cast<char*>(memory));
   for (int i = 0; i < s.y.kernel; ++i) {
@@ -199,13 +212,21 @@ inline void run_parts(const ConvBfloat16Args& args, int panel_begin, int panel_e
     }
   }
   Tiles tiles;
-  Unfinished unfinished(args, scratch.sums);
-  for (int row = row_begin; row < row_end; row += args.rows) {
-    const Band band{args, planes, scratch, row, row_end - row < args.rows ? row_end - row : args.rows};
-    if (panel_begin < panel_end) fill<parts>(band, 0, planes.pairs);
-    run_panels<parts>(band, tiles, unfinished, panel_begin, panel_end);
-  }
-  unfinished.finish();
+  // All rows of the one depth before the next: its weights stay in the last cache, if not in a nearer one.
+  int first = 0;
+  do {
+    const ConvBfloat16Args part = depth_args(args, first);
+    const Planes own(part.shape, args.rows);
+    Unfinished unfinished(part, scratch.sums);
+    for (int row = row_begin; row < row_end; row += args.rows) {
+      const int rows = row_end - row < args.rows ? row_end - row : args.rows;
+      const Band band{part, own, scratch, row, rows, first / (2 * lanes), ceil_div(args.shape.in_channels, 2 * lanes)};
+      fill<parts>(band, 0, own.pairs);
+      run_panels<parts>(band, tiles, unfinished, panel_begin, panel_end);
+    }
+    unfinished.finish();
+    first += part.shape.in_channels;
+  } while (first < args.shape.in_channels);
 }
 
 inline void run(const ConvBfloat16Args& args, int panel_begin, int panel_end, int row_begin, int row_end,
@@ -222,7 +243,7 @@ struct ColumnBand {
   Band band;
 
   ColumnBand(const ConvBfloat16Args& args, int first, int row_begin, int row_end, const void* memory, void* sums)
-      : planes(args.shape, args.rows), band{args, planes, scratch, row_begin, row_end - row_begin} {
+      : planes(args.shape, args.rows), band{args, planes, scratch, row_begin, row_end - row_begin, 0, planes.pairs} {
     scratch.taps = &tap;
     scratch.sums = static_cast<float*>(sums);
     scratch.planes = const_cast<char*>(static_cast<const char*>(memory)) + (row_begin - first) * planes.pixel;

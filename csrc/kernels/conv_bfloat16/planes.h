@@ -50,7 +50,17 @@ struct Scratch {
   }
 };
 
-inline size_t scratch_bytes(const ConvBfloat16Shape& shape, int rows) { return Scratch(shape, rows, nullptr).bytes; }
+// Those of the input channels from `first` on that are split at a time.
+inline ConvBfloat16Shape depth_shape(const ConvBfloat16Args& args, int first) {
+  ConvBfloat16Shape shape = args.shape;
+  shape.in_channels -= first;
+  if (args.depth > 0 && args.depth < shape.in_channels) shape.in_channels = args.depth;
+  return shape;
+}
+
+inline size_t scratch_bytes(const ConvBfloat16Args& args) {
+  return Scratch(depth_shape(args, 0), args.rows, nullptr).bytes;
+}
 inline size_t planes_bytes(const ConvBfloat16Shape& shape, int rows) {
   const Planes layout(shape, rows);
   return layout.pair * layout.pairs;
@@ -60,7 +70,8 @@ struct Band {
   const ConvBfloat16Args& args;
   const Planes& planes;
   const Scratch& scratch;
-  int row, rows;  // of the output
+  int row, rows;                // of the output
+  int pairs_before, all_pairs;  // of input blocks: in the weights, before those of the planes and in all
 };
 
 // What is to be split of pixels in a row, `step` floats apart.
@@ -132,6 +143,12 @@ struct Inside {
   }
 };
 
+// Blocked: floats from channel block to channel block.
+inline size_t src_plane(const ConvBfloat16Args& args) {
+  const ConvBfloat16Shape& s = args.shape;
+  return args.src_plane != 0 ? args.src_plane : static_cast<size_t>(s.y.in) * s.x.in * lanes;
+}
+
 // Pairs of input blocks [pair_begin, pair_end).
 template <int parts>
 inline void fill(const Band& band, int pair_begin, int pair_end) {
@@ -139,8 +156,7 @@ inline void fill(const Band& band, int pair_begin, int pair_end) {
   const Planes& planes = band.planes;
   const bool blocked = band.args.src_pixel == 0;
   const size_t pixel = blocked ? lanes : band.args.src_pixel;
-  const size_t whole = static_cast<size_t>(s.y.in) * s.x.in * lanes;
-  const size_t plane = band.args.src_plane != 0 ? band.args.src_plane : whole, block = blocked ? plane : lanes;
+  const size_t block = blocked ? src_plane(band.args) : lanes;
   const int height = s.y.samples(band.rows);
   for (int p = pair_begin; p < pair_end; ++p) {
     const int channels = s.in_channels - 2 * p * lanes;

@@ -16,7 +16,7 @@ class PreparedBfloat16 final : public Prepared {
     if (p.empty()) return;
     split_ = WorkSplit(p.n, conv_bfloat16_panels(args_.shape, kernels.block), args_.shape.y.out,
                        worth_threads(p, problem.threads), by);
-    scratch_ = round_to_line(kernels.scratch_bytes(args_.shape, args_.rows));
+    scratch_ = round_to_line(kernels.scratch_bytes(args_));
   }
 
   bool works_on_residual() const override { return true; }

@@ -16,7 +16,7 @@ class PreparedBfloat16Linear final : public Prepared {
     const SplitBy by = parse_split(split);
     if (p.rows * p.k == 0) return;
     split_ = split_linear(p, conv_bfloat16_panels(args_.shape, kernels.block), problem.threads, by);
-    scratch_ = round_to_line(kernels.scratch_bytes(args_.shape, args_.rows));
+    scratch_ = round_to_line(kernels.scratch_bytes(args_));
   }
 
   WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
