@@ -1,6 +1,7 @@
 #include "layers/bfloat16_routine.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/integers.h"
 #include "layers/packed_floats.h"
@@ -40,9 +41,13 @@ std::vector<Isa> bfloat16_isas() {
 
 const char* bfloat16_algorithm(int parts) { return parts == 3 ? "bf16x6" : "bf16x3"; }
 
-// Of the parts' own rounding and of the products that are left out; sums of any length have the same. With six products
-// both are below what six times as many sums err by, measured with 2000 channels.
-double bfloat16_error(int parts) { return parts == 3 ? 1.5e-6 : 5e-6; }
+// Two parts: of their own rounding and the product that is left out, whatever the number of sums. Three: of the sums
+// alone. Tiles round a sum once for 16 or 32 products (4e-8 at 16 channels, 2.5e-7 at 1024, 5.1e-7 at 4096: less than
+// any sum of FMAs), plain code for each of six times as many.
+double bfloat16_error(int parts, Isa isa, int64_t products) {
+  if (parts == 2) return 5e-6;
+  return (isa == Isa::amx ? 1e-8 : 4e-8) * std::sqrt(static_cast<double>(std::max<int64_t>(products, 25)));
+}
 
 Bfloat16Routine::Bfloat16Routine(std::string layer_type, Isa isa, Schema schema, int parts)
     : Routine({.layer_type = std::move(layer_type),
@@ -100,7 +105,8 @@ std::vector<Tuning> Bfloat16Routine::tunings(const Problem& problem) const {
   if (problem.threads > 1) list.push_back({many, 1 - split, pair, 0});
   // So many channels that few rows of them fit, and all weights would pass by for these.
   ConvBfloat16Shape part = s;
-  part.in_channels = round_up(ceil_div(s.in_channels, ceil_div(s.in_channels, most_depth)), 2 * block());
+  const int depths = std::max(ceil_div(s.in_channels, most_depth), 1);
+  part.in_channels = round_up(ceil_div(s.in_channels, depths), 2 * block());
   const int rows = rows_within(part, block(), l2);
   if (part.in_channels < s.in_channels && many < s.y.out && rows >= 2 * many) {
     list.push_back({rows, split, pair, part.in_channels});
@@ -143,6 +149,9 @@ std::unique_ptr<const Prepared> Bfloat16Routine::prepare(const Problem& problem,
   return prepare_tiles(problem, args, tuning[1], std::move(packed));
 }
 
-double Bfloat16Routine::expected_error(const Problem&, const Tuning&) const { return bfloat16_error(parts_); }
+double Bfloat16Routine::expected_error(const Problem& problem, const Tuning&) const {
+  const ConvBfloat16Shape s = shape(problem);
+  return bfloat16_error(parts_, info().isa, int64_t{s.in_channels} * s.taps());
+}
 
 }  // namespace softneuro

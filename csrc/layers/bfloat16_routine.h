@@ -8,9 +8,10 @@ namespace softneuro {
 
 // What routines are made for: plain code, which is there to be tested on any machine, and AMX.
 std::vector<Isa> bfloat16_isas();
-// Of each float32 that is made of so many parts: the algorithm's name, and the relative L2 error to expect.
+// Of each float32 that is made of so many parts: the algorithm's name, and the relative L2 error to expect of sums of
+// so many products.
 const char* bfloat16_algorithm(int parts);
-double bfloat16_error(int parts);
+double bfloat16_error(int parts, Isa isa, int64_t products);
 // Bytes of a task's scratch beyond which these routines decline.
 constexpr size_t most_bfloat16_scratch = size_t{256} << 20;
 

@@ -37,7 +37,10 @@ class FirstBfloat16Conv2d final : public FirstConv2d {
     return info().isa == Isa::amx && conv_first_bfloat16_pixel_bytes(s, block(), parts_) > step;
   }
 
-  double expected_error(const Problem&, const Tuning&) const override { return bfloat16_error(parts_); }
+  double expected_error(const Problem& problem, const Tuning&) const override {
+    const Conv2dParams p = conv2d_params(problem);
+    return bfloat16_error(parts_, info().isa, p.c * p.kh * p.kw);
+  }
 
  protected:
   Kernel kernel() const override {

@@ -227,7 +227,9 @@ class DepthwiseBlockTiles final : public Routine {
   bool promising(const Problem&) const override { return info().isa == Isa::amx; }
   double expected_error(const Problem& problem, const Tuning&) const override {
     const DepthwiseBlockParams p = params(problem);
-    return bfloat16_error(parts_) * std::sqrt((p.expand ? 1.0 : 0.0) + (p.project ? 1.0 : 0.0));
+    const double expand = p.expand ? bfloat16_error(parts_, info().isa, p.expand->c) : 0;
+    const double project = p.project ? bfloat16_error(parts_, info().isa, p.project->c) : 0;
+    return std::hypot(expand, project);
   }
 
   std::vector<std::string> param_names() const override { return {"rows"}; }
