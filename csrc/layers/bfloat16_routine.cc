@@ -128,7 +128,7 @@ std::string Bfloat16Routine::pack_key(const Problem&, const Tuning& tuning) cons
 std::shared_ptr<const Packed> Bfloat16Routine::pack(const Problem& problem, const Tuning& tuning) const {
   const ConvBfloat16Shape s = checked_shape(problem, tuning);
   auto packed = std::make_shared<PackedFloats>(static_cast<int64_t>(packed_bytes(problem, tuning) / sizeof(float)));
-  conv_bfloat16_pack(s, block(), problem.layer->weight("weight")->values().get(), packed->data());
+  kernels().pack(s, problem.layer->weight("weight")->values().get(), packed->data());
   float* const to = packed->data() + conv_bfloat16_packed_bytes(s, block()) / sizeof(float);
   std::fill_n(to, biases(s, block()), 0.f);
   if (const Constant* bias = problem.layer->find_weight("bias")) {

@@ -36,12 +36,13 @@ void check(Isa isa, const ConvBfloat16Kernels& kernels, const Conv& c) {
                                   .y = {c.h, c.out_h, c.kernel_h, c.stride_h, c.dilation_h, c.pad_top},
                                   .x = {c.w, c.out_w, c.kernel_w, c.stride_w, c.dilation_w, c.pad_left}},
                         .rows = pick(1, c.out_h + 2),
+                        .depth = pick(0, 2) * 2 * block,
                         .src = nullptr,
                         .weights = nullptr,
                         .dst = nullptr,
                         .epilogue = {}};
   Guarded packed(conv_bfloat16_packed_bytes(args.shape, block) / sizeof(float), NAN);
-  conv_bfloat16_pack(args.shape, block, weights.data(), packed.data());
+  kernels.pack(args.shape, weights.data(), packed.data());
   std::vector<float> padded_bias = bias;
   padded_bias.resize(static_cast<size_t>(round_up(c.out_channels, block)));
   Guarded own_src(to_blocked(src, c.in_channels, c.h * c.w, in_block)), own_bias(padded_bias);
@@ -60,7 +61,7 @@ void check(Isa isa, const ConvBfloat16Kernels& kernels, const Conv& c) {
   args.epilogue.activation = act;
 
   const int panels = conv_bfloat16_panels(args.shape, block), panel = pick(0, panels), row = pick(0, c.out_h);
-  Guarded scratch(kernels.scratch_bytes(args.shape, args.rows) / sizeof(float), NAN);
+  Guarded scratch(kernels.scratch_bytes(args) / sizeof(float), NAN);
   for (const auto& [begin, end] : {std::pair{0, panel}, std::pair{panel, panels}}) {
     kernels.run(args, begin, end, 0, row, scratch.data());
     kernels.run(args, begin, end, row, c.out_h, scratch.data());
@@ -85,7 +86,7 @@ void check_column(Isa isa, const ConvBfloat16Kernels& kernels) {
       .epilogue = {.bias = bias.data(), .activation = random_activation()}};
   args.shape.y = {.in = pixels, .out = pixels};
   Guarded packed(conv_bfloat16_packed_bytes(args.shape, block) / sizeof(float), NAN);
-  conv_bfloat16_pack(args.shape, block, weights.data(), packed.data());
+  kernels.pack(args.shape, weights.data(), packed.data());
   args.weights = packed.data();
   const int panels = conv_bfloat16_panels(args.shape, block);
 
@@ -94,7 +95,7 @@ void check_column(Isa isa, const ConvBfloat16Kernels& kernels) {
   args.src = own_src.data();
   args.dst = expected.data();
   args.rows = pick(1, pixels);
-  Guarded scratch(kernels.scratch_bytes(args.shape, args.rows) / sizeof(float), NAN);
+  Guarded scratch(kernels.scratch_bytes(args) / sizeof(float), NAN);
   kernels.run(args, 0, panels, 0, pixels, scratch.data());
 
   // Rows [first, end) are in the planes, piece by piece; both blobs begin with row `first` and have gaps.

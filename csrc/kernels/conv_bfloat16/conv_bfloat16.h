@@ -56,7 +56,7 @@ struct ConvBfloat16Args {
   // Input channels that are split at a time, a multiple of 2c: dst holds the sums of those before. 0: all of them.
   int depth = 0;
   const float* src;     // [in_channels / c][y.in][x.in][c], the last block padded with zeros
-  const void* weights;  // of conv_bfloat16_pack, 64-byte aligned
+  const void* weights;  // of pack, 64-byte aligned
   float* dst;           // [out_channels / c][y.out][x.out][c]; lanes past the channels are written as zero
   // Channels-last: floats from pixel to pixel of src and of dst. 0: blocked as above.
   size_t src_pixel = 0, dst_pixel = 0;
@@ -67,6 +67,8 @@ struct ConvBfloat16Args {
 
 struct ConvBfloat16Kernels {
   int block;  // c
+  // From rows of weights, [out_channels][in_channels][taps], to conv_bfloat16_packed_bytes, 64-byte aligned.
+  void (*pack)(const ConvBfloat16Shape&, const float* weights, void* packed);
   // Bytes of scratch that run needs, 64-byte aligned; of the arguments only shape, rows and depth count.
   size_t (*scratch_bytes)(const ConvBfloat16Args&);
   // Panels [panel_begin, panel_end) of conv_bfloat16_panels, output rows [row_begin, row_end).
@@ -90,7 +92,5 @@ const ConvBfloat16Kernels* conv_bfloat16_kernels(Isa isa);
 
 int conv_bfloat16_panels(const ConvBfloat16Shape& shape, int block);
 size_t conv_bfloat16_packed_bytes(const ConvBfloat16Shape& shape, int block);
-// From rows of weights, [out_channels][in_channels][taps].
-void conv_bfloat16_pack(const ConvBfloat16Shape& shape, int block, const float* weights, void* packed);
 
 }  // namespace softneuro

@@ -1,6 +1,7 @@
 // conv_bfloat16 over Tiles. Contract: conv_bfloat16.h.
 #pragma once
 
+#include "kernels/conv_bfloat16/pack.h"
 #include "kernels/conv_bfloat16/unfinished.h"
 #include "kernels/unroll.h"
 
@@ -275,6 +276,7 @@ namespace softneuro {
 extern const ConvBfloat16Kernels SN_ISA_NAME(conv_bfloat16);
 const ConvBfloat16Kernels SN_ISA_NAME(conv_bfloat16) = {
     .block = SN_ISA::lanes,
+    .pack = SN_ISA::conv_bfloat16::pack,
     .scratch_bytes = SN_ISA::conv_bfloat16::scratch_bytes,
     .run = SN_ISA::conv_bfloat16::run,
     .planes_bytes = SN_ISA::conv_bfloat16::planes_bytes,

@@ -8,7 +8,6 @@
 namespace softneuro::SN_ISA {
 namespace conv_bfloat16 {
 
-constexpr size_t weight_tile = lanes * row_bytes;
 constexpr int most_sums = 4;  // tiles
 
 // A plane holds one phase of one pair of input blocks; the phases of a pair follow each other. A pixel is a row of each

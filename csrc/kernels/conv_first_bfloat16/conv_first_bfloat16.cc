@@ -28,7 +28,9 @@ size_t conv_first_bfloat16_packed_bytes(const ConvFirstArgs& s, int block, int p
   return conv_bfloat16_packed_bytes(window_shape(s, block, parts), block);
 }
 
-void conv_first_bfloat16_pack(const ConvFirstArgs& s, int block, int parts, const float* weights, void* packed) {
+void conv_first_bfloat16_pack(const ConvFirstArgs& s, const ConvBfloat16Kernels& kernels, int parts,
+                              const float* weights, void* packed) {
+  const int block = kernels.block;
   const ConvBfloat16Shape shape = window_shape(s, block, parts);
   const int rows = window_rows(s);
   std::vector<float> as_pixels(static_cast<size_t>(s.out_channels) * static_cast<size_t>(shape.in_channels));
@@ -41,7 +43,7 @@ void conv_first_bfloat16_pack(const ConvFirstArgs& s, int block, int parts, cons
       }
     }
   }
-  conv_bfloat16_pack(shape, block, as_pixels.data(), packed);
+  kernels.pack(shape, as_pixels.data(), packed);
 }
 
 }  // namespace softneuro

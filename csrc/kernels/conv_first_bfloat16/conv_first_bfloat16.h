@@ -4,6 +4,7 @@
 // tiles, the 147 of a 7x7 kernel five. Arguments and layouts: conv_first.h; no dilation along rows.
 #pragma once
 
+#include "kernels/conv_bfloat16/conv_bfloat16.h"
 #include "kernels/conv_first/conv_first.h"
 
 namespace softneuro {
@@ -24,6 +25,7 @@ const ConvFirstBfloat16Kernels* conv_first_bfloat16_kernels(Isa isa);
 size_t conv_first_bfloat16_pixel_bytes(const ConvFirstArgs& sizes, int block, int parts);
 size_t conv_first_bfloat16_packed_bytes(const ConvFirstArgs& sizes, int block, int parts);
 // From [out_channels][in_channels][kernel_h][kernel_w] to weights of conv_bfloat16.
-void conv_first_bfloat16_pack(const ConvFirstArgs& sizes, int block, int parts, const float* weights, void* packed);
+void conv_first_bfloat16_pack(const ConvFirstArgs& sizes, const ConvBfloat16Kernels& kernels, int parts,
+                              const float* weights, void* packed);
 
 }  // namespace softneuro

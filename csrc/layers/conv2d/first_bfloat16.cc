@@ -52,7 +52,7 @@ class FirstBfloat16Conv2d final : public FirstConv2d {
     return conv_first_bfloat16_packed_bytes(args, block(), parts_) / sizeof(float);
   }
   void pack_weights(const ConvFirstArgs& args, const float* weights, float* packed) const override {
-    conv_first_bfloat16_pack(args, block(), parts_, weights, packed);
+    conv_first_bfloat16_pack(args, *conv_bfloat16_kernels(info().isa), parts_, weights, packed);
   }
   int64_t copied_bytes(const Conv2dParams& p, int64_t rows) const override {
     return rows * p.ow * static_cast<int64_t>(conv_first_bfloat16_pixel_bytes(first_args(p), block(), parts_));

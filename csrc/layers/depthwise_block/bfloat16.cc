@@ -30,12 +30,12 @@ ConvBfloat16Shape column_shape(const Conv2dParams& p, int parts, int64_t pixels)
           .x = {.in = 1, .out = 1}};
 }
 
-StagePacking tile_packing(int parts, int block) {
-  const auto pack = [=](const Conv2dParams& p, const float* weights, float* packed) {
-    conv_bfloat16_pack(column_shape(p, parts, 0), block, weights, packed);
+StagePacking tile_packing(int parts, const ConvBfloat16Kernels& kernels) {
+  const auto pack = [parts, run = kernels.pack](const Conv2dParams& p, const float* weights, float* packed) {
+    run(column_shape(p, parts, 0), weights, packed);
   };
   return {.floats =
-              [=](const Conv2dParams& p) {
+              [parts, block = kernels.block](const Conv2dParams& p) {
                 return conv_bfloat16_packed_bytes(column_shape(p, parts, 0), block) / sizeof(float);
               },
           .expand = pack,
@@ -53,7 +53,7 @@ class PreparedTiles final : public Prepared {
     const DepthwiseBlockStages stages = depthwise_block_stages(*problem.layer);
     p_ = depthwise_block_params(stages, problem.in[0]);
     const float* weights = packed_floats(packed_.get());
-    const DepthwiseBlockPacking at(p_, tile_packing(parts, block_), block_);
+    const DepthwiseBlockPacking at(p_, tile_packing(parts, kernels_), block_);
     const Conv2dParams& d = p_.depthwise;
     depthwise_ = depthwise_args(d, stages.depthwise, weights + at.depthwise, weights + at.depthwise_bias);
     if (p_.last().empty()) return;
@@ -253,15 +253,15 @@ class DepthwiseBlockTiles final : public Routine {
   }
 
   size_t packed_bytes(const Problem& problem, const Tuning&) const override {
-    const int block = isa_block(info().isa);
-    const DepthwiseBlockPacking at(params(problem), tile_packing(parts_, block), block);
+    const ConvBfloat16Kernels& kernels = *conv_bfloat16_kernels(info().isa);
+    const DepthwiseBlockPacking at(params(problem), tile_packing(parts_, kernels), kernels.block);
     return static_cast<size_t>(at.size) * sizeof(float);
   }
   std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
     check_tuning(tuning);
-    const int block = isa_block(info().isa);
-    return pack_depthwise_block(problem, tile_packing(parts_, block), block);
+    const ConvBfloat16Kernels& kernels = *conv_bfloat16_kernels(info().isa);
+    return pack_depthwise_block(problem, tile_packing(parts_, kernels), kernels.block);
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
