@@ -13,7 +13,7 @@ namespace {
 using Clock = Profiler::Clock;
 
 constexpr double unit_share = 0.85;  // of the time budget; plans as wholes have the rest
-constexpr double pace_share = 0.05;
+constexpr double pace_share = 0.08;
 
 // A concatenation costs what cannot be written in place: the planner puts an input there when its only other readers
 // are not concatenations before this one, and when images need not be interleaved.
@@ -204,27 +204,54 @@ void distribute(const Graph& graph, const TuneSettings& settings, const Work& wo
   }
 }
 
-// Each layer was timed in a minute of its own, and the machine may have been slower in one than in the other. What
-// was fastest in each is timed in turn with all others', and the layer's figures follow.
+// The best of each routine, fastest first: as many as might be the fastest of all, had the machine been slower or
+// faster for some of them.
+std::vector<Candidate*> finalists(const std::vector<Candidate*>& measured) {
+  constexpr size_t most = 3;
+  constexpr double within = 1.6;  // of the fastest one's time
+  std::vector<Candidate*> sorted;
+  for (Candidate* candidate : measured) {
+    if (candidate->measured && candidate->seconds > 0) sorted.push_back(candidate);
+  }
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->seconds < b->seconds; });
+  std::vector<Candidate*> best;
+  for (Candidate* candidate : sorted) {
+    if (best.size() == most || candidate->seconds > within * sorted[0]->seconds) break;
+    const bool fresh = std::none_of(best.begin(), best.end(), [&](const Candidate* other) {
+      return other->choice.routine == candidate->choice.routine;
+    });
+    if (fresh) best.push_back(candidate);
+  }
+  return best;
+}
+
+// Each layer was timed in a minute of its own, and the machine may have been slower in one than in another, or for one
+// kind of routine. The fastest of each are timed in turn with all others', and what else was timed follows: a routine's
+// other tunings its best one, other routines the fastest.
 void bring_to_one_pace(const Work& work, const std::vector<std::vector<Candidate*>>& measured, Profiler& profiler,
                        double allowance) {
-  std::vector<Profiler::Entry> leaders;
-  std::vector<size_t> layers;
+  std::vector<std::vector<Candidate*>> finals;
+  std::vector<Profiler::Entry> entries;
   for (size_t i = 0; i < measured.size(); ++i) {
-    const Candidate* best = nullptr;
-    for (const Candidate* candidate : measured[i]) {
-      const bool timed = candidate->measured && candidate->seconds > 0;
-      if (timed && (best == nullptr || candidate->seconds < best->seconds)) best = candidate;
-    }
-    if (best == nullptr) continue;
-    leaders.push_back({&work.layers[i].problem, best});
-    layers.push_back(i);
+    finals.push_back(finalists(measured[i]));
+    for (const Candidate* candidate : finals.back()) entries.push_back({&work.layers[i].problem, candidate});
   }
-  if (leaders.size() < 2) return;
-  const std::vector<double> seconds = profiler.compare(leaders, allowance);
-  for (size_t i = 0; i < seconds.size(); ++i) {
-    const double factor = seconds[i] / leaders[i].candidate->seconds;
-    for (Candidate* candidate : measured[layers[i]]) candidate->seconds *= candidate->measured ? factor : 1;
+  if (entries.size() < 2) return;
+  const std::vector<double> seconds = profiler.compare(entries, allowance);
+  if (seconds.empty()) return;
+  auto next = seconds.begin();
+  for (size_t i = 0; i < measured.size(); ++i) {
+    std::map<const Routine*, double> factors;
+    double usual = 1;
+    for (const Candidate* candidate : finals[i]) {
+      const double factor = *next++ / candidate->seconds;
+      if (factors.empty()) usual = factor;
+      factors[candidate->choice.routine] = factor;
+    }
+    for (Candidate* candidate : measured[i]) {
+      const auto own = factors.find(candidate->choice.routine);
+      if (candidate->measured) candidate->seconds *= own != factors.end() ? own->second : usual;
+    }
   }
 }
 

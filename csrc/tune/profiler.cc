@@ -228,7 +228,7 @@ void Profiler::measure(const Problem& problem, std::span<Candidate* const> candi
 }
 
 std::vector<double> Profiler::compare(std::span<const Entry> entries, double allowance) {
-  constexpr int most_rounds = 11, least_rounds = 5;
+  constexpr int most_rounds = 9, least_rounds = 5;
   for (const Entry& entry : entries) prepare_blobs(*entry.problem);
   std::vector<double> seconds;
   std::vector<Contender> contenders;
