@@ -229,6 +229,9 @@ void Profiler::measure(const Problem& problem, std::span<Candidate* const> candi
 
 std::vector<double> Profiler::compare(std::span<const Entry> entries, double allowance) {
   constexpr int most_rounds = 9, least_rounds = 5;
+  double round_takes = 0;
+  for (const Entry& entry : entries) round_takes += entry.candidate->seconds;
+  if (least_rounds * round_takes > allowance) return {};
   for (const Entry& entry : entries) prepare_blobs(*entry.problem);
   std::vector<double> seconds;
   std::vector<Contender> contenders;
