@@ -28,6 +28,7 @@ def tight() -> _C.DprsLimits:
     limits = _C.DprsLimits()
     limits.max_table = 1
     limits.mini_table = 8
+    limits.max_nodes = 20_000_000  # a few random problems need more than the default
     limits.time_limit_s = 60.0
     return limits
 
