@@ -6,6 +6,7 @@
 #include "tune/childnets.h"
 #include "tune/cost_keys.h"
 #include "tune/cost_log.h"
+#include "tune/pace.h"
 
 namespace softneuro {
 namespace {
@@ -204,57 +205,6 @@ void distribute(const Graph& graph, const TuneSettings& settings, const Work& wo
   }
 }
 
-// The best of each routine, fastest first: as many as might be the fastest of all, had the machine been slower or
-// faster for some of them.
-std::vector<Candidate*> finalists(const std::vector<Candidate*>& measured) {
-  constexpr size_t most = 3;
-  constexpr double within = 1.6;  // of the fastest one's time
-  std::vector<Candidate*> sorted;
-  for (Candidate* candidate : measured) {
-    if (candidate->measured && candidate->seconds > 0) sorted.push_back(candidate);
-  }
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->seconds < b->seconds; });
-  std::vector<Candidate*> best;
-  for (Candidate* candidate : sorted) {
-    if (best.size() == most || candidate->seconds > within * sorted[0]->seconds) break;
-    const bool fresh = std::none_of(best.begin(), best.end(), [&](const Candidate* other) {
-      return other->choice.routine == candidate->choice.routine;
-    });
-    if (fresh) best.push_back(candidate);
-  }
-  return best;
-}
-
-// Each layer was timed in a minute of its own, and the machine may have been slower in one than in another, or for one
-// kind of routine. The fastest of each are timed in turn with all others', and what else was timed follows: a routine's
-// other tunings its best one, other routines the fastest.
-void bring_to_one_pace(const Work& work, const std::vector<std::vector<Candidate*>>& measured, Profiler& profiler,
-                       double allowance) {
-  std::vector<std::vector<Candidate*>> finals;
-  std::vector<Profiler::Entry> entries;
-  for (size_t i = 0; i < measured.size(); ++i) {
-    finals.push_back(finalists(measured[i]));
-    for (const Candidate* candidate : finals.back()) entries.push_back({&work.layers[i].problem, candidate});
-  }
-  if (entries.size() < 2) return;
-  const std::vector<double> seconds = profiler.compare(entries, allowance);
-  if (seconds.empty()) return;
-  auto next = seconds.begin();
-  for (size_t i = 0; i < measured.size(); ++i) {
-    std::map<const Routine*, double> factors;
-    double usual = 1;
-    for (const Candidate* candidate : finals[i]) {
-      const double factor = *next++ / candidate->seconds;
-      if (factors.empty()) usual = factor;
-      factors[candidate->choice.routine] = factor;
-    }
-    for (Candidate* candidate : measured[i]) {
-      const auto own = factors.find(candidate->choice.routine);
-      if (candidate->measured) candidate->seconds *= own != factors.end() ? own->second : usual;
-    }
-  }
-}
-
 }  // namespace
 
 double model_weight_bytes(const Graph& graph) {
@@ -355,7 +305,11 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& 
       if (progress) progress(done, total);
       log_costs(work.layers[i].signature, work.layers[i].candidates);
     }
-    if (left() > 0) bring_to_one_pace(work, missing, profiler, pace_share * settings.time_budget_s);
+    if (left() > 0) {
+      std::vector<TimedLayer> timed;
+      for (size_t i = 0; i < missing.size(); ++i) timed.push_back({&work.layers[i].problem, missing[i]});
+      bring_to_one_pace(timed, profiler, pace_share * settings.time_budget_s);
+    }
     for (size_t i = 0; i < missing.size(); ++i) {
       for (const Candidate* candidate : missing[i]) {
         if (candidate->measured) ledger.add(signature_of(work.layers[i]), candidate->descriptor, candidate->seconds);

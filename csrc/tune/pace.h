@@ -1,0 +1,23 @@
+// Costs that were measured one after the other, made comparable.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "tune/profiler.h"
+
+namespace softneuro {
+
+// Candidates that Profiler::measure was given.
+struct TimedLayer {
+  const Problem* problem;
+  std::vector<Candidate*> candidates;
+};
+
+// Each layer was timed in a minute of its own, and the machine may have been slower in one than in another, or for one
+// kind of routine. The fastest of each are timed in turn with all others', and what else was timed follows: a routine's
+// other tunings its best one, other routines the fastest.
+// Nothing changes if the allowance, seconds, is too little for it.
+void bring_to_one_pace(std::span<const TimedLayer> layers, Profiler& profiler, double allowance);
+
+}  // namespace softneuro
