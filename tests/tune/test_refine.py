@@ -125,3 +125,20 @@ def test_a_warm_start_measures_no_further_than_time_allowed(tmp_path: Path, monk
     again = _C.tune(graph, options, 1)
     assert descriptors(again) == descriptors(longer)  # what was measured counts, however short the time
     assert database.read_text() == before
+
+
+def test_layers_costs_come_to_one_pace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is timed again, in turn with other layers' routines, takes its other tunings along."""
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path))
+    _C.tune(small(), _C.parse_options({}), 1)
+    times: dict[tuple[str, str], list[float]] = {}
+    for _, _, _, signature, descriptor, seconds in costs(tmp_path):
+        if signature.startswith("conv2d"):
+            times.setdefault((signature, descriptor), []).append(float(seconds))
+    factors: dict[tuple[str, str], list[float]] = {}
+    for (signature, descriptor), (alone, in_turn) in times.items():
+        factors.setdefault((signature, descriptor.split("{")[0]), []).append(in_turn / alone)
+    assert any(len(alike) > 1 for alike in factors.values())
+    assert len({round(factor, 6) for alike in factors.values() for factor in alike}) > 2
+    for alike in factors.values():
+        assert alike == pytest.approx([alike[0]] * len(alike))
