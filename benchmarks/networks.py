@@ -101,8 +101,10 @@ def main() -> None:
         task = progress.add_task("networks", total=len(arguments.networks))
         for network in arguments.networks:
             progress.update(task, description=network)
+            torch.compiler.reset()
             _, example = models.build(network)
             runners = set_up(network, peers, arguments.threads, console)
+            progress.advance(task)
             if "softneuro" not in runners:
                 continue
             medians = measure(runners, example, arguments.seconds)
@@ -118,8 +120,6 @@ def main() -> None:
                 f"{figures[network]['error']:.1e}" if "eager" in runners else "-",
                 f"{runners['softneuro'][1]:.1f}",
             )
-            torch.compiler.reset()
-            progress.advance(task)
     console.print(table)
     if arguments.json:
         arguments.json.write_text(json.dumps(figures, indent=1) + "\n")

@@ -21,7 +21,7 @@ int64_t row_bytes(const ConvBfloat16Shape& s, int block) {
 // Rows of a band that fill two tiles where an image is one column.
 int least_rows(const ConvBfloat16Shape& s) { return s.x.out == 1 ? 2 * tile_rows : 1; }
 
-// Rows of a band whose split input has so many bytes. All bands but the last fill their tiles.
+// Rows of a band whose split input has so many bytes. Where an image is one column, all but the last fill their tiles.
 int rows_within(const ConvBfloat16Shape& s, int block, size_t bytes) {
   const int64_t all = static_cast<int64_t>(bytes) / std::max<int64_t>(row_bytes(s, block), 1);
   const int64_t most = std::max(s.y.out, 1), least = least_rows(s);
@@ -42,8 +42,8 @@ std::vector<Isa> bfloat16_isas() {
 const char* bfloat16_algorithm(int parts) { return parts == 3 ? "bf16x6" : "bf16x3"; }
 
 // Two parts: of their own rounding and the product that is left out, whatever the number of sums. Three: of the sums
-// alone. Tiles round a sum once for 16 or 32 products (4e-8 at 16 channels, 2.5e-7 at 1024, 5.1e-7 at 4096: less than
-// any sum of FMAs), plain code for each of six times as many.
+// alone. Tiles round a sum once for 16 or 32 products (4e-8 at 16 channels, 2.5e-7 at 1024, 5e-7 at 4096: some half of
+// what sums of FMAs err by), plain code for each of six times as many.
 double bfloat16_error(int parts, Isa isa, int64_t products) {
   if (parts == 2) return 5e-6;
   return (isa == Isa::amx ? 1e-8 : 4e-8) * std::sqrt(static_cast<double>(std::max<int64_t>(products, 25)));

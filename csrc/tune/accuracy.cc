@@ -118,21 +118,18 @@ double plan_noise(const GraphCosts& costs, const DprsResult& plan) {
   return noise;
 }
 
-Accuracy::Accuracy(const Graph& graph, GraphCosts& costs, const DprsProblem& problem, const TuneSettings& settings,
-                   CostDb& db, const ParallelFor& parallel_for, PackedCache& cache)
+Accuracy::Accuracy(const Graph& graph, GraphCosts& costs, const DprsProblem& problem, const Trials& trials)
     : graph_(graph),
       costs_(costs),
       problem_(problem),
-      settings_(settings),
-      ledger_(db, settings.threads),
-      parallel_for_(parallel_for),
-      cache_(cache),
-      budget_(budget_share * settings.limits.max_error) {}
+      trials_(trials),
+      ledger_(trials.db, trials.settings.threads),
+      budget_(budget_share * trials.settings.limits.max_error) {}
 
 Tensors Accuracy::run(const Assignment& assignment) {
-  const auto net = Net::prepare(graph_, assignment, settings_.threads, cache_);
+  const auto net = trials_.prepare(graph_, assignment);
   Trial trial(graph_, random_inputs(graph_));
-  trial.run(*net, parallel_for_);
+  trial.run(*net, trials_.parallel_for);
   return trial.outputs();
 }
 
@@ -142,7 +139,7 @@ std::optional<double> Accuracy::error(const DprsResult& plan) {
   const std::string signature = "error of graph " + graph_.structural_hash();
   const std::string descriptor = "plan " + content_hash(plan_text(assignment));
   const auto known = ledger_.find(signature, descriptor);
-  if (known || settings_.mode != TuneMode::profile) return known;
+  if (known || !trials_.may_measure()) return known;
   if (expected_.empty()) {
     const DprsProblem exact = with_surcharge(problem_, costs_, [](size_t, double) { return forbidden; });
     expected_ = run(to_assignment(graph_, costs_, dprs_solve(exact)));
@@ -171,7 +168,7 @@ std::vector<double> Accuracy::magnifications(const DprsResult& plan, double usua
   const size_t sections = std::min(inexact.size(), most_sections);
   for (size_t i = 0; i < sections; ++i) {
     const double spent = std::chrono::duration<double>(Clock::now() - start).count();
-    if (spent > sections_share * settings_.time_budget_s) break;
+    if (spent > sections_share * trials_.settings.time_budget_s) break;
     const size_t begin = i > 0 ? inexact[i * inexact.size() / sections] : 0;
     const size_t end = i + 1 < sections ? inexact[(i + 1) * inexact.size() / sections] : result.size();
     const DprsResult part = dprs_solve(
@@ -184,7 +181,7 @@ std::vector<double> Accuracy::magnifications(const DprsResult& plan, double usua
 
 AccurateSolution Accuracy::solve() {
   AccurateSolution solution = solve_at_price(costs_, problem_, 0);
-  if (settings_.mode == TuneMode::off) return solution;
+  if (trials_.settings.mode == TuneMode::off) return solution;
   for (int attempt = 0; solution.noise > 0; ++attempt) {
     const double measured = error(solution.best).value_or(0);
     if (measured <= budget_) break;

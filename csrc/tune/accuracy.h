@@ -28,8 +28,7 @@ double plan_noise(const GraphCosts& costs, const DprsResult& plan);
 class Accuracy {
  public:
   // Candidates' errors in `costs` become the outputs' where solve() measures that.
-  Accuracy(const Graph& graph, GraphCosts& costs, const DprsProblem& problem, const TuneSettings& settings, CostDb& db,
-           const ParallelFor& parallel_for, PackedCache& cache);
+  Accuracy(const Graph& graph, GraphCosts& costs, const DprsProblem& problem, const Trials& trials);
 
   // The best plan whose outputs, on random inputs, differ from those of exact routines by less than half of max_error:
   // real inputs may be worse than random ones. An unknown error that is not to be measured is taken to be within the
@@ -48,10 +47,8 @@ class Accuracy {
   const Graph& graph_;
   GraphCosts& costs_;
   const DprsProblem& problem_;
-  const TuneSettings& settings_;
+  const Trials& trials_;
   Ledger ledger_;
-  const ParallelFor& parallel_for_;
-  PackedCache& cache_;
   double budget_;
   Tensors expected_;
 };

@@ -308,7 +308,7 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& 
     if (left() > 0) {
       std::vector<TimedLayer> timed;
       for (size_t i = 0; i < missing.size(); ++i) timed.push_back({&work.layers[i].problem, missing[i]});
-      bring_to_one_pace(timed, profiler, pace_share * settings.time_budget_s);
+      bring_to_one_pace(timed, profiler, std::min(left(), pace_share * settings.time_budget_s));
     }
     for (size_t i = 0; i < missing.size(); ++i) {
       for (const Candidate* candidate : missing[i]) {

@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "tune/cost_keys.h"
 #include "tune/solution.h"
-#include "tune/trial.h"
 
 namespace softneuro {
 namespace {
@@ -30,15 +29,12 @@ double& cost_of(DprsProblem& problem, const Arm& arm) {
 
 class Refiner {
  public:
-  Refiner(const Graph& graph, const GraphCosts& costs, const DprsProblem& problem, const TuneSettings& settings,
-          CostDb& db, const ParallelFor& parallel_for, PackedCache& cache)
+  Refiner(const Graph& graph, const GraphCosts& costs, const DprsProblem& problem, const Trials& trials)
       : graph_(graph),
         costs_(costs),
         problem_(problem),
-        settings_(settings),
-        ledger_(db, settings.threads),
-        parallel_for_(parallel_for),
-        cache_(cache),
+        trials_(trials),
+        ledger_(trials.db, trials.settings.threads),
         trial_(graph) {}
 
   // Corrects the costs of what is in the plan; false if its times are not to be had.
@@ -126,10 +122,10 @@ class Refiner {
       }
       return times;
     }
-    if (settings_.mode != TuneMode::profile) return times;
-    const auto net = Net::prepare(graph_, plan, settings_.threads, cache_);
+    if (!trials_.may_measure()) return times;
+    const auto net = trials_.prepare(graph_, plan);
     double sum = 0;
-    for (const StepTime& time : trial_.profile(*net, parallel_for_, rounds)) {
+    for (const StepTime& time : trial_.profile(*net, trials_.parallel_for, rounds)) {
       sum += time.seconds;
       if (time.layer < 0) continue;
       times[time.layer] = time.seconds;
@@ -142,10 +138,8 @@ class Refiner {
   const Graph& graph_;
   const GraphCosts& costs_;
   DprsProblem problem_;
-  const TuneSettings& settings_;
+  const Trials& trials_;
   Ledger ledger_;
-  const ParallelFor& parallel_for_;
-  PackedCache& cache_;
   Trial trial_;
   std::map<Arm, double> seen_;      // seconds in a net
   std::map<size_t, double> worse_;  // by layer: least ratio of the time in a net to the routine's own
@@ -154,17 +148,16 @@ class Refiner {
 }  // namespace
 
 std::vector<DprsResult> refine(const Graph& graph, const GraphCosts& costs, const DprsProblem& problem,
-                               const DprsResult& best, const PlanSearch& search, const TuneSettings& settings,
-                               CostDb& db, const ParallelFor& parallel_for, PackedCache& cache) {
+                               const DprsResult& best, const PlanSearch& search, const Trials& trials) {
   const auto start = Profiler::Clock::now();
-  Refiner refiner(graph, costs, problem, settings, db, parallel_for, cache);
+  Refiner refiner(graph, costs, problem, trials);
   std::vector<DprsResult> seen{best};
   const auto is_new = [&](const std::optional<DprsResult>& plan) {
     return plan && std::none_of(seen.begin(), seen.end(), [&](const DprsResult& other) {
              return other.choices == plan->choices && other.adapts == plan->adapts;
            });
   };
-  const double allowance = 0.15 * settings.time_budget_s;
+  const double allowance = 0.15 * trials.settings.time_budget_s;
   while (refiner.correct(seen.back()) && seen.size() < most_plans) {
     std::optional<DprsResult> next;
     if (seen.size() == 1) next = search.solve(refiner.with_fusions());
@@ -174,7 +167,7 @@ std::vector<DprsResult> refine(const Graph& graph, const GraphCosts& costs, cons
       if (refiner.was_too_much(*next, allowance)) break;
       const double spent = std::chrono::duration<double>(Profiler::Clock::now() - start).count();
       if (spent > allowance) {
-        if (settings.mode == TuneMode::profile) refiner.note_too_much(*next, allowance);
+        if (trials.may_measure()) refiner.note_too_much(*next, allowance);
         break;
       }
     }

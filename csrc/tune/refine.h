@@ -9,6 +9,7 @@
 
 #include "tune/costs.h"
 #include "tune/dprs.h"
+#include "tune/trial.h"
 
 namespace softneuro {
 
@@ -25,7 +26,6 @@ struct PlanSearch {
 // are made as much worse as the layer's measured ones turned out, which leaves the best of what was seen. Times come
 // from the database where it knows them, and are measured only if the mode allows it.
 std::vector<DprsResult> refine(const Graph& graph, const GraphCosts& costs, const DprsProblem& problem,
-                               const DprsResult& best, const PlanSearch& search, const TuneSettings& settings,
-                               CostDb& db, const ParallelFor& parallel_for, PackedCache& cache);
+                               const DprsResult& best, const PlanSearch& search, const Trials& trials);
 
 }  // namespace softneuro

@@ -1,14 +1,28 @@
 // Running a graph's nets on inputs of no meaning, to time them or to compare what they give.
 #pragma once
 
+#include <memory>
 #include <vector>
 
-#include "net/net.h"
+#include "tune/tuner.h"
 
 namespace softneuro {
 
 // Row-major memory by input or output.
 using Tensors = std::vector<std::vector<float>>;
+
+// What it takes to run plans' nets, and to remember what came of it.
+struct Trials {
+  const TuneSettings& settings;
+  CostDb& db;
+  const ParallelFor& parallel_for;
+  PackedCache& cache;
+
+  std::shared_ptr<const Net> prepare(const Graph& graph, const Assignment& plan) const {
+    return Net::prepare(graph, plan, settings.threads, cache);
+  }
+  bool may_measure() const { return settings.mode == TuneMode::profile; }
+};
 
 class Trial {
  public:

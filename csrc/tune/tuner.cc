@@ -24,27 +24,26 @@ constexpr int most_rounds = 50, rounds_of_all = 10;
 constexpr double clearly_slower = 1.05;
 
 // Times the plans as whole nets, in turn; seconds by plan. The slower ones drop out.
-std::vector<double> time_as_wholes(const Graph& graph, const std::vector<Assignment>& plans,
-                                   const TuneSettings& settings, const ParallelFor& parallel_for, PackedCache& cache) {
+std::vector<double> time_as_wholes(const Graph& graph, const std::vector<Assignment>& plans, const Trials& trials) {
   std::vector<std::shared_ptr<const Net>> nets;
-  for (const Assignment& plan : plans) nets.push_back(Net::prepare(graph, plan, settings.threads, cache));
+  for (const Assignment& plan : plans) nets.push_back(trials.prepare(graph, plan));
   Trial trial(graph);
   std::vector<std::vector<double>> samples(nets.size());
   std::vector<double> centres(nets.size(), INFINITY);
   const auto begin = Clock::now();
-  for (const auto& net : nets) trial.run(*net, parallel_for);  // warms up
+  for (const auto& net : nets) trial.run(*net, trials.parallel_for);  // warms up
   for (int round = 0; round < most_rounds; ++round) {
     const double best = *std::min_element(centres.begin(), centres.end());
     size_t running = 0;
     for (size_t i = 0; i < nets.size(); ++i) {
       if (round >= rounds_of_all && centres[i] > clearly_slower * best) continue;
       ++running;
-      samples[i].push_back(trial.run(*nets[i], parallel_for));
+      samples[i].push_back(trial.run(*nets[i], trials.parallel_for));
       centres[i] = winsorised_mean(samples[i]);
     }
     if (running == 1) break;
     const double spent = std::chrono::duration<double>(Clock::now() - begin).count();
-    if (round >= 3 && spent > std::min(2.0, 0.1 * settings.time_budget_s)) break;
+    if (round >= 3 && spent > std::min(2.0, 0.1 * trials.settings.time_budget_s)) break;
   }
   std::vector<std::vector<double>*> paced;
   for (auto& own : samples) paced.push_back(&own);
@@ -59,17 +58,16 @@ std::vector<double> time_as_wholes(const Graph& graph, const std::vector<Assignm
 }
 
 // From the database if it knows them all, else measured if the mode allows it, else infinite where they are not known.
-std::vector<double> whole_times(const Graph& graph, const std::vector<Assignment>& plans, const TuneSettings& settings,
-                                CostDb& db, const ParallelFor& parallel_for, PackedCache& cache) {
-  Ledger ledger(db, settings.threads);
+std::vector<double> whole_times(const Graph& graph, const std::vector<Assignment>& plans, const Trials& trials) {
+  Ledger ledger(trials.db, trials.settings.threads);
   const std::string signature = "graph " + graph.structural_hash();
   std::vector<double> times;
   for (const Assignment& plan : plans) {
     times.push_back(ledger.find(signature, "plan " + content_hash(plan_text(plan))).value_or(INFINITY));
   }
   const bool all_known = std::all_of(times.begin(), times.end(), [](double time) { return std::isfinite(time); });
-  if (all_known || settings.mode != TuneMode::profile) return times;
-  times = time_as_wholes(graph, plans, settings, parallel_for, cache);
+  if (all_known || !trials.may_measure()) return times;
+  times = time_as_wholes(graph, plans, trials);
   for (size_t i = 0; i < plans.size(); ++i) {
     ledger.add(signature, "plan " + content_hash(plan_text(plans[i])), times[i]);
   }
@@ -169,12 +167,12 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   const auto start = Clock::now();
   TuneResult result;
   GraphCosts costs = find_costs(graph, settings, db, parallel_for, progress);
-  PackedCache& cache = PackedCache::shared();
+  const Trials trials{settings, db, parallel_for, PackedCache::shared()};
   const PlanBytes bytes = weighed(candidate_bytes(graph, costs));
   const DprsProblem unpriced = to_dprs(graph, costs);
   const double byte_price = memory_price(unpriced, bytes, model_weight_bytes(graph));
   const DprsProblem with_bytes = with_memory_price(unpriced, bytes, byte_price);
-  Accuracy accuracy(graph, costs, with_bytes, settings, db, parallel_for, cache);
+  Accuracy accuracy(graph, costs, with_bytes, trials);
   const AccurateSolution solution = accuracy.solve();
   const int wholes = settings.mode == TuneMode::off ? 1 : settings.integrated_plans;
   LimitedPlans found = solve(graph, costs, solution.problem, settings, wholes, result);
@@ -193,8 +191,7 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
                           },
                           .acceptable = acceptable};
   if (wholes > 1) {
-    for (DprsResult& plan :
-         refine(graph, costs, solution.problem, found.plans.front(), search, settings, db, parallel_for, cache)) {
+    for (DprsResult& plan : refine(graph, costs, solution.problem, found.plans.front(), search, trials)) {
       found.plans.push_back(std::move(plan));
     }
   }
@@ -202,7 +199,7 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   size_t chosen = 0;
   if (assignments.size() > 1) {
     // A warm start finds the wholes' times in the database and so neither measures nor changes its mind.
-    const auto times = whole_times(graph, assignments, settings, db, parallel_for, cache);
+    const auto times = whole_times(graph, assignments, trials);
     std::vector<double> worth = times;
     for (size_t i = 0; i < worth.size(); ++i) worth[i] += byte_price * packed_bytes(bytes, found.plans[i]);
     chosen = static_cast<size_t>(std::min_element(worth.begin(), worth.end()) - worth.begin());

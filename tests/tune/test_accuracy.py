@@ -51,6 +51,7 @@ def test_measured_errors_decide_and_are_remembered(tmp_path: Path, monkeypatch: 
     first = changed = _C.tune(graph, options, 1)
     assert not is_exact(first)
     errors = [line for line in costs(tmp_path) if line[3].startswith("error of graph")]
+    assert errors
     assert all(1e-8 < float(error) < 5e-5 for *_, error in errors)
 
     again = _C.tune(graph, options, 1)
