@@ -101,10 +101,9 @@ class Backend:
             graph = compiled if isinstance(compiled, CompiledGraph) else None
             return compiled
 
-        if parsed.watch_modules:
-            guards.make_apart()
+        watch = guards.make_apart() if parsed.watch_modules else {}
         call = trace_inference(gm, example_inputs, inference, whole=parsed.host == "eager")
-        return fetch_apart(gm, graph, call)
+        return fetch_apart(gm, graph, call, watch)
 
     def reset(self) -> None:
         """Called by torch._dynamo.reset(). Regions go by themselves, with the compiled graphs that hold them."""

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from softneuro.torch_backend.weights import addresses_of, lines_of, stamps_of, versions_of
+import softneuro
+from softneuro.torch_backend.weights import Weights, WeightSet, addresses_of, versions_of
 
 
 def pick(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
@@ -63,34 +64,54 @@ class DirectCall:
         return [results[i] for i in self.outputs] if results else None
 
 
+class Known:
+    """Weights that nets were made from, to be asked for as a set while they are what they were.
+
+    `state` is of all that leads to them from a module, for as long as it holds.
+    """
+
+    def __init__(self, weight_set: WeightSet, state: softneuro._C.ObjectState | None = None) -> None:
+        self.weight_set, self.stamps, self.number = weight_set, weight_set.stamps, weight_set.number
+        self.state = state
+        self._lines = softneuro._C.CacheLines()
+        self.stamps.list(self._lines)
+        if state is not None:
+            state.list(self._lines)
+        self.read_next = self._lines.address
+
+
 class FixedCall:
     """A DirectCall whose weights are the same tensors at every call."""
 
-    def __init__(self, direct: DirectCall, weights: Sequence[torch.Tensor], inputs: Sequence[int]) -> None:
-        self._handle, self._outputs = direct.handle, direct.outputs
+    def __init__(
+        self, direct: DirectCall, sets: Weights, weights: Sequence[torch.Tensor], inputs: Sequence[int]
+    ) -> None:
+        self._handle, self._outputs, self._sets = direct.handle, direct.outputs, sets
         self._weights, self._inputs = list(weights), list(inputs)
-        self._stamps = stamps_of(self._weights)
-        self._addresses: list[int] = []
-        self._fetch = lines_of(self._weights).fetch  # a net's run has driven it out of the caches
-        self._op: Callable[..., list[torch.Tensor]] = torch.ops.softneuro.run_ready.default
+        self._known: Known | None = None
+        self._op: Callable[..., list[torch.Tensor]] = torch.ops.softneuro.run_known.default
 
     @classmethod
-    def of(cls, direct: DirectCall, weights: Sequence[torch.Tensor], count: int) -> FixedCall | None:
-        """For a graph of these weights and then `count` inputs; None if not every input is the region's."""
+    def of(cls, direct: DirectCall, sets: Weights, weights: Sequence[torch.Tensor], count: int) -> FixedCall | None:
+        """For a graph of these weights and then `count` inputs; None if not every input is the region's.
+
+        `sets`: what the region knows of its weights.
+        """
         inputs, chosen, sizes = direct.places
         places = [i - len(weights) for i in inputs]
         if sizes or set(places) != set(range(count)):
             return None
-        return cls(direct, [weights[i] for i in chosen], places)
+        return cls(direct, sets, [weights[i] for i in chosen], places)
 
     def __call__(self, leaves: Sequence[Any], slow: Callable[[Sequence[Any]], Sequence[Any]]) -> Sequence[Any]:
         """The graph's outputs, by `slow` where no net is ready or a weight has changed."""
-        self._fetch()
-        unchanged = self._stamps.unchanged()
-        if unchanged and (found := self._op(self._handle, [leaves[i] for i in self._inputs], self._addresses, [])):
-            return [found[i] for i in self._outputs]
+        known = self._known
+        if known is not None and known.stamps.unchanged():
+            inputs = [leaves[i] for i in self._inputs]
+            if found := self._op(self._handle, inputs, known.number, [], known.read_next):
+                return [found[i] for i in self._outputs]
         versions, addresses = versions_of(self._weights), addresses_of(self._weights)
         results = slow(leaves)
-        self._addresses = addresses
-        self._stamps.expect(versions, addresses)
+        weight_set = self._sets.known(self._weights, versions, addresses)
+        self._known = Known(weight_set) if weight_set is not None else None
         return results

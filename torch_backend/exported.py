@@ -135,8 +135,8 @@ class LoadedProgram:
             self._fixed = True
         direct = self._graph.direct if self._graph else None
         everything = len(self._free) == len(self._examples)
-        if direct is not None and trusted == [True] and everything:
-            self._ready = FixedCall.of(direct, self.weights, len(values))
+        if self._graph and direct is not None and trusted == [True] and everything:
+            self._ready = FixedCall.of(direct, self._graph.regions[0].weights, self.weights, len(values))
         if everything:
             return lambda leaves: call(*leaves)
         return lambda leaves: call(*(leaves[i] for i in self._free))

@@ -21,8 +21,9 @@ from torch._guards import Source, TracingContext
 from torch.fx import GraphModule
 
 import softneuro
+from softneuro.torch_backend import guards
 from softneuro.torch_backend.compiled import CompiledGraph, listeners
-from softneuro.torch_backend.direct import DirectCall
+from softneuro.torch_backend.direct import DirectCall, Known
 from softneuro.torch_backend.paths import Paths, root_of
 from softneuro.torch_backend.weights import addresses_of, versions_of
 
@@ -48,26 +49,51 @@ class FetchingCall:
     """Takes a graph's inputs; for one of its weights the module that all are reached from, for the others None."""
 
     def __init__(
-        self, graph: CompiledGraph, direct: DirectCall, whole: Callable[..., Any], paths: softneuro._C.ObjectPaths
+        self,
+        graph: CompiledGraph,
+        direct: DirectCall,
+        whole: Callable[..., Any],
+        paths: softneuro._C.ObjectPaths,
+        watch: guards.RootWatch | None,
     ) -> None:
-        self._whole, self._take = whole, paths.take
+        self._whole, self._paths, self._take, self._watch = whole, paths, paths.take, watch
+        if watch is not None:
+            watch.by_name = False
         self._region = graph.regions[0]
         self._inputs, self._weights, self._sizes = direct.places
         self._handle, self._outputs = direct.handle, direct.outputs
-        self._op: Callable[..., list[torch.Tensor]] = torch.ops.softneuro.run_ready.default
+        self._op: Callable[..., list[torch.Tensor]] = torch.ops.softneuro.run_known.default
         # By module; compiled code may be shared by several of one class.
-        self._known: WeakKeyDictionary[torch.nn.Module, _Known] = WeakKeyDictionary()
+        self._all_known: WeakKeyDictionary[torch.nn.Module, Known] = WeakKeyDictionary()
 
     def __call__(self, *arguments: Any) -> Any:
         """The graph's outputs."""
         root = arguments[self._weights[0]]
-        weights = self._take(root)
-        known = self._known.get(root)
-        if known is not None and known.stamps.are(weights) and known.stamps.unchanged() and not listeners:
+        known = self._known(root)
+        if known is not None and known.stamps.unchanged() and not listeners:
             inputs, sizes = [arguments[i] for i in self._inputs], [arguments[i] for i in self._sizes]
-            if found := self._op(self._handle, inputs, known.addresses, sizes):
+            if found := self._op(self._handle, inputs, known.number, sizes, known.read_next):
                 return [found[i] for i in self._outputs]
-        return self._call_whole(root, weights, list(arguments))
+        return self._call_whole(root, self._take(root), list(arguments))
+
+    def _known(self, root: torch.nn.Module) -> Known | None:
+        """The module's weights, if they are the same tensors that nets were made from."""
+        seen = self._seen(root)
+        pinned = seen.known if seen is not None else None
+        if pinned is not None and pinned.state is not None and pinned.state.holds():
+            return pinned
+        known = self._all_known.get(root)
+        if known is None or not known.stamps.are(self._take(root)):
+            return None
+        if seen is not None and seen.known is None and (state := seen.state) is not None:
+            # While this state holds, and leads to them all, they are what was taken just now.
+            if state.includes(self._paths.asked(root)) and state.holds():
+                known = Known(known.weight_set, state)
+            seen.known = known
+        return known
+
+    def _seen(self, root: torch.nn.Module) -> guards.Seen | None:
+        return self._watch.seen(root) if self._watch is not None else None
 
     def _call_whole(self, root: torch.nn.Module, weights: tuple[torch.Tensor, ...], arguments: list[Any]) -> Any:
         for place, weight in zip(self._weights, weights, strict=True):
@@ -78,33 +104,31 @@ class FetchingCall:
         except RuntimeError:  # tensors without memory, as tracers make them
             return self._whole(*arguments)
         results = self._whole(*arguments)
-        if (stamps := self._region.weights.stamps(weights)) is not None:
-            stamps.expect(versions, addresses)
-            self._known[root] = _Known(stamps, addresses)
+        if (weight_set := self._region.weights.known(weights, versions, addresses)) is not None:
+            self._all_known[root] = Known(weight_set)
+            if (seen := self._seen(root)) is not None:
+                seen.known = None
         return results
 
 
-@dataclass
-class _Known:
-    """A module's weights at the last call that looked at each."""
-
-    stamps: softneuro._C.TensorStamps
-    addresses: list[int]
-
-
-def fetch_apart(module: GraphModule, graph: CompiledGraph | None, whole: Callable[..., Any]) -> Callable[..., Any]:
+def fetch_apart(
+    module: GraphModule, graph: CompiledGraph | None, whole: Callable[..., Any], watch: guards.Watch
+) -> Callable[..., Any]:
     """What compiled code is to call for a graph of Dynamo's: `whole`, or what spares that code the weights.
 
-    `graph` is what AOT Autograd calls, with the same inputs as `whole`. Only while Dynamo compiles the graph's frame.
+    `graph` is what AOT Autograd calls, with the same inputs as `whole`; `watch` tells of the frame's guards, which are
+    not made yet. Only while Dynamo compiles the graph's frame.
     """
     try:
-        return (graph and _fetch_apart(module, graph, whole)) or whole
+        return (graph and _fetch_apart(module, graph, whole, watch)) or whole
     except Exception as error:
         log.debug("compiled code fetches its weights: %s: %s", type(error).__name__, error)
         return whole
 
 
-def _fetch_apart(module: GraphModule, graph: CompiledGraph, whole: Callable[..., Any]) -> FetchingCall | None:
+def _fetch_apart(
+    module: GraphModule, graph: CompiledGraph, whole: Callable[..., Any], watch: guards.Watch
+) -> FetchingCall | None:
     direct, output = graph.direct, InstructionTranslator.current_tx().output
     if direct is None or output.export or output.shape_env.specializations or torch._dynamo.config.caching_precompile:
         return None
@@ -125,7 +149,7 @@ def _fetch_apart(module: GraphModule, graph: CompiledGraph, whole: Callable[...,
             return None
     steps = [(step.holder, step.own_dict, step.key) for step in paths.steps]
     chosen = [number for source in sources if (number := paths.place(source)) is not None]
-    call = FetchingCall(graph, direct, whole, softneuro._C.ObjectPaths(steps, chosen))
+    call = FetchingCall(graph, direct, whole, softneuro._C.ObjectPaths(steps, chosen), watch.get(root))
     for place in places:
         inputs[place].source = _Nothing()
     inputs[places[0]].source = root

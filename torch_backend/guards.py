@@ -25,8 +25,9 @@ from torch._dynamo.source import LocalSource
 from torch._guards import Guard, TracingContext
 
 import softneuro
+from softneuro.torch_backend.direct import Known
 from softneuro.torch_backend.paths import CONSTANTS, Paths, Step, root_of
-from softneuro.torch_backend.weights import lines_of
+from softneuro.torch_backend.weights import memory_of
 
 log = logging.getLogger("softneuro.torch_backend")
 
@@ -43,13 +44,30 @@ _LONGEST_WAIT = 1024
 
 
 @dataclass
-class _Seen:
+class Seen:
     """A root module for which the guards held."""
 
     root: weakref.ref[torch.nn.Module]  # ends the entry
     state: softneuro._C.ObjectState | None = None
+    known: Known | None = None  # weights that this state leads to
     wait: int = 0  # times that the guards are to be asked before the state is taken again
     next_wait: int = 0
+
+
+@dataclass
+class RootWatch:
+    """The guard on one of a frame's variables, once Dynamo has made it."""
+
+    guard: ModulesUnchanged | None = None
+    by_name: bool = True  # whether compiled code takes each parameter from its module
+
+    def seen(self, root: torch.nn.Module) -> Seen | None:
+        """What the guard has seen of a module."""
+        return self.guard.all_seen.get(id(root)) if self.guard is not None else None
+
+
+# Of one frame that is compiled.
+Watch = dict[LocalSource, RootWatch]
 
 
 class ModulesUnchanged:
@@ -58,13 +76,13 @@ class ModulesUnchanged:
     Compiled code may be shared by modules of one class, so the root need not be the one that was compiled.
     """
 
-    def __init__(self, name: str, steps: list[Step], guards: Any) -> None:
-        self._name, self._steps, self._guards = name, steps, guards
-        self._seen: dict[int, _Seen] = {}
+    def __init__(self, name: str, steps: list[Step], guards: Any, watch: RootWatch) -> None:
+        self._name, self._steps, self._guards, self._watch = name, steps, guards, watch
+        self.all_seen: dict[int, Seen] = {}  # by the module's id
 
     def __call__(self, root: Any) -> bool:
         """Whether all those guards hold."""
-        seen = self._seen.get(id(root))
+        seen = self.all_seen.get(id(root))
         state = seen.state if seen is not None else None
         if state is not None and state.unchanged():
             return True
@@ -75,18 +93,18 @@ class ModulesUnchanged:
         self._note(root, seen)
         return True
 
-    def _note(self, root: torch.nn.Module, seen: _Seen | None) -> None:
+    def _note(self, root: torch.nn.Module, seen: Seen | None) -> None:
         """Takes the state of a module for which the guards hold; less and less often if it never stays the same."""
         if seen is None:
-            key, all_seen = id(root), self._seen
+            key, all_seen = id(root), self.all_seen
 
             def forget(_: Any) -> None:
                 all_seen.pop(key, None)
 
-            seen = all_seen[key] = _Seen(weakref.ref(root, forget))
+            seen = all_seen[key] = Seen(weakref.ref(root, forget))
         elif seen.state is not None and seen.state.hits:
             seen.wait = seen.next_wait = 0
-        seen.state = None
+        seen.state = seen.known = None
         if seen.wait:
             seen.wait -= 1
             return
@@ -102,7 +120,7 @@ class ModulesUnchanged:
             seen.wait = _LONGEST_WAIT
 
     def _state(self, root: torch.nn.Module) -> softneuro._C.ObjectState:
-        state = softneuro._C.ObjectState(CONSTANTS)
+        state = softneuro._C.ObjectState(CONSTANTS, self._watch.by_name)
         state.add_instance(root)
         values: list[Any] = [root]
         tensors: dict[int, torch.Tensor] = {}
@@ -116,19 +134,30 @@ class ModulesUnchanged:
             elif step.kind == "tensor":
                 tensors[id(value)] = value
         found = list(tensors.values())
-        check = torch._C._dynamo.guards.TensorGuards(
-            *found,
-            dynamic_dims_sizes=[list(t.shape) for t in found],
-            dynamic_dims_strides=[list(t.stride()) for t in found],
-        )
-        state.set_tensors(found, check.check, lines_of(found))
+        memory = memory_of(found)
+        if memory is not None:
+            # Torch's check also looks at what the thread has switched on, which is the same for all of a kind.
+            found = list({torch._C._dispatch_keys(t).raw_repr(): t for t in found}.values())
+        if found:
+            state.set_tensors(found, _check_of(found), memory)
         return state
+
+
+def _check_of(tensors: list[torch.Tensor]) -> Callable[..., bool]:
+    """Torch's own look at these, to be called with them."""
+    made = torch._C._dynamo.guards.TensorGuards(
+        *tensors,
+        dynamic_dims_sizes=[list(t.shape) for t in tensors],
+        dynamic_dims_strides=[list(t.stride()) for t in tensors],
+    )
+    check: Callable[..., bool] = made.check
+    return check
 
 
 class _Apart:
     """Where guards on one root module are made, while Dynamo's builder is at work, which must not live longer."""
 
-    def __init__(self, builder: GuardBuilder, root: LocalSource) -> None:
+    def __init__(self, builder: GuardBuilder, root: LocalSource, watch: RootWatch) -> None:
         made_by: Any = builder.check_fn_manager
         nothing = type(builder.guard_manager.diff_guard_sources)()
         self._inner, guards = made_by.build_guards([], nothing, builder.f_code, made_by.output_graph, False)
@@ -136,7 +165,7 @@ class _Apart:
         self._inner.id_matched_objs = builder.id_matched_objs
         self._inner.argnames, self._inner.code = builder.argnames, builder.code
         self._paths = Paths(root, builder.get(root))
-        guard = ModulesUnchanged(root.local_name, self._paths.steps, guards)
+        watch.guard = guard = ModulesUnchanged(root.local_name, self._paths.steps, guards, watch)
         text = f"nothing under {root.name} has changed, or the guards on it hold"
         builder.get_guard_manager_from_source(root).add_lambda_guard(guard, [text], None)
 
@@ -162,8 +191,8 @@ class _Apart:
 class _MadeApart:
     """A guard's own function to make it, which makes it apart where that is possible."""
 
-    def __init__(self, create: Callable[..., None], root: LocalSource) -> None:
-        self._create, self._root = create, root
+    def __init__(self, create: Callable[..., None], root: LocalSource, watch: RootWatch) -> None:
+        self._create, self._root, self._watch = create, root, watch
 
     @property
     def __name__(self) -> str:
@@ -189,32 +218,35 @@ class _MadeApart:
         if self._root not in known:
             known[self._root] = None  # also if it fails
             if isinstance(builder.get(self._root), torch.nn.Module):
-                known[self._root] = _Apart(builder, self._root)
+                known[self._root] = _Apart(builder, self._root, self._watch)
         return known[self._root]
 
 
-def make_apart() -> None:
+def make_apart() -> Watch:
     """Has the guards on modules made apart, of the frame that Dynamo is compiling in this thread."""
+    watch: Watch = {}
     context = TracingContext.try_get()
     config = torch._dynamo.config
     # One writes guards into files, the other passes over parts of Dynamo's tree, not knowing what ours stands for.
     if context is None or config.caching_precompile or config.use_recursive_dict_tags_for_guards:
-        return
+        return watch
     for guard in context.guards_context.dynamo_guards.inner:
         try:
-            _make_apart(guard)
+            _make_apart(guard, watch)
         except Exception as error:
             log.debug("guards: one is made as ever: %s: %s", type(error).__name__, error)
+    return watch
 
 
-def _make_apart(guard: Guard) -> None:
+def _make_apart(guard: Guard, watch: Watch) -> None:
     root = root_of(guard.originating_source)
     if root is None or guard.originating_source is root or guard.create_fn_name() not in _CANDIDATES:
         return
     create = guard.create_fn
     if isinstance(guard.inner_create_fn(), _MadeApart):
         return
+    on_root = watch.setdefault(root, RootWatch())
     if not isinstance(create, functools.partial):
-        guard.create_fn = _MadeApart(create, root)
+        guard.create_fn = _MadeApart(create, root, on_root)
     elif not create.args:
-        guard.create_fn = functools.partial(_MadeApart(create.func, root), **create.keywords)
+        guard.create_fn = functools.partial(_MadeApart(create.func, root, on_root), **create.keywords)

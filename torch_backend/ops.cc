@@ -1,10 +1,12 @@
-// torch.ops.softneuro: the ops that torch sees, on the LibTorch stable ABI. The only file that includes torch headers.
+// torch.ops.softneuro: the ops that torch sees, on the LibTorch stable ABI.
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,9 +14,11 @@
 #include "base/error.h"
 #include "net/layer_call.h"
 #include "net/region.h"
+#include "torch_backend/tensor_fields.h"
 
 namespace {
 
+using softneuro::CacheLines;
 using softneuro::RegionEntry;
 using softneuro::RegionTable;
 using torch::headeronly::ScalarType;
@@ -72,7 +76,8 @@ Tensor empty_tensor(const softneuro::Shape& shape, const std::vector<int64_t>& o
   return Tensor(handle);
 }
 
-std::vector<Tensor> run_net(const RegionEntry& entry, const std::vector<Tensor>& inputs) {
+std::vector<Tensor> run_net(const RegionEntry& entry, const std::vector<Tensor>& inputs,
+                            std::span<const CacheLines* const> read_next = {}) {
   const softneuro::Net& net = *entry.net;
   std::vector<Tensor> copies, outputs;
   copies.reserve(inputs.size());
@@ -93,7 +98,7 @@ std::vector<Tensor> run_net(const RegionEntry& entry, const std::vector<Tensor>&
     out.push_back(static_cast<float*>(outputs.back().data_ptr()));
   }
   TorchPool pool(net.threads());
-  net.run(in, out, pool.parallel_for());
+  net.run(in, out, pool.parallel_for(), read_next);
   return outputs;
 }
 
@@ -150,10 +155,11 @@ std::vector<Tensor> run_region_slow(const std::string& handle, const std::vector
   return torch::stable::detail::to<std::vector<Tensor>>(stack[0]);
 }
 
-// Signature: torch's threads, then rank and sizes of every input, then the symbolic sizes.
+// Signature: torch's threads, then rank and sizes of every input, then the symbolic sizes. `weights`: addresses, or the
+// number of a set.
+template <typename Weights>
 std::shared_ptr<const RegionEntry> find_entry(const std::string& handle, const std::vector<Tensor>& inputs,
-                                              const std::vector<const void*>& weights,
-                                              const std::vector<int64_t>& sizes) {
+                                              const Weights& weights, const std::vector<int64_t>& sizes) {
   std::vector<int64_t> signature;
   signature.reserve(1 + inputs.size() * 5 + sizes.size());
   signature.push_back(torch::stable::get_num_threads());
@@ -182,6 +188,18 @@ std::vector<Tensor> run_ready(const std::string& handle, const std::vector<Tenso
   if (!entry) return {};
   const ProfilerRange range("softneuro::" + handle);
   return run_net(*entry, inputs);
+}
+
+// The same for a set of weights that the caller has found to be what it was. What the caller reads at its next call, a
+// CacheLines that it keeps alive, or null, is fetched while the net ends its run, which has driven it out of the
+// caches.
+std::vector<Tensor> run_known(const std::string& handle, const std::vector<Tensor>& inputs, int64_t weight_set,
+                              const std::vector<int64_t>& sizes, int64_t read_next) {
+  const auto entry = find_entry(handle, inputs, static_cast<uint64_t>(weight_set), sizes);
+  if (!entry) return {};
+  const ProfilerRange range("softneuro::" + handle);
+  const std::array lines{&entry->looked_at, reinterpret_cast<const CacheLines*>(read_next)};
+  return run_net(*entry, inputs, std::span(lines).first(read_next != 0 ? 2 : 1));
 }
 
 // Layers called eagerly. The net is kept by everything but the weights' content, which is compared whole at each call.
@@ -271,6 +289,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const std::optional<Tensor>
 STABLE_TORCH_LIBRARY(softneuro, m) {
   m.def("run_region(str handle, Tensor[] inputs, Tensor[] weights, SymInt[] sizes) -> Tensor[]");
   m.def("run_ready(str handle, Tensor[] inputs, int[] addresses, SymInt[] sizes) -> Tensor[]");
+  m.def("run_known(str handle, Tensor[] inputs, int weight_set, SymInt[] sizes, int read_next) -> Tensor[]");
+  m.def("tensor_fields() -> int[]");
   m.def("run_region_slow(str handle, Tensor[] inputs, Tensor[] weights, SymInt[] sizes) -> Tensor[]");
   m.def(
       "conv2d(Tensor x, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, "
@@ -278,9 +298,14 @@ STABLE_TORCH_LIBRARY(softneuro, m) {
   m.def("linear(Tensor x, Tensor weight, Tensor? bias=None, str activation='none', str routine='') -> Tensor");
 }
 
+STABLE_TORCH_LIBRARY_IMPL(softneuro, CompositeExplicitAutograd, m) {
+  m.impl("tensor_fields", TORCH_BOX(&softneuro::tensor_fields));
+}
+
 STABLE_TORCH_LIBRARY_IMPL(softneuro, CPU, m) {
   m.impl("run_region", TORCH_BOX(&run_region));
   m.impl("run_ready", TORCH_BOX(&run_ready));
+  m.impl("run_known", TORCH_BOX(&run_known));
   m.impl("conv2d", TORCH_BOX(&conv2d));
   m.impl("linear", TORCH_BOX(&linear));
 }

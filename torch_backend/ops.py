@@ -55,7 +55,8 @@ def load() -> torch.library.Library:
     torch.library.register_fake("softneuro::run_region", _fake_region, lib=library)
     torch.library.register_fake("softneuro::run_region_slow", _fake_region, lib=library)
     # No net is ever ready for tensors without values: run_region takes them.
-    torch.library.register_fake("softneuro::run_ready", lambda handle, inputs, addresses, sizes: [], lib=library)
+    torch.library.register_fake("softneuro::run_ready", lambda *_: [], lib=library)
+    torch.library.register_fake("softneuro::run_known", lambda *_: [], lib=library)
     _define_layer(library, "conv2d", _reference_conv2d)
     _define_layer(library, "linear", _reference_linear)
     return library

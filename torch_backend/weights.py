@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import logging
 import operator
 import weakref
 from collections.abc import Callable, Hashable, Sequence, Set
@@ -13,11 +15,10 @@ import torch
 
 import softneuro
 
+log = logging.getLogger("softneuro.torch_backend")
 # Preparations one after the other, no call between them finding its net ready, after which the host takes over.
 CHANGES_BORNE = 16
 _numbers = itertools.count(1)
-# About what a TensorImpl takes, and where in it pointers are. Only prefetches depend on it.
-_TENSOR_BYTES, _POINTER_WORDS = 192, 6
 _TensorBase = torch._C.TensorBase
 
 
@@ -25,10 +26,10 @@ _TensorBase = torch._C.TensorBase
 class WeightSet:
     """One model's weights for a region; several where compiled code is shared between modules."""
 
-    number: int
+    number: int  # by which the op knows it
+    stamps: softneuro._C.TensorStamps  # cleared when one of them dies
     # Of the tensors, not of their memory: a new parameter may take that over, with a version counter of its own.
     alive: list[weakref.ref[torch.Tensor]] = field(default_factory=list)
-    stamps: softneuro._C.TensorStamps | None = None  # cleared when one of them dies
 
 
 def version_of(tensor: torch.Tensor) -> int:
@@ -52,19 +53,60 @@ def addresses_of(tensors: Sequence[torch.Tensor]) -> list[int]:
     return list(map(torch.Tensor.data_ptr, tensors))
 
 
-def lines_of(tensors: Sequence[torch.Tensor]) -> softneuro._C.CacheLines:
-    """What a look at each of many tensors will read, as Python sees them and as torch keeps them."""
-    lines = softneuro._C.CacheLines()
-    for tensor in tensors:
-        lines.add(id(tensor), object.__sizeof__(tensor))
-        lines.add(tensor._cdata, _TENSOR_BYTES)
-        lines.add_pointed(tensor._cdata, _POINTER_WORDS)  # storage, version counter
-    return lines
-
-
 def stamps_of(tensors: Sequence[torch.Tensor]) -> softneuro._C.TensorStamps:
     """To ask whether tensors have been written to or lie elsewhere; clear it before one of them dies."""
-    return softneuro._C.TensorStamps(tensors, _TensorBase.__dict__["_version"], _TensorBase.__dict__["data_ptr"])
+    version, address = _TensorBase.__dict__["_version"], _TensorBase.__dict__["data_ptr"]
+    fields = _fields_for(tensors)
+    own = [t._cdata for t in tensors] if fields is not None else ()
+    return softneuro._C.TensorStamps(tensors, version, address, fields, own)
+
+
+def memory_of(tensors: Sequence[torch.Tensor]) -> softneuro._C.TensorMemory | None:
+    """To ask whether tensors are of the same kind. None where it is not known how torch keeps them."""
+    fields = _fields_for(tensors)
+    return softneuro._C.TensorMemory(tensors, [t._cdata for t in tensors], fields) if fields is not None else None
+
+
+def _fields_for(tensors: Sequence[torch.Tensor]) -> tuple[int, ...] | None:
+    plain = all(type(t) in (torch.Tensor, torch.nn.Parameter) and t.layout == torch.strided for t in tensors)
+    # Longer lists of sizes are kept elsewhere.
+    return _tensor_fields() if plain and all(t.dim() <= 5 for t in tensors) else None
+
+
+@functools.cache
+def _tensor_fields() -> tuple[int, ...] | None:
+    """Where torch keeps what changes with a tensor, as TensorMemory takes it.
+
+    None if this is not the torch that softneuro was built with, or if it does not show what is done to a tensor.
+    """
+    numbers = torch.ops.softneuro.tensor_fields()
+    built, fields = numbers[:3], tuple(numbers[3:])
+    if torch.__version__.split("+")[0].split(".") != [str(number) for number in built]:
+        log.debug("built with torch %s: every look at a tensor asks torch %s", built, torch.__version__)
+        return None
+    return fields if _tells_changes(fields) else None
+
+
+def _tells_changes(fields: tuple[int, ...]) -> bool:
+    other = torch.zeros(4)
+    for parameter in (torch.nn.Parameter(torch.zeros(2, 3)), torch.zeros(2, 3)):
+        for change, kind in (
+            (lambda p: p.add_(1), True),
+            (lambda p: p.requires_grad_(not p.requires_grad), False),
+            (lambda p: p.requires_grad_(not p.requires_grad), False),
+            (lambda p: p.untyped_storage().resize_(4096), True),
+            (lambda p: setattr(p, "data", p.data.t()), False),
+            (lambda p: setattr(p, "data", other), False),
+            (lambda p: setattr(p, "data", other.double()), False),
+        ):
+            memory = softneuro._C.TensorMemory([parameter], [parameter._cdata], fields)
+            same = memory.same_kind() and memory.untouched()
+            with torch.no_grad():
+                change(parameter)
+            if not same or memory.untouched() or memory.same_kind() != kind:
+                log.debug("every look at a tensor asks torch: it does not show a change where that is looked for")
+                return False
+    return True
 
 
 def is_dense(tensor: torch.Tensor) -> bool:
@@ -106,18 +148,20 @@ class Weights:
             return known
         if known is not None:
             self._drop(known.number, key)
-        made = WeightSet(next(_numbers))
+        made = WeightSet(next(_numbers), stamps_of(weights))
         made.alive = [weakref.ref(w, self._on_death(made.number, key)) for w in weights]
-        made.stamps = stamps_of(weights)
         self._sets[key] = made
         return made
 
-    def stamps(self, weights: Sequence[torch.Tensor]) -> softneuro._C.TensorStamps | None:
-        """To ask whether the set that these tensors form is as it was; None if no net was made from it."""
+    def known(
+        self, weights: Sequence[torch.Tensor], versions: Sequence[int], addresses: Sequence[int]
+    ) -> WeightSet | None:
+        """The set that these tensors form, which they did at these versions; None if no net was made from it."""
         known = self._sets.get(tuple(w.data_ptr() for w in weights))
         if known is None or any(ref() is not w for ref, w in zip(known.alive, weights, strict=True)):
             return None
-        return known.stamps
+        known.stamps.expect(versions, addresses)
+        return known
 
     def _on_death(self, number: int, key: tuple[int, ...]) -> Callable[[Any], None]:
         weak = weakref.ref(self)
@@ -131,8 +175,7 @@ class Weights:
     def _drop(self, number: int, key: tuple[int, ...]) -> None:
         if (known := self._sets.get(key)) is not None and known.number == number:
             del self._sets[key]
-            if known.stamps is not None:
-                known.stamps.clear()
+            known.stamps.clear()
             self._died = True
             self._prepared = {item for item in self._prepared if item[1] != number}
         softneuro._C.region_drop_weight_set(self._handle, number)

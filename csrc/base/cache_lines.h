@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 namespace softneuro {
@@ -14,14 +13,6 @@ class CacheLines {
   void add(uintptr_t address, size_t size) {
     if (size == 0) return;
     for (uintptr_t at = address / line, last = (address + size - 1) / line; at <= last; ++at) lines_.push_back(at);
-  }
-  // The words of an object, which is read now, taken for addresses: the line that each is in.
-  void add_pointed(const void* object, size_t words) {
-    for (size_t i = 0; i < words; ++i) {
-      uintptr_t word = 0;
-      std::memcpy(&word, static_cast<const std::byte*>(object) + i * sizeof(word), sizeof(word));
-      lines_.push_back(word / line);
-    }
   }
 
   // Prefetching never faults: what was there may be gone.

@@ -140,8 +140,8 @@ std::shared_ptr<const Net> Net::prepare(const Graph& graph, const Assignment& as
   return net;
 }
 
-void Net::run(std::span<const float* const> inputs, std::span<float* const> outputs,
-              const ParallelFor& parallel_for) const {
+void Net::run(std::span<const float* const> inputs, std::span<float* const> outputs, const ParallelFor& parallel_for,
+              std::span<const CacheLines* const> read_next) const {
   state_->check_arguments(inputs.size(), outputs.size());
   const State::Lease lease(*state_);
   RunMemory& memory = *lease;
@@ -149,7 +149,12 @@ void Net::run(std::span<const float* const> inputs, std::span<float* const> outp
   const std::vector<Step>& steps = state_->program.steps;
   if (steps.empty()) return;
   memory.run(parallel_for, [&](const auto& run_step) {
-    for (size_t s = 0; s < steps.size(); ++s) run_step(steps[s], s);
+    for (size_t s = 0; s < steps.size(); ++s) {
+      // Its threads share the step's work as they come, so that this one's delay is shared too.
+      if (s + 1 == steps.size())
+        for (const CacheLines* lines : read_next) lines->fetch();
+      run_step(steps[s], s);
+    }
   });
 }
 

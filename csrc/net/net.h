@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/cache_lines.h"
 #include "base/tensor.h"
 #include "base/threads.h"
 #include "graph/graph.h"
@@ -89,9 +90,10 @@ class Net {
   ~Net();
 
   // Dense row-major float32 memory of the graph's input and output shapes; outputs must not overlap inputs or each
-  // other. Reentrant: any number of threads at once, each takes a workspace from a pool.
-  void run(std::span<const float* const> inputs, std::span<float* const> outputs,
-           const ParallelFor& parallel_for) const;
+  // other. Reentrant: any number of threads at once, each takes a workspace from a pool. What `read_next` lists is
+  // fetched during the last step, for whoever goes on when the run is over.
+  void run(std::span<const float* const> inputs, std::span<float* const> outputs, const ParallelFor& parallel_for,
+           std::span<const CacheLines* const> read_next = {}) const;
   // The same with a clock around each step; medians over `rounds`.
   std::vector<StepTime> profile(std::span<const float* const> inputs, std::span<float* const> outputs,
                                 const ParallelFor& parallel_for, int rounds) const;

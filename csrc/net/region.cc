@@ -61,6 +61,18 @@ bool WeightGuards::unchanged() const {
   return true;
 }
 
+CacheLines WeightGuards::lines() const {
+  CacheLines lines;
+  for (const Guard& guard : guards_) {
+    if (guard.whole) {
+      lines.add(reinterpret_cast<uintptr_t>(guard.data), guard.bytes);
+    } else {
+      for (size_t i = 0; i < places; ++i) lines.add(reinterpret_cast<uintptr_t>(guard.at(i)), place);
+    }
+  }
+  return lines;
+}
+
 RegionTable::RegionTable() {
   // A child forked while another thread held the lock would wait for ever. The lock knows its owner's thread id, which
   // is another one in the child: there it is made anew.
@@ -75,6 +87,7 @@ RegionTable& RegionTable::global() {
 
 void RegionTable::put(const std::string& region, RegionEntry entry, size_t capacity) {
   const std::vector<const void*> data = entry.weights.addresses();
+  entry.looked_at = entry.weights.lines();
   auto shared = std::make_shared<const RegionEntry>(std::move(entry));
   std::vector<std::unique_ptr<Slot>> dropped;  // nets are freed outside the lock
   const std::unique_lock lock(mutex_);
@@ -93,21 +106,32 @@ void RegionTable::put(const std::string& region, RegionEntry entry, size_t capac
   }
 }
 
-std::shared_ptr<const RegionEntry> RegionTable::find(std::string_view region, std::span<const int64_t> signature,
-                                                     std::span<const void* const> weights) {
+template <typename Match>
+std::shared_ptr<const RegionEntry> RegionTable::find_by(std::string_view region, std::span<const int64_t> signature,
+                                                        const Match& match) {
   const std::shared_lock lock(mutex_);
   const auto at = regions_.find(region);
   if (at == regions_.end()) return nullptr;
   for (const auto& slot : at->second.slots) {
     const RegionEntry& entry = *slot->entry;
     if (!std::equal(signature.begin(), signature.end(), entry.signature.begin(), entry.signature.end())) continue;
-    if (!entry.weights.match(weights)) continue;
+    if (!match(entry)) continue;
     if (!entry.weights.unchanged()) return nullptr;
     slot->used.store(++clock_, std::memory_order_relaxed);
     at->second.hits.fetch_add(1, std::memory_order_relaxed);
     return slot->entry;
   }
   return nullptr;
+}
+
+std::shared_ptr<const RegionEntry> RegionTable::find(std::string_view region, std::span<const int64_t> signature,
+                                                     std::span<const void* const> weights) {
+  return find_by(region, signature, [&](const RegionEntry& entry) { return entry.weights.match(weights); });
+}
+
+std::shared_ptr<const RegionEntry> RegionTable::find(std::string_view region, std::span<const int64_t> signature,
+                                                     uint64_t weight_set) {
+  return find_by(region, signature, [&](const RegionEntry& entry) { return entry.weight_set == weight_set; });
 }
 
 void RegionTable::drop(std::string_view region) {

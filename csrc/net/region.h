@@ -24,6 +24,8 @@ class WeightGuards {
   std::vector<const void*> addresses() const;
   bool match(std::span<const void* const> data) const;
   bool unchanged() const;
+  // What unchanged() reads.
+  CacheLines lines() const;
 
  private:
   static constexpr size_t small = 256, places = 4, place = 16;  // bytes, count, bytes
@@ -46,6 +48,7 @@ struct RegionEntry {
   std::vector<std::vector<int64_t>> orders;    // by output: its axes, outermost in memory first; empty if row-major
   uint64_t weight_set = 0;                     // the door's name for the weights
   std::shared_ptr<const void> door = nullptr;  // what the door keeps beside the net
+  CacheLines looked_at = {};                   // of the weights, at each look for this entry; put() lists it
 };
 
 // Process-wide. A key is a hash of the region's content, never a number handed out at run time: hosts cache compiled
@@ -59,6 +62,9 @@ class RegionTable {
   // Null if there is none or its weights have changed since.
   std::shared_ptr<const RegionEntry> find(std::string_view region, std::span<const int64_t> signature,
                                           std::span<const void* const> weights);
+  // The same for a set of weights that the door knows to be the same tensors, where they were.
+  std::shared_ptr<const RegionEntry> find(std::string_view region, std::span<const int64_t> signature,
+                                          uint64_t weight_set);
   // Forgets a region and frees its nets.
   void drop(std::string_view region);
   // Frees its nets; others are going to follow.
@@ -80,6 +86,9 @@ class RegionTable {
   };
 
   RegionTable();
+  template <typename Match>
+  std::shared_ptr<const RegionEntry> find_by(std::string_view region, std::span<const int64_t> signature,
+                                             const Match& match);
 
   mutable std::shared_mutex mutex_;
   std::atomic<uint64_t> clock_{0};

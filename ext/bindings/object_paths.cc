@@ -20,16 +20,28 @@ class ObjectPaths {
   }
 
   py::tuple take(const py::object& root) const {
-    std::vector<py::object> values;
-    values.reserve(steps_.size() + 1);
-    values.push_back(root);
-    for (const auto& [holder, own_dict, key] : steps_) values.push_back(item(values[holder], own_dict, key));
+    const std::vector<py::object> values = all_values(root);
     py::tuple found(chosen_.size());
     for (size_t i = 0; i < chosen_.size(); ++i) found[i] = values[chosen_[i]];
     return found;
   }
 
+  py::list asked(const py::object& root) const {
+    const std::vector<py::object> values = all_values(root);
+    py::list holders;
+    for (const Step& step : steps_) holders.append(values[std::get<0>(step)]);
+    return holders;
+  }
+
  private:
+  std::vector<py::object> all_values(const py::object& root) const {
+    std::vector<py::object> values;
+    values.reserve(steps_.size() + 1);
+    values.push_back(root);
+    for (const auto& [holder, own_dict, key] : steps_) values.push_back(item(values[holder], own_dict, key));
+    return values;
+  }
+
   static py::object item(const py::object& holder, bool own_dict, const py::object& key) {
     py::object items = holder;
     if (own_dict) items = checked(PyObject_GenericGetDict(holder.ptr(), nullptr));
@@ -56,7 +68,9 @@ void bind_object_paths(py::module_& m) {
            "steps: (number of the value that holds it, whether in its __dict__, key); numbers: 0 is the root's, each "
            "step's the next. Raises IndexError for a number that is not there yet.")
       .def("take", &ObjectPaths::take, py::arg("root"),
-           "The chosen values as they are now. Raises KeyError where one is not there.");
+           "The chosen values as they are now. Raises KeyError where one is not there.")
+      .def("asked", &ObjectPaths::asked, py::arg("root"),
+           "The instances and dictionaries that the values are taken from. Raises KeyError where one is not there.");
 }
 
 }  // namespace softneuro::bindings

@@ -4,6 +4,7 @@
 #include "base/cache_lines.h"
 
 #include "ext/bindings/bindings.h"
+#include "ext/bindings/tensor_memory.h"
 
 namespace softneuro::bindings {
 namespace {
@@ -27,42 +28,33 @@ uint64_t version_of(PyObject*) { return 0; }
 // that has proved unchanged. An object that takes the place of one of these is compared like it.
 class ObjectState {
  public:
-  explicit ObjectState(const py::tuple& constants) {
+  ObjectState(const py::tuple& constants, bool by_name) : by_name_(by_name) {
     for (const py::handle& type : constants) constants_.push_back(reinterpret_cast<PyTypeObject*>(type.ptr()));
   }
 
   void add_instance(const py::object& instance) {
     const py::object dict = dict_of(instance.ptr());
     if (!dict) throw py::type_error("ObjectState: an instance without a dictionary");
-    // Where the dictionary is lies before the instance, as a rule.
-    fetched_.add(reinterpret_cast<uintptr_t>(instance.ptr()) - 3 * sizeof(void*), 5 * sizeof(void*));
     add(instance.ptr(), dict.ptr());
   }
   void add_dict(const py::dict& dict) { add(dict.ptr(), dict.ptr()); }
 
-  void set_tensors(const std::vector<py::object>& tensors, py::object check, const CacheLines& lines) {
+  void set_tensors(const std::vector<py::object>& tensors, py::object check, std::shared_ptr<TensorMemory> memory) {
     tensors_.clear();
     for (const py::object& tensor : tensors) tensors_.push_back(tensor.ptr());
-    tensor_check_ = std::move(check);
-    tensor_lines_ = lines;
+    check_ = std::move(check);
+    memory_ = std::move(memory);
   }
 
-  // All of it lies far apart, and what ran since the last time has driven it out of the caches.
+  // Whether the dictionaries and instances are.
+  bool holds() {
+    const NoCollection none;
+    return objects_hold();
+  }
+
   bool unchanged() {
     const NoCollection none;  // could run anything between the look at one object and that at the next
-    const auto arguments = py::reinterpret_steal<py::object>(PyTuple_New(static_cast<Py_ssize_t>(tensors_.size())));
-    if (!arguments) {
-      PyErr_Clear();
-      return false;
-    }
-    fetched_.fetch();
-    tensor_lines_.fetch();
-    const Item* item = items_.data();
-    for (Entry& entry : entries_) {
-      if (!same(entry, item)) return false;
-      item += entry.size;
-    }
-    if (!tensors_.empty() && !tensors_hold(arguments.ptr())) return false;
+    if (!objects_hold() || (memory_ != nullptr && !memory_->same_kind()) || !tensors_hold()) return false;
     ++hits_;
     return true;
   }
@@ -75,7 +67,28 @@ class ObjectState {
   }
   uint64_t hits() const { return hits_; }
 
+  bool includes(const py::list& objects) const {
+    std::vector<PyObject*> mine;
+    for (const Entry& entry : entries_) mine.push_back(entry.object);
+    std::sort(mine.begin(), mine.end());
+    return std::all_of(objects.begin(), objects.end(), [&](const py::handle& object) {
+      return std::binary_search(mine.begin(), mine.end(), object.ptr());
+    });
+  }
+
+  void list(CacheLines& lines) const {
+    for (const Entry& entry : entries_) {
+      lines.add(reinterpret_cast<uintptr_t>(entry.object) - before, instance_bytes);
+      lines.add(reinterpret_cast<uintptr_t>(entry.dict), sizeof(PyDictObject));
+    }
+    if (memory_ != nullptr) memory_->list(lines);
+  }
+
  private:
+  // Where an instance's dictionary is lies before it, as a rule.
+  static constexpr size_t before = 3 * sizeof(void*), instance_bytes = before + 2 * sizeof(void*);
+  static constexpr size_t ahead = 8;  // entries fetched: a core can wait for about two lines of each
+
   struct Entry {
     PyObject* object;
     PyTypeObject* type;
@@ -108,6 +121,34 @@ class ObjectState {
     if (answer == nullptr) PyErr_Clear();
     Py_XDECREF(answer);
     return answer == Py_True;
+  }
+
+  bool tensors_hold() const {
+    if (tensors_.empty()) return true;
+    const auto arguments = py::reinterpret_steal<py::object>(PyTuple_New(static_cast<Py_ssize_t>(tensors_.size())));
+    if (!arguments) return is_true(nullptr);
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      PyTuple_SET_ITEM(arguments.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(tensors_[i]));
+    }
+    return is_true(PyObject_CallObject(check_.ptr(), arguments.ptr()));
+  }
+
+  // All of it lies far apart, and what ran since the last time has driven it out of the caches.
+  bool objects_hold() {
+    read_next_.fetch();
+    const Item* item = items_.data();
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      if (i + ahead < entries_.size()) fetch(entries_[i + ahead]);
+      if (!same(entries_[i], item)) return false;
+      item += entries_[i].size;
+    }
+    return true;
+  }
+
+  void fetch(const Entry& entry) const {
+    __builtin_prefetch(reinterpret_cast<const std::byte*>(entry.object) - before);
+    __builtin_prefetch(entry.object);
+    __builtin_prefetch(entry.dict);
   }
 
   bool is_constant(PyObject* object) const {
@@ -144,22 +185,14 @@ class ObjectState {
         if (of_constants(object)) kept_.push_back(py::reinterpret_borrow<py::object>(object));
       }
     }
-    fetched_.add(reinterpret_cast<uintptr_t>(dict), sizeof(PyDictObject));
-    // Where only the version is asked, the items are what the call reads next: it fetches every parameter by name.
+    if (!by_name_) return;
     const auto* const parts = reinterpret_cast<const PyDictObject*>(dict);
-    const size_t items = static_cast<size_t>(entries_.back().size);
+    const auto items = static_cast<size_t>(entries_.back().size);
     if (parts->ma_values != nullptr) {  // keys are then the class's
-      fetched_.add(reinterpret_cast<uintptr_t>(parts->ma_values), items * sizeof(void*));
+      read_next_.add(reinterpret_cast<uintptr_t>(parts->ma_values), items * sizeof(void*));
     } else {
-      fetched_.add(reinterpret_cast<uintptr_t>(parts->ma_keys), 64 + items * (2 * sizeof(void*) + 1));
+      read_next_.add(reinterpret_cast<uintptr_t>(parts->ma_keys), 64 + items * (2 * sizeof(void*) + 1));
     }
-  }
-
-  bool tensors_hold(PyObject* arguments) const {
-    for (size_t i = 0; i < tensors_.size(); ++i) {
-      PyTuple_SET_ITEM(arguments, static_cast<Py_ssize_t>(i), Py_NewRef(tensors_[i]));
-    }
-    return is_true(PyObject_CallObject(tensor_check_.ptr(), arguments));
   }
 
   std::vector<PyTypeObject*> constants_;  // builtin ones, or held by modules that stay
@@ -167,8 +200,10 @@ class ObjectState {
   std::vector<Item> items_;
   std::vector<py::object> kept_;
   std::vector<PyObject*> tensors_;
-  py::object tensor_check_;
-  CacheLines fetched_, tensor_lines_;
+  py::object check_;
+  std::shared_ptr<TensorMemory> memory_;
+  bool by_name_;
+  CacheLines read_next_;  // the items, where what follows takes every parameter by its name
   uint64_t hits_ = 0;
 };
 
@@ -178,14 +213,19 @@ void bind_object_state(py::module_& m) {
   py::class_<ObjectState>(m, "ObjectState",
                           "Python objects as they are now, to ask later whether they still are. Each must be held by "
                           "one added before it, the first by whoever asks: only constants are kept alive.")
-      .def(py::init<const py::tuple&>(), py::arg("constants"),
-           "constants: types of what is kept alive, also in tuples. Their objects are to hold no others.")
+      .def(py::init<const py::tuple&, bool>(), py::arg("constants"), py::arg("by_name") = true,
+           "constants: types of what is kept alive, also in tuples. Their objects are to hold no others. by_name: "
+           "whether what is in the dictionaries is going to be read after a look at them.")
       .def("add_instance", &ObjectState::add_instance, py::arg("instance"),
            "Its class, which dictionary it has, and which objects are in that. Raises TypeError if it has none.")
       .def("add_dict", &ObjectState::add_dict, py::arg("items"), "Which objects are in a dictionary, in which order.")
-      .def("set_tensors", &ObjectState::set_tensors, py::arg("tensors"), py::arg("check"), py::arg("lines"),
-           "Tensors that `check` is to be called with, at last, and what it will read of them.")
+      .def("set_tensors", &ObjectState::set_tensors, py::arg("tensors"), py::arg("check"),
+           py::arg("memory") = py::none(),
+           "Tensors that `check` is to be called with, at last, and memory that is to be of the same kind before.")
+      .def("includes", &ObjectState::includes, py::arg("objects"), "Whether all of these have been added.")
+      .def("holds", &ObjectState::holds, "Whether all but the tensors is as it was when it was added.")
       .def("unchanged", &ObjectState::unchanged, "Whether all is as it was when it was added, and the check holds.")
+      .def("list", &ObjectState::list, py::arg("lines"), "Adds what unchanged() is going to read.")
       .def("confirmed", &ObjectState::confirmed, py::arg("check"), py::arg("argument"),
            "Whether all is unchanged while `check(argument)` is true, which must run no Python code.")
       .def_property_readonly("hits", &ObjectState::hits, "How often it was unchanged.");

@@ -11,13 +11,9 @@ void bind_region(py::module_& m) {
       .def(py::init<>())
       .def("add", &CacheLines::add, py::arg("address"), py::arg("size"),
            "`size` bytes to fetch. They may be gone by then: nothing is read.")
-      .def(
-          "add_pointed",
-          [](CacheLines& lines, uintptr_t address, size_t words) {
-            lines.add_pointed(reinterpret_cast<const void*>(address), words);
-          },
-          py::arg("address"), py::arg("words"),
-          "An object's words, which are read now, taken for addresses: the line that each is in.")
+      .def_property_readonly(
+          "address", [](const CacheLines& lines) { return reinterpret_cast<uintptr_t>(&lines); },
+          "Of the list itself, by which run_known takes it.")
       .def("fetch", &CacheLines::fetch, "Fetches all of it, without waiting for the last of it.");
   m.def(
       "region_put",

@@ -263,8 +263,6 @@ def test_memory_that_is_gone_may_be_fetched() -> None:
     address = memory.ctypes.data
     del memory
     lines.add(address, 1 << 16)
-    words = np.array([address, 0, 1, 2**64 - 1], np.uint64)
-    lines.add_pointed(words.ctypes.data, len(words))
     lines.add(8, 0)
     lines.add(2**64 - 1, 1)
     lines.fetch()

@@ -1,5 +1,6 @@
 """Whatever comes, the result or the error is eager's."""
 
+import contextlib
 import re
 
 import pytest
@@ -164,7 +165,8 @@ def test_no_net_is_ready_for_what_nobody_knows():
     from softneuro.torch_backend import ops
 
     ops.load()
-    run_ready = torch.ops.softneuro.run_ready
-    assert run_ready("feed.0", [torch.randn(2)], [1], []) == []
-    with FakeTensorMode():
-        assert run_ready("feed.0", [torch.randn(2)], [1], []) == []
+    run_ready, run_known = torch.ops.softneuro.run_ready, torch.ops.softneuro.run_known
+    for mode in (contextlib.nullcontext(), FakeTensorMode()):
+        with mode:
+            assert run_ready("feed.0", [torch.randn(2)], [1], []) == []
+            assert run_known("feed.0", [torch.randn(2)], 1, [], 0) == []

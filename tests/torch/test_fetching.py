@@ -8,8 +8,7 @@ import torch
 from torch import nn
 
 import softneuro
-from softneuro.torch_backend import fetching, guards
-from softneuro.torch_backend.weights import addresses_of, stamps_of, versions_of
+from softneuro.torch_backend import fetching, guards, weights
 from tests.torch.conftest import OPTIONS
 
 
@@ -74,6 +73,17 @@ def test_weights_are_looked_at_once(image, looks, compile_model, agree) -> None:
     assert looks == [model]
 
 
+@pytest.fixture(params=["as built", "another torch"])
+def torch_version(request, monkeypatch):
+    """With another torch than that of the build, torch is asked for what is otherwise read."""
+    if request.param == "another torch":
+        monkeypatch.setattr(torch, "__version__", "2.999.0")
+    weights._tensor_fields.cache_clear()
+    yield
+    weights._tensor_fields.cache_clear()
+
+
+@pytest.mark.usefixtures("torch_version")
 @pytest.mark.parametrize("change", [write, write_statistics, replace_data, replace_parameter, replace_module, load])
 def test_and_again_after_a_change(change, image, looks, compile_model, agree) -> None:
     model = small()
@@ -193,6 +203,20 @@ def test_guards_that_are_not_made(image, agree) -> None:
     agree(compiled, model, image)
 
 
+def test_guards_that_are_made_of_a_part(image, agree) -> None:
+    """What these have looked at does not lead to every weight."""
+
+    def first_only(entries):
+        return [not entry.is_global and "[1]" not in entry.name and "[3]" not in entry.name for entry in entries]
+
+    model = small()
+    compiled = torch.compile(model, backend="softneuro", options={**OPTIONS, "guard_filter_fn": first_only})
+    for change in (lambda _: None, replace_parameter, replace_module, write, replace_data):
+        change(model)
+        for _ in range(4):
+            agree(compiled, model, image)
+
+
 def test_weights_replaced_during_calls(image, compile_model) -> None:
     """A call takes the old ones or the new, whichever thread comes first."""
     model = nn.Sequential(nn.Conv2d(3, 4, 1, bias=False), nn.Conv2d(4, 4, 1, bias=False)).eval()
@@ -220,44 +244,6 @@ def test_weights_replaced_during_calls(image, compile_model) -> None:
     assert not wrong
 
 
-def test_stamps() -> None:
-    tensors = [torch.randn(3), nn.Parameter(torch.randn(2, 2)), torch.randn(0)]
-    with torch.inference_mode():
-        tensors.append(torch.randn(5))
-    stamps = stamps_of(tensors)
-    assert not stamps.unchanged()
-    for change in (
-        lambda: tensors[0].add_(1),
-        tensors[1].zero_,
-        lambda: setattr(tensors[1], "data", torch.randn(2, 2)),
-        lambda: setattr(tensors[0], "data", torch.randn(7)),
-    ):
-        stamps.expect(versions_of(tensors), addresses_of(tensors))
-        assert stamps.unchanged()
-        assert stamps.unchanged()
-        change()
-        assert not stamps.unchanged()
-    with pytest.raises(ValueError, match="for each tensor"):
-        stamps.expect([1], [2])
-    stamps.expect(versions_of(tensors), addresses_of(tensors))
-    stamps.clear()
-    assert not stamps.unchanged()
-    stamps.expect(versions_of(tensors), addresses_of(tensors))
-    assert not stamps.unchanged()
-
-
-def test_stamps_of_nothing() -> None:
-    stamps = stamps_of([])
-    assert not stamps.unchanged()
-    stamps.expect([], [])
-    assert stamps.unchanged()
-
-
-def test_stamps_ask_a_descriptor() -> None:
-    with pytest.raises(TypeError, match="descriptor"):
-        softneuro._C.TensorStamps([], 1, id)
-
-
 class Holder:
     def __init__(self, **items: object) -> None:
         self.__dict__.update(items)
@@ -269,6 +255,7 @@ def test_paths() -> None:
     steps = [(0, True, "items"), (1, False, "a"), (2, False, 3), (3, True, "x"), (4, False, 1), (0, True, "other")]
     paths = softneuro._C.ObjectPaths(steps, [5, 0, 6, 3])
     assert paths.take(root) == (6, root, "b", deep)
+    assert paths.asked(root) == [root, root.items, root.items["a"], deep, deep.x, root]
     root.items["a"][3] = other = Holder(x=[7, 8])
     assert paths.take(root) == (8, root, "b", other)
     del root.items["a"][3]

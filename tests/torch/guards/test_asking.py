@@ -45,7 +45,7 @@ def test_state_is_taken_less_often_where_it_never_holds(image, monkeypatch, watc
     assert 3 <= len(taken) <= 8
     for _ in range(100):  # and again once it does
         agree(compiled, model, image)
-    (seen,) = watch._seen.values()
+    (seen,) = watch.all_seen.values()
     assert seen.state is not None
     assert seen.state.hits > 30
 
@@ -124,7 +124,7 @@ def test_state_that_cannot_be_taken(image, monkeypatch, compile_model, agree) ->
     def fail(*_):
         raise softneuro.Error("not to be told")
 
-    monkeypatch.setattr(guards, "lines_of", fail)
+    monkeypatch.setattr(guards, "memory_of", fail)
     model = Model().eval()
     compiled = compile_model(model, min_region_size=1)
     for _ in range(3):
@@ -141,8 +141,8 @@ def test_state_that_raises(image, watching, compile_model, agree) -> None:
     compiled = compile_model(model, backend=count, min_region_size=1)
     compiled(image)
     (watch,) = watching
-    (seen,) = watch._seen.values()
-    seen.state.set_tensors([model.last.weight], fail, softneuro._C.CacheLines())
+    (seen,) = watch.all_seen.values()
+    seen.state.set_tensors([model.last.weight], fail)
     for _ in range(3):
         agree(compiled, model, image)
     assert count.graphs == 1

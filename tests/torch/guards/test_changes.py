@@ -111,7 +111,7 @@ def test_modules_that_share_code(image, watch, watching, compile_model, agree) -
         for model, one in zip(models, compiled, strict=True):
             agree(one, model, image)
     assert count.graphs == 2  # the second has what the first was compiled for
-    assert sorted(len(guard._seen) for guard in watching) == ([1, 2] if watch else [])
+    assert sorted(len(guard.all_seen) for guard in watching) == ([1, 2] if watch else [])
     models[1].blocks[0].norm.eps = 0.5
     for model, one in zip(models, compiled, strict=True):
         agree(one, model, image)

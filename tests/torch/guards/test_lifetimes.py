@@ -19,7 +19,7 @@ def test_models_are_not_kept_alive(image, watch, watching, compile_model) -> Non
     del model, compiled
     gc.collect()
     assert [ref() for ref in gone] == [None] * 3
-    assert all(not w._seen for w in watching)
+    assert all(not w.all_seen for w in watching)
 
 
 def test_nothing_waits_for_the_collector(compile_model) -> None:

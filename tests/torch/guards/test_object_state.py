@@ -48,11 +48,25 @@ def test_changes_are_told() -> None:
 def test_tensors_are_asked_about() -> None:
     tensor, answer = torch.zeros(3), [True]
     state = softneuro._C.ObjectState((int, str))
-    lines = softneuro._C.CacheLines()
-    state.set_tensors([tensor, tensor], lambda a, b: a is tensor and b is tensor and answer[0], lines)
+    state.set_tensors([tensor, tensor], lambda a, b: a is tensor and b is tensor and answer[0])
     assert state.unchanged()
     answer[0] = False
     assert not state.unchanged()
+
+
+def test_objects_are_told_apart_from_tensors() -> None:
+    items, tensor, answer = {"a": 1}, torch.zeros(3), [True]
+    state = softneuro._C.ObjectState((int, str))
+    state.add_dict(items)
+    state.set_tensors([tensor], lambda _: answer[0])
+    assert state.includes([items, items])
+    assert state.includes([])
+    assert not state.includes([items, {}])
+    answer[0] = False
+    assert state.holds()
+    assert not state.unchanged()
+    items["b"] = 1
+    assert not state.holds()
 
 
 def test_only_constants_are_kept_alive() -> None:
@@ -76,7 +90,7 @@ def test_only_constants_are_kept_alive() -> None:
 def test_collections_wait() -> None:
     """What one ran could free the tensors that are about to be asked about."""
     state, tensor = softneuro._C.ObjectState(()), torch.zeros(1)
-    state.set_tensors([tensor], lambda _: not gc.isenabled(), softneuro._C.CacheLines())
+    state.set_tensors([tensor], lambda _: not gc.isenabled())
     for enable in (gc.enable, gc.disable):
         try:
             enable()
