@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 import softneuro
 
@@ -69,8 +70,10 @@ def memory_of(tensors: Sequence[torch.Tensor]) -> softneuro._C.TensorMemory | No
 
 def _fields_for(tensors: Sequence[torch.Tensor]) -> tuple[int, ...] | None:
     plain = all(type(t) in (torch.Tensor, torch.nn.Parameter) and t.layout == torch.strided for t in tensors)
-    # Longer lists of sizes are kept elsewhere.
-    return _tensor_fields() if plain and all(t.dim() <= 5 for t in tensors) else None
+    # Longer lists of sizes are kept elsewhere; functorch's transforms do not let one change tensors to find out.
+    if not plain or any(t.dim() > 5 for t in tensors) or torch._C._functorch.peek_interpreter_stack() is not None:
+        return None
+    return _tensor_fields()
 
 
 @functools.cache
@@ -79,17 +82,26 @@ def _tensor_fields() -> tuple[int, ...] | None:
 
     None if this is not the torch that softneuro was built with, or if it does not show what is done to a tensor.
     """
-    numbers = torch.ops.softneuro.tensor_fields()
-    built, fields = numbers[:3], tuple(numbers[3:])
-    if torch.__version__.split("+")[0].split(".") != [str(number) for number in built]:
-        log.debug("built with torch %s: every look at a tensor asks torch %s", built, torch.__version__)
-        return None
-    return fields if _tells_changes(fields) else None
+    # Whatever the first call that asks is made under, the answer is for all.
+    with _disable_current_modes(), torch.inference_mode(False), torch.no_grad():
+        *built, size, count, storage, counter, autograd, requires_grad, grad_fn = torch.ops.softneuro.tensor_fields()
+        if torch.__version__.split("+")[0].split(".") != [str(number) for number in built]:
+            log.debug("built with torch %s: every look at a tensor asks torch %s", built, torch.__version__)
+            return None
+        fields = (size, count, storage, counter, autograd, requires_grad, grad_fn)
+        try:
+            if _tells_changes(fields):
+                return fields
+            log.debug("every look at a tensor asks torch: it does not show a change where that is looked for")
+        except Exception as error:
+            log.debug("every look at a tensor asks torch: %s: %s", type(error).__name__, error)
+    return None
 
 
 def _tells_changes(fields: tuple[int, ...]) -> bool:
-    other = torch.zeros(4)
-    for parameter in (torch.nn.Parameter(torch.zeros(2, 3)), torch.zeros(2, 3)):
+    zeros = functools.partial(torch.zeros, dtype=torch.float32, device="cpu")
+    other = zeros(4)
+    for parameter in (torch.nn.Parameter(zeros(2, 3)), zeros(2, 3)):
         for change, kind in (
             (lambda p: p.add_(1), True),
             (lambda p: p.requires_grad_(not p.requires_grad), False),
@@ -101,10 +113,8 @@ def _tells_changes(fields: tuple[int, ...]) -> bool:
         ):
             memory = softneuro._C.TensorMemory([parameter], [parameter._cdata], fields)
             same = memory.same_kind() and memory.untouched()
-            with torch.no_grad():
-                change(parameter)
+            change(parameter)
             if not same or memory.untouched() or memory.same_kind() != kind:
-                log.debug("every look at a tensor asks torch: it does not show a change where that is looked for")
                 return False
     return True
 

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from torch._subclasses import FakeTensorMode
 
 import softneuro
 from softneuro.torch_backend import ops, weights
@@ -142,6 +143,22 @@ def test_what_is_not_read(tensor) -> None:
         assert not stamps.unchanged()
 
 
+@pytest.mark.parametrize(
+    "mode", [torch.inference_mode, torch.enable_grad, FakeTensorMode, lambda: torch.device("meta")]
+)
+def test_the_first_look_is_good_for_all(mode, read) -> None:
+    tensors = [torch.zeros(2)]
+    with mode():
+        memory_of(tensors)
+    assert (memory_of(tensors) is not None) == read
+
+
+def test_nothing_is_tried_in_a_transform(read) -> None:
+    tensors = [torch.zeros(2)]
+    torch.func.jvp(lambda x: (memory_of(tensors), x)[1], (torch.ones(1),), (torch.ones(1),))
+    assert (memory_of(tensors) is not None) == read
+
+
 def test_another_layout_of_torch(read, monkeypatch) -> None:
     """Where a change does not show, nothing is read."""
     tells = weights._tells_changes
@@ -152,8 +169,10 @@ def test_another_layout_of_torch(read, monkeypatch) -> None:
         assert not shifted
         return
     size, count, storage, counter, autograd, flag, function = shifted[0]
-    assert not tells((size, count, storage, storage, autograd, flag, function))  # versions are not there
-    assert not tells((storage, count, storage, counter, autograd, flag, function))  # without sizes
+    with torch.no_grad():
+        assert tells((size, count, storage, counter, autograd, flag, function))
+        assert not tells((size, count, storage, storage, autograd, flag, function))  # versions are not there
+        assert not tells((storage, count, storage, counter, autograd, flag, function))  # without sizes
 
 
 def test_tensors_that_torch_does_not_have(read) -> None:
