@@ -14,7 +14,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 import softneuro
-from softneuro.torch_backend.weights import Weights, WeightSet, addresses_of, versions_of
+from softneuro.torch_backend.weights import Weights, addresses_of, versions_of
 
 
 def pick(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
@@ -67,12 +67,14 @@ class DirectCall:
 class Known:
     """Weights that nets were made from, to be asked for as a set while they are what they were.
 
-    `state` is of all that leads to them from a module, for as long as it holds.
+    `state` is of all that leads to them from a module, for as long as it holds. Without the set itself, which refers to
+    tensors that a refresh lets go.
     """
 
-    def __init__(self, weight_set: WeightSet, state: softneuro._C.ObjectState | None = None) -> None:
-        self.weight_set, self.stamps, self.number = weight_set, weight_set.stamps, weight_set.number
-        self.state = state
+    def __init__(
+        self, stamps: softneuro._C.TensorStamps, number: int, state: softneuro._C.ObjectState | None = None
+    ) -> None:
+        self.stamps, self.number, self.state = stamps, number, state
         self._lines = softneuro._C.CacheLines()
         self.stamps.list(self._lines)
         if state is not None:
@@ -113,5 +115,5 @@ class FixedCall:
         versions, addresses = versions_of(self._weights), addresses_of(self._weights)
         results = slow(leaves)
         weight_set = self._sets.known(self._weights, versions, addresses)
-        self._known = Known(weight_set) if weight_set is not None else None
+        self._known = Known(weight_set.stamps, weight_set.number) if weight_set is not None else None
         return results

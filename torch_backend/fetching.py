@@ -88,7 +88,7 @@ class FetchingCall:
         if seen is not None and seen.known is None and (state := seen.state) is not None:
             # While this state holds, and leads to them all, they are what was taken just now.
             if state.includes(self._paths.asked(root)) and state.holds():
-                known = Known(known.weight_set, state)
+                known = Known(known.stamps, known.number, state)
             seen.known = known
         return known
 
@@ -105,7 +105,7 @@ class FetchingCall:
             return self._whole(*arguments)
         results = self._whole(*arguments)
         if (weight_set := self._region.weights.known(weights, versions, addresses)) is not None:
-            self._all_known[root] = Known(weight_set)
+            self._all_known[root] = Known(weight_set.stamps, weight_set.number)
             if (seen := self._seen(root)) is not None:
                 seen.known = None
         return results
