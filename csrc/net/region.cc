@@ -3,7 +3,6 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 #include <utility>
 
@@ -19,58 +18,15 @@ void set_region_error(std::string text) { region_error = std::move(text); }
 std::string take_region_error() { return std::exchange(region_error, {}); }
 
 void WeightGuards::add(const void* data, size_t bytes, bool whole) {
-  const Guard guard{static_cast<const std::byte*>(data), bytes, kept_.size(), whole || bytes <= small};
-  if (guard.whole) {
-    kept_.insert(kept_.end(), guard.data, guard.data + bytes);
-  } else {
-    for (size_t i = 0; i < places; ++i) kept_.insert(kept_.end(), guard.at(i), guard.at(i) + place);
-  }
-  guards_.push_back(guard);
-}
-
-std::vector<const void*> WeightGuards::addresses() const {
-  std::vector<const void*> data;
-  for (const Guard& guard : guards_) data.push_back(guard.data);
-  return data;
+  constexpr size_t small = 256, places = 4, place = 16;  // bytes, count, bytes
+  const auto* const first = static_cast<const std::byte*>(data);
+  data_.push_back(data);
+  if (whole || bytes <= small) return picture_.add(first, bytes);
+  for (size_t i = 0; i < places; ++i) picture_.add(first + (bytes - place) / (places - 1) * i, place);
 }
 
 bool WeightGuards::match(std::span<const void* const> data) const {
-  return std::equal(guards_.begin(), guards_.end(), data.begin(), data.end(),
-                    [](const Guard& guard, const void* address) { return guard.data == address; });
-}
-
-bool WeightGuards::unchanged() const {
-  // Each place is in a line and mostly a page of its own, which a net's run has driven out of the caches: as many as
-  // the core can wait for at a time are fetched ahead.
-  constexpr size_t ahead = 6;
-  for (size_t g = 0; g < guards_.size(); ++g) {
-    if (g + ahead < guards_.size()) {
-      const Guard& next = guards_[g + ahead];
-      for (size_t i = 0; i < (next.whole ? 1 : places); ++i) __builtin_prefetch(next.whole ? next.data : next.at(i));
-    }
-    const Guard& guard = guards_[g];
-    const std::byte* kept = kept_.data() + guard.kept;
-    if (guard.whole) {
-      if (guard.bytes > 0 && std::memcmp(kept, guard.data, guard.bytes) != 0) return false;
-      continue;
-    }
-    for (size_t i = 0; i < places; ++i) {
-      if (std::memcmp(kept + i * place, guard.at(i), place) != 0) return false;
-    }
-  }
-  return true;
-}
-
-CacheLines WeightGuards::lines() const {
-  CacheLines lines;
-  for (const Guard& guard : guards_) {
-    if (guard.whole) {
-      lines.add(reinterpret_cast<uintptr_t>(guard.data), guard.bytes);
-    } else {
-      for (size_t i = 0; i < places; ++i) lines.add(reinterpret_cast<uintptr_t>(guard.at(i)), place);
-    }
-  }
-  return lines;
+  return std::equal(data_.begin(), data_.end(), data.begin(), data.end());
 }
 
 RegionTable::RegionTable() {
@@ -87,7 +43,7 @@ RegionTable& RegionTable::global() {
 
 void RegionTable::put(const std::string& region, RegionEntry entry, size_t capacity) {
   const std::vector<const void*> data = entry.weights.addresses();
-  entry.looked_at = entry.weights.lines();
+  entry.weights.list(entry.looked_at);
   auto shared = std::make_shared<const RegionEntry>(std::move(entry));
   std::vector<std::unique_ptr<Slot>> dropped;  // nets are freed outside the lock
   const std::unique_lock lock(mutex_);

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/memory_picture.h"
 #include "net/net.h"
 
 namespace softneuro {
@@ -21,23 +22,15 @@ class WeightGuards {
  public:
   // Keeps all bytes of a small weight or of one to be compared whole, of others a few places.
   void add(const void* data, size_t bytes, bool whole);
-  std::vector<const void*> addresses() const;
+  const std::vector<const void*>& addresses() const { return data_; }
   bool match(std::span<const void* const> data) const;
-  bool unchanged() const;
-  // What unchanged() reads.
-  CacheLines lines() const;
+  bool unchanged() const { return picture_.unchanged(); }
+  // Adds what unchanged() reads.
+  void list(CacheLines& lines) const { picture_.list(lines); }
 
  private:
-  static constexpr size_t small = 256, places = 4, place = 16;  // bytes, count, bytes
-  struct Guard {
-    const std::byte* data;
-    size_t bytes, kept;  // kept: where its bytes are in kept_
-    bool whole;
-    const std::byte* at(size_t index) const { return data + (bytes - place) / (places - 1) * index; }
-  };
-
-  std::vector<Guard> guards_;
-  std::vector<std::byte> kept_;
+  std::vector<const void*> data_;
+  MemoryPicture picture_;
 };
 
 // One net, for one signature of shapes and one set of weights.

@@ -5,50 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <utility>
 #include <vector>
 
 #include "base/cache_lines.h"
+#include "base/memory_picture.h"
 
 #include "ext/bindings/bindings.h"
 
 namespace softneuro::bindings {
-
-// Pieces of memory and what was in them.
-class MemoryPicture {
- public:
-  void add(const std::byte* at, size_t size) {
-    pieces_.push_back({at, size});
-    kept_.insert(kept_.end(), at, at + size);
-  }
-
-  bool unchanged() const {
-    const std::byte* kept = kept_.data();
-    for (size_t i = 0; i < pieces_.size(); ++i) {
-      if (i + ahead < pieces_.size()) fetch(pieces_[i + ahead]);
-      if (std::memcmp(pieces_[i].at, kept, pieces_[i].size) != 0) return false;
-      kept += pieces_[i].size;
-    }
-    return true;
-  }
-
-  void list(CacheLines& lines) const {
-    for (const Piece& piece : pieces_) lines.add(reinterpret_cast<uintptr_t>(piece.at), piece.size);
-  }
-
- private:
-  static constexpr size_t ahead = 12;  // about as many lines as a core can wait for at a time
-  struct Piece {
-    const std::byte* at;
-    size_t size;
-  };
-  static void fetch(const Piece& piece) {
-    for (size_t at = 0; at < piece.size; at += 64) __builtin_prefetch(piece.at + at);
-  }
-
-  std::vector<Piece> pieces_;
-  std::vector<std::byte> kept_;
-};
 
 // Where torch has what changes with a tensor, in bytes from the start of its own object, whose size is `bytes`:
 // pointers to the storage, the version counter and what autograd has of it. The first two objects have what is asked of

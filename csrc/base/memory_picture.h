@@ -1,0 +1,54 @@
+// Pieces of a host's memory and what was in them, to see later whether it still is. Each piece is in lines of its own,
+// which a net's run has driven out of the caches.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "base/cache_lines.h"
+
+namespace softneuro {
+
+class MemoryPicture {
+ public:
+  // A piece that another's content leads to comes after that.
+  void add(const std::byte* at, size_t size) {
+    if (size == 0) return;
+    pieces_.push_back({at, size});
+    kept_.insert(kept_.end(), at, at + size);
+  }
+
+  bool unchanged() const {
+    const std::byte* kept = kept_.data();
+    for (size_t i = 0; i < pieces_.size(); ++i) {
+      if (i + ahead < pieces_.size()) fetch(pieces_[i + ahead]);
+      if (std::memcmp(pieces_[i].at, kept, pieces_[i].size) != 0) return false;
+      kept += pieces_[i].size;
+    }
+    return true;
+  }
+
+  // Adds what unchanged() reads.
+  void list(CacheLines& lines) const {
+    for (const Piece& piece : pieces_) lines.add(reinterpret_cast<uintptr_t>(piece.at), piece.size);
+  }
+
+ private:
+  // Pieces and bytes of one: together about as many lines as a core can wait for at a time.
+  static constexpr size_t ahead = 16, fetched = 256;
+  struct Piece {
+    const std::byte* at;
+    size_t size;
+  };
+  static void fetch(const Piece& piece) {
+    for (size_t at = 0; at < std::min(piece.size, fetched); at += 64) __builtin_prefetch(piece.at + at);
+  }
+
+  std::vector<Piece> pieces_;
+  std::vector<std::byte> kept_;
+};
+
+}  // namespace softneuro
