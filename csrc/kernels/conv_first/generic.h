@@ -10,14 +10,18 @@ namespace softneuro::SN_ISA {
 namespace conv_first {
 
 constexpr int max_panel = 2;
-constexpr int max_tile = (registers >= 32 ? 28 : 12) / max_panel;
-// Tiles from the one being computed to the one whose samples are fetched: 2, 4, 8 tried on a Zen 4 with samples in L3.
-constexpr int tiles_ahead = 4;
+// As many sums as hide an FMA's latency and no more, since stores in a row hold up the FMAs behind them.
+constexpr int max_tile = (registers >= 32 ? 16 : 12) / max_panel;
+// Output rows from the one being computed to the one whose samples are fetched: 1 to 4 tried on a Zen 4 with samples in
+// L3. Tiles of the same row, tried too, leave each row's first ones to the hardware.
+constexpr int rows_ahead = 4;
 
 struct Tile {
   const float* src;  // pixel 0, first tap; the pixels lie a template argument apart
   const int* tap_x;  // offset of each s
   size_t src_channel, src_row;
+  const float* fetch;  // of the image: what will be the tile's first sample rows_ahead rows on
+  size_t fetch_channel, fetch_row;
   const float* weights;  // at the first tap
   size_t weights_channel;
   int channels, rows, taps;  // input channels, r, s
@@ -35,25 +39,24 @@ SN_INLINE void accumulate(Vf (&sum)[tile * panel], const float* src, const float
   unroll<panel>([&](auto b) { v[b] = load(weights + b * lanes); });
   unroll<tile>([&](auto p) {
     const Vf x = set(src[p * stride]);
-    unroll<panel>([&](auto b) { sum[p * panel + b] = fma(x, v[b], sum[p * panel + b]); });
+    unroll<panel>([&](auto b) { sum[b * tile + p] = fma(x, v[b], sum[b * tile + p]); });
   });
 }
 
 // taps: of a row, one next to the other; 0: as tap_x says. Taps that are known share the samples that pixels share,
-// each of which is a load for every FMA otherwise.
+// each of which is a load for every FMA otherwise where there is one block, and need no loop.
 template <int stride, int tile, int panel, int taps>
 [[gnu::flatten]] void compute_tile(const Tile& t) {
   Vf sum[tile * panel];
   unroll<panel>([&](auto b) {
     const Vf start = t.bias != nullptr ? load(t.bias + b * lanes) : zero();
-    unroll<tile>([&](auto p) { sum[p * panel + b] = start; });
+    unroll<tile>([&](auto p) { sum[b * tile + p] = start; });
   });
   for (int c = 0; c < t.channels; ++c) {
     const float* w = t.weights + c * t.weights_channel;
     for (int r = 0; r < t.rows; ++r) {
       const float* row = t.src + c * t.src_channel + r * t.src_row;
-      prefetch(row + tiles_ahead * tile * stride);
-      if constexpr (tile * stride > 16) prefetch(row + tiles_ahead * tile * stride + 16);
+      prefetch(t.fetch + c * t.fetch_channel + r * t.fetch_row);
       if constexpr (taps > 0) {
         unroll<taps>([&](auto s) { accumulate<stride, tile, panel>(sum, row + s, w + s * panel * lanes); });
         w += taps * panel * lanes;
@@ -64,15 +67,7 @@ template <int stride, int tile, int panel, int taps>
       }
     }
   }
-  if (t.residual != nullptr) {
-    unroll<panel>([&](auto b) {
-      unroll<tile>(
-          [&](auto p) { sum[p * panel + b] = sum[p * panel + b] + load(t.residual + b * t.dst_block + p * lanes); });
-    });
-  }
-  finish_sums(sum, *t.activation);
-  unroll<panel>(
-      [&](auto b) { unroll<tile>([&](auto p) { store(t.dst + b * t.dst_block + p * lanes, sum[p * panel + b]); }); });
+  finish_tile<panel, tile>(sum, true, t.activation, t.dst, t.residual, t.dst_block, lanes);
 }
 
 using ComputeTile = void (*)(const Tile&);
@@ -80,19 +75,20 @@ constexpr int max_stride = 2;  // that tiles read in place
 constexpr int shared_taps = 3;
 struct TileTable {
   ComputeTile compute[max_stride + 1][max_panel + 1][max_tile + 1] = {};
-  ComputeTile shared[max_stride + 1][max_tile + 1] = {};  // for shared_taps and one block, if registers allow it
+  ComputeTile shared[max_stride + 1][max_panel + 1][max_tile + 1] = {};  // for shared_taps, if registers allow it
 };
 constexpr TileTable tile_table() {
   TileTable table;
   unroll<max_stride>([&](auto i) {
     unroll<max_panel>([&](auto b) {
       constexpr int stride = i + 1, panel = b + 1;
-      unroll<max_tile>([&](auto p) { table.compute[stride][panel][p + 1] = compute_tile<stride, p + 1, panel, 0>; });
+      unroll<max_tile>([&](auto p) {
+        table.compute[stride][panel][p + 1] = compute_tile<stride, p + 1, panel, 0>;
+        if constexpr (registers >= 32) {
+          table.shared[stride][panel][p + 1] = compute_tile<stride, p + 1, panel, shared_taps>;
+        }
+      });
     });
-    if constexpr (registers >= 32) {
-      constexpr int stride = i + 1;
-      unroll<max_tile>([&](auto p) { table.shared[stride][p + 1] = compute_tile<stride, p + 1, 1, shared_taps>; });
-    }
   });
   return table;
 }
@@ -165,9 +161,12 @@ inline void copy_band(const ConvFirstArgs& a, const Buffer& buffer, int y0, int 
 inline void compute_row(const ConvFirstArgs& a, const Buffer& buffer, Tile t, int panel, int y, const float* copied) {
   const Tiles row(a.out_w);
   const int stride = buffer.edges ? a.stride_w : 1;
-  const bool shared = registers >= 32 && panel == 1 && buffer.edges && a.kernel_w == shared_taps && a.dilation_w == 1;
-  const ComputeTile* compute = shared ? tiles.shared[stride] : tiles.compute[stride][panel];
+  const bool shared = registers >= 32 && buffer.edges && a.kernel_w == shared_taps && a.dilation_w == 1;
+  const ComputeTile* compute = shared ? tiles.shared[stride][panel] : tiles.compute[stride][panel];
   const float* src = a.src + static_cast<ptrdiff_t>(y) * a.w - a.pad_left;
+  const ptrdiff_t ahead = static_cast<ptrdiff_t>(rows_ahead) * a.stride_h * a.w;
+  t.fetch_row = static_cast<size_t>(a.dilation_h) * a.w;
+  t.fetch_channel = static_cast<size_t>(a.h) * a.w;
   for (int i = 0, x = 0; i < row.count; ++i) {
     const bool first = i == 0 && buffer.left, last = i + 1 == row.count && buffer.right;
     if (!buffer.edges || first || last) {
@@ -176,9 +175,10 @@ inline void compute_row(const ConvFirstArgs& a, const Buffer& buffer, Tile t, in
       t.src_channel = buffer.channel;
     } else {
       t.src = src + x * stride;
-      t.src_row = static_cast<size_t>(a.dilation_h) * a.w;
-      t.src_channel = static_cast<size_t>(a.h) * a.w;
+      t.src_row = t.fetch_row;
+      t.src_channel = t.fetch_channel;
     }
+    t.fetch = src + x * a.stride_w + ahead;
     const int pixels = row.pixels(i);
     compute[pixels](t);
     x += pixels;
