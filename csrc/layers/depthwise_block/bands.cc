@@ -8,20 +8,6 @@
 namespace softneuro {
 namespace {
 
-// Brings the rows `need` of some channel blocks to the start of their planes, which hold the rows `have`: what is there
-// already is moved. The first row that is still missing.
-int64_t keep_rows(float* planes, int64_t plane, int blocks, int64_t row_floats, Range have, Range need) {
-  const int64_t kept =
-      need.begin >= have.begin ? std::clamp<int64_t>(have.end - need.begin, 0, need.end - need.begin) : 0;
-  if (kept > 0 && need.begin > have.begin) {
-    for (int block = 0; block < blocks; ++block) {
-      float* const to = planes + block * plane;
-      std::copy_n(to + (need.begin - have.begin) * row_floats, kept * row_floats, to);
-    }
-  }
-  return need.begin + kept;
-}
-
 class PreparedBands final : public Prepared {
  public:
   PreparedBands(const Problem& problem, Isa isa, const Tuning& tuning, std::shared_ptr<const Packed> packed)
@@ -151,23 +137,15 @@ class DepthwiseBlockBands final : public Routine {
                  .in = f32_blocked(isa_block(isa)),
                  .out = f32_blocked(isa_block(isa))}) {}
 
-  Refusal check(const Problem& problem) const override { return check_depthwise_block(params(problem)); }
+  Refusal check(const Problem& problem) const override { return check_pointwise_block(params(problem)); }
 
   // Rows of a band, and the output channel blocks that share a pass over the input of each 1x1 stage.
   std::vector<std::string> param_names() const override { return {"rows", "expand", "project"}; }
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const DepthwiseBlockParams p = params(problem);
-    const Conv2dParams& d = p.depthwise;
-    const int64_t row = channel_blocks(d.c, block()) * block() * static_cast<int64_t>(sizeof(float));
-    const auto bytes = [&](int64_t rows) {
-      return (p.expand ? most_rows_below(d, rows) * d.w * row : 0) + (p.project ? rows * d.ow * row : 0);
-    };
-    // What lies between the stages should leave room in L2 for what surrounds them.
-    const auto budget = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10)) / 2;
-    int64_t rows = 2;
-    while (rows + 2 <= 16 && rows < d.oh && bytes(rows + 2) <= budget) rows += 2;
+    const int rows = rows_in_l2(p, block());
     const int expand = panel(p.expand ? p.expand->k : 0), project = panel(p.project ? p.project->k : 0);
-    std::vector<Tuning> list{{static_cast<int>(rows), expand, project}};
+    std::vector<Tuning> list{{rows, expand, project}};
     if (rows > 4) list.push_back({4, expand, project});
     return list;
   }

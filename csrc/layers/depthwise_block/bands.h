@@ -20,9 +20,28 @@ inline int64_t most_rows_below(const Conv2dParams& p, int64_t rows) {
   return std::min(p.h, (rows - 1) * p.sh + (p.kh - 1) * p.dh + 1);
 }
 
+// Of the output, an even number: what lies between the stages then leaves room in L2 for what surrounds them. block: of
+// the channels.
+int rows_in_l2(const DepthwiseBlockParams& p, int block);
 // Threads that pay (see split.h).
 int depthwise_block_threads(const DepthwiseBlockParams& p, int threads);
-// Refuses 1x1 stages that are more than that, and sizes beyond what kernels count in.
-Refusal check_depthwise_block(const DepthwiseBlockParams& p);
+// Refuses stages around the depthwise one that are no 1x1 convolutions of stride 1, and sizes beyond what kernels count
+// in; the second looks at what comes after the first stage only.
+Refusal check_pointwise_block(const DepthwiseBlockParams& p);
+Refusal check_later_stages(const DepthwiseBlockParams& p);
+
+// Brings the rows `need` of some channel blocks to the start of their planes, which hold the rows `have`: what is there
+// already is moved. The first row that is still missing.
+inline int64_t keep_rows(float* planes, int64_t plane, int blocks, int64_t row_floats, Range have, Range need) {
+  const int64_t kept =
+      need.begin >= have.begin ? std::clamp<int64_t>(have.end - need.begin, 0, need.end - need.begin) : 0;
+  if (kept > 0 && need.begin > have.begin) {
+    for (int block = 0; block < blocks; ++block) {
+      float* const to = planes + block * plane;
+      std::copy_n(to + (need.begin - have.begin) * row_floats, kept * row_floats, to);
+    }
+  }
+  return need.begin + kept;
+}
 
 }  // namespace softneuro

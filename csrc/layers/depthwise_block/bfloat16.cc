@@ -223,7 +223,7 @@ class DepthwiseBlockTiles final : public Routine {
                  .spreads_nonfinite = true}),
         parts_(parts) {}
 
-  Refusal check(const Problem& problem) const override { return check_depthwise_block(params(problem)); }
+  Refusal check(const Problem& problem) const override { return check_pointwise_block(params(problem)); }
   bool promising(const Problem&) const override { return info().isa == Isa::amx; }
   double expected_error(const Problem& problem, const Tuning&) const override {
     const DepthwiseBlockParams p = params(problem);

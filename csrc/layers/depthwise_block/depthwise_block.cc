@@ -4,6 +4,7 @@
 
 #include "layers/conv2d/blocked.h"
 #include "layers/depthwise_block/bands.h"
+#include "layers/depthwise_block/packing.h"
 #include "layers/routine.h"
 
 namespace softneuro {
@@ -26,10 +27,6 @@ Layer stage_of(const Layer& layer, const std::string& role, bool last) {
     stage.post.activation.b = static_cast<float>(layer.attrs.real(role + "_b", 0));
   }
   return stage;
-}
-
-void expect_pointwise(const Conv2dParams& p, const char* role) {
-  if (!p.pointwise()) throw Error(std::string(role) + "_weight must be of a 1x1 convolution");
 }
 
 TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
@@ -63,15 +60,22 @@ void reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out)
 }  // namespace
 
 DepthwiseBlockStages depthwise_block_stages(const Layer& layer) {
-  layer.attrs.expect_only({"stride", "padding", "dilation", "expand_function", "expand_a", "expand_b",
-                           "depthwise_function", "depthwise_a", "depthwise_b"});
+  layer.attrs.expect_only({"stride", "padding", "dilation", "expand_stride", "expand_padding", "expand_dilation",
+                           "expand_function", "expand_a", "expand_b", "depthwise_function", "depthwise_a",
+                           "depthwise_b"});
   DepthwiseBlockStages stages;
   const bool project = layer.find_weight("project_weight") != nullptr;
-  if (layer.find_weight("expand_weight") != nullptr) stages.expand = stage_of(layer, "expand", false);
-  stages.depthwise = stage_of(layer, "depthwise", !project);
-  for (const char* name : {"stride", "padding", "dilation"}) {
-    if (const AttrValue* value = layer.attrs.find(name)) stages.depthwise.attrs.set(name, *value);
+  const auto set_window = [&layer](Layer& stage, const std::string& prefix) {
+    for (const char* name : {"stride", "padding", "dilation"}) {
+      if (const AttrValue* value = layer.attrs.find(prefix + name)) stage.attrs.set(name, *value);
+    }
+  };
+  if (layer.find_weight("expand_weight") != nullptr) {
+    stages.expand = stage_of(layer, "expand", false);
+    set_window(*stages.expand, "expand_");
   }
+  stages.depthwise = stage_of(layer, "depthwise", !project);
+  set_window(stages.depthwise, "");
   stages.depthwise.attrs.set("groups", layer.weight("depthwise_weight")->shape()[0]);
   if (project) stages.project = stage_of(layer, "project", true);
   return stages;
@@ -85,17 +89,26 @@ DepthwiseBlockParams depthwise_block_params(const DepthwiseBlockStages& stages, 
     x.shape = Shape{p.n, p.k, p.oh, p.ow};
     return p;
   };
-  if (stages.expand) {
-    params.expand = next(*stages.expand);
-    expect_pointwise(*params.expand, "expand");
-  }
+  if (stages.expand) params.expand = next(*stages.expand);
   params.depthwise = next(stages.depthwise);
   if (params.depthwise.k != params.depthwise.c) throw Error("depthwise_weight must have one filter per channel");
   if (stages.project) {
     params.project = next(*stages.project);
-    expect_pointwise(*params.project, "project");
+    if (!params.project->pointwise()) throw Error("project_weight must be of a 1x1 convolution");
   }
   return params;
+}
+
+int rows_in_l2(const DepthwiseBlockParams& p, int block) {
+  const Conv2dParams& d = p.depthwise;
+  const int64_t row = channel_blocks(d.c, block) * block * static_cast<int64_t>(sizeof(float));
+  const auto bytes = [&](int64_t rows) {
+    return (p.expand ? most_rows_below(d, rows) * d.w * row : 0) + (p.project ? rows * d.ow * row : 0);
+  };
+  const auto budget = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10)) / 2;
+  int rows = 2;
+  while (rows + 2 <= 16 && rows < d.oh && bytes(rows + 2) <= budget) rows += 2;
+  return rows;
 }
 
 int depthwise_block_threads(const DepthwiseBlockParams& p, int threads) {
@@ -105,11 +118,19 @@ int depthwise_block_threads(const DepthwiseBlockParams& p, int threads) {
   return sum;
 }
 
-Refusal check_depthwise_block(const DepthwiseBlockParams& p) {
-  for (const auto* stage : {&p.expand, &p.project}) {
-    if (!*stage) continue;
-    if ((*stage)->groups != 1 || (*stage)->sh != 1 || (*stage)->sw != 1) return "a 1x1 stage has strides or groups";
-    if (const Refusal sizes = check_int_sizes(**stage); !sizes.accepted()) return sizes;
+Refusal check_pointwise_block(const DepthwiseBlockParams& p) {
+  if (p.expand) {
+    if (!p.expand->pointwise() || p.expand->sh != 1 || p.expand->sw != 1) {
+      return "the first stage is no 1x1 convolution of stride 1";
+    }
+    if (const Refusal sizes = check_int_sizes(*p.expand); !sizes.accepted()) return sizes;
+  }
+  return check_later_stages(p);
+}
+
+Refusal check_later_stages(const DepthwiseBlockParams& p) {
+  if (p.project) {
+    if (const Refusal sizes = check_int_sizes(*p.project); !sizes.accepted()) return sizes;
   }
   return check_int_sizes(p.depthwise);
 }

@@ -1,10 +1,11 @@
-// depthwise_block: a depthwise convolution with the 1x1 convolution before it, the one after it, or both, as in
-// inverted residuals and separable convolutions. Put in by plans in place of the layers that it covers, never by a
-// door.
+// depthwise_block: a depthwise convolution with the convolution before it, the 1x1 convolution after it, or both, as in
+// inverted residuals, separable convolutions and at the start of networks made of these. Put in by plans in place of
+// the layers that it covers, never by a door.
 //
-//   expand:    1x1, x[N,C,H,W] -> [N,E,H,W], `expand_weight`[E,C,1,1], `expand_bias`[E], activation `expand_*`
+//   expand:    x[N,C,H,W] -> [N,E,H',W'], `expand_weight`[E,C,kh,kw], `expand_bias`[E], activation `expand_*`,
+//              `expand_stride`, `expand_padding`, `expand_dilation`; mostly 1x1 of stride 1
 //   depthwise: `depthwise_weight`[E,1,kh,kw], `depthwise_bias`[E], activation `depthwise_*`
-//   project:   1x1, -> [N,K,H',W'], `project_weight`[K,E,1,1], `project_bias`[K]
+//   project:   1x1, -> [N,K,H",W"], `project_weight`[K,E,1,1], `project_bias`[K]
 //
 // expand is there if its weight is, project likewise; the last stage's activation and residual are the layer's own.
 #pragma once

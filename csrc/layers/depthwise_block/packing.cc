@@ -44,7 +44,11 @@ DepthwiseBlockPacking::DepthwiseBlockPacking(const DepthwiseBlockParams& p, cons
 
 std::shared_ptr<const Packed> pack_depthwise_block(const Problem& problem, const StagePacking& packing, int block) {
   const DepthwiseBlockStages stages = depthwise_block_stages(*problem.layer);
-  const DepthwiseBlockParams p = depthwise_block_params(stages, problem.in[0]);
+  return pack_stages(stages, depthwise_block_params(stages, problem.in[0]), packing, block);
+}
+
+std::shared_ptr<const Packed> pack_stages(const DepthwiseBlockStages& stages, const DepthwiseBlockParams& p,
+                                          const StagePacking& packing, int block) {
   const DepthwiseBlockPacking at(p, packing, block);
   auto packed = std::make_shared<PackedFloats>(at.size);
   float* to = packed->data();

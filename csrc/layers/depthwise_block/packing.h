@@ -32,6 +32,9 @@ struct DepthwiseBlockPacking {
   DepthwiseBlockPacking(const DepthwiseBlockParams& p, const StagePacking& packing, int block);
 };
 std::shared_ptr<const Packed> pack_depthwise_block(const Problem& problem, const StagePacking& packing, int block);
+// Of the stages that `p` has.
+std::shared_ptr<const Packed> pack_stages(const DepthwiseBlockStages& stages, const DepthwiseBlockParams& p,
+                                          const StagePacking& packing, int block);
 
 // Without blobs. Bias: of conv_direct_bias_size.
 ConvDirectArgs pointwise_args(const Conv2dParams& p, const Layer& stage, int panel, const float* weights,

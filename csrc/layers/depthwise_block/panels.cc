@@ -83,7 +83,7 @@ class DepthwiseBlockPanels final : public Routine {
   Refusal check(const Problem& problem) const override {
     const DepthwiseBlockParams p = params(problem);
     if (!p.expand || p.project) return "is not a 1x1 and a depthwise stage";
-    return check_depthwise_block(p);
+    return check_pointwise_block(p);
   }
 
   // Output channel blocks of the 1x1 stage that share a pass over its input.

@@ -1,0 +1,231 @@
+// depthwise_block whose first stage is a net's first convolution, in bands of output rows: the convolution's rows,
+// which are several times the image, are filtered while they are in cache. Any routine of conv2d that can be asked for
+// rows may make one of these; listed below are those that won somewhere.
+#include <algorithm>
+
+#include "layers/conv2d/rows.h"
+#include "layers/depthwise_block/bands.h"
+#include "layers/depthwise_block/packing.h"
+#include "layers/gemm_tasks.h"
+#include "layers/packed_floats.h"
+
+namespace softneuro {
+namespace {
+
+// The convolution with its problem, and the stages after it; stays where it is, as the problem points into it.
+struct Stages {
+  DepthwiseBlockStages layers;
+  DepthwiseBlockParams p, later;
+  Problem conv;
+
+  explicit Stages(const Problem& problem)
+      : layers(depthwise_block_stages(*problem.layer)), p(depthwise_block_params(layers, problem.in[0])), later(p) {
+    if (!layers.expand) return;
+    later.expand.reset();
+    const Conv2dParams& d = p.depthwise;
+    conv = {&*layers.expand, {problem.in[0]}, {Shape{d.n, d.c, d.h, d.w}, problem.in[0].dtype}, 1};
+  }
+  Stages(const Stages&) = delete;
+  Stages& operator=(const Stages&) = delete;
+};
+
+struct PackedStages final : Packed {
+  std::shared_ptr<const Packed> conv, later;
+
+  PackedStages(std::shared_ptr<const Packed> first, std::shared_ptr<const Packed> rest)
+      : conv(std::move(first)), later(std::move(rest)) {}
+  size_t bytes() const override { return (conv != nullptr ? conv->bytes() : 0) + later->bytes(); }
+};
+
+StagePacking later_packing(Isa isa, const DepthwiseBlockParams& p) {
+  return direct_packing(*conv_direct_kernels(isa), 1, widest_panel(isa, p.project ? p.project->k : 0));
+}
+
+class PreparedConvBands final : public Prepared {
+ public:
+  PreparedConvBands(const Problem& problem, const Stages& stages, Isa isa, int rows,
+                    std::unique_ptr<const Prepared> conv, std::shared_ptr<const Packed> packed)
+      : packed_(std::move(packed)),
+        owner_(std::move(conv)),
+        conv_(dynamic_cast<const PreparedConv2dRows&>(*owner_)),
+        direct_(*conv_direct_kernels(isa)),
+        depthwise_kernels_(*conv_depthwise_kernels(isa)),
+        residual_(problem.layer->post.residual),
+        p_(stages.p) {
+    const float* weights = packed_floats(packed_.get());
+    const DepthwiseBlockPacking at(stages.later, later_packing(isa, p_), direct_.block);
+    const Conv2dParams& d = p_.depthwise;
+    depthwise_ = depthwise_args(d, stages.layers.depthwise, weights + at.depthwise, weights + at.depthwise_bias);
+    if (p_.project) {
+      project_ = pointwise_args(*p_.project, *stages.layers.project, widest_panel(isa, p_.project->k),
+                                weights + at.project, weights + at.project_bias);
+    }
+    if (p_.last().empty()) return;
+    split_ = WorkSplit(d.n, 1, d.oh, depthwise_block_threads(p_, problem.threads), SplitBy::rows);
+    blocks_ = static_cast<int>(channel_blocks(d.c, direct_.block));
+    rows_ = std::min<int64_t>(rows, d.oh);
+    plane_rows_ = most_rows_below(d, rows_) + conv_.row_step() - 1;
+    const int64_t plane = plane_rows_ * d.w * direct_.block;
+    depthwise_.src_plane = static_cast<size_t>(plane);
+    band_ = round_to_line(static_cast<size_t>(blocks_ * plane) * sizeof(float));
+    scratch_ = band_ + round_to_line(conv_.rows_scratch(plane_rows_));
+    filtered_ = scratch_;
+    if (p_.project) {
+      const int64_t filtered_plane = plane_floats(rows_ * d.ow, direct_.block);
+      depthwise_.dst_plane = project_.src_plane = static_cast<size_t>(filtered_plane);
+      project_.dst_plane = static_cast<size_t>(d.oh * d.ow * direct_.block);
+      scratch_ += static_cast<size_t>(blocks_ * filtered_plane) * sizeof(float);
+    }
+  }
+
+  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
+
+  void run(const RunArgs& args) const override {
+    args.parallel_for(split_.tasks, [&](int64_t task) {
+      std::byte* scratch = args.workspace.task(task);
+      split_.for_task(task, [&](int64_t image, Range, Range rows) {
+        const float* src = args.in[0].f32() + image * args.in[0].batch_stride;
+        const float* residual = residual_ ? args.in[1].f32() + image * args.in[1].batch_stride : nullptr;
+        run_rows(src, residual, args.out.f32() + image * args.out.batch_stride, rows, scratch);
+      });
+    });
+  }
+
+ private:
+  void run_rows(const float* src, const float* residual, float* dst, Range rows, std::byte* scratch) const {
+    const Conv2dParams& d = p_.depthwise;
+    auto* band = reinterpret_cast<float*>(scratch);
+    auto* filtered = reinterpret_cast<float*>(scratch + filtered_);
+    Range have{0, 0};  // rows of the convolution in the band
+    for (int64_t row = rows.begin; row < rows.end; row += rows_) {
+      const int64_t end = std::min(row + rows_, rows.end), at = row * d.ow * direct_.block;
+      const float* residual_rows = residual != nullptr ? residual + at : nullptr;
+      const Range need = rows_below(d, row, end);
+      const int64_t row_floats = d.w * direct_.block;
+      const int64_t missing = keep_rows(band, plane_rows_ * row_floats, blocks_, row_floats, have, need);
+      if (missing < need.end) {
+        conv_.run_rows({.src = src,
+                        .dst = band + (missing - need.begin) * row_floats,
+                        .rows = {missing, need.end},
+                        .plane_rows = plane_rows_,
+                        .scratch = scratch + band_});
+      }
+      have = need;
+      ConvDepthwiseArgs filter = depthwise_;
+      filter.src = band;
+      filter.src_row = static_cast<int>(need.begin);
+      filter.dst = p_.project ? filtered : dst + at;
+      filter.dst_row = static_cast<int>(row);
+      if (!p_.project) filter.epilogue.residual = residual_rows;
+      depthwise_kernels_.run(filter, 0, blocks_, static_cast<int>(row), static_cast<int>(end));
+      if (p_.project) {
+        ConvDirectArgs call = project_;
+        call.src = filtered;
+        call.src_near = true;
+        call.dst = dst + at;
+        call.epilogue.residual = residual_rows;
+        const int panels = conv_direct_panels(call.shape, direct_.block, call.tiling.panel);
+        direct_.run_pointwise(call, 0, panels, 0, static_cast<int>((end - row) * d.ow));
+      }
+    }
+  }
+
+  std::shared_ptr<const Packed> packed_;  // of the later stages
+  std::unique_ptr<const Prepared> owner_;
+  const PreparedConv2dRows& conv_;
+  const ConvDirectKernels& direct_;
+  const ConvDepthwiseKernels& depthwise_kernels_;
+  bool residual_;
+  DepthwiseBlockParams p_;
+  ConvDepthwiseArgs depthwise_;
+  ConvDirectArgs project_{};
+  WorkSplit split_;
+  int blocks_ = 0;                                // between the stages
+  int64_t rows_ = 1;                              // of a band
+  int64_t plane_rows_ = 0;                        // of the convolution, that a band has room for
+  size_t band_ = 0, filtered_ = 0, scratch_ = 0;  // bytes of a task: where the convolution's scratch begins, and so on
+};
+
+RoutineInfo bands_info(const RoutineInfo& conv) {
+  RoutineInfo info = conv;
+  info.layer_type = "depthwise_block";
+  info.algorithm = conv.algorithm + "_bands";
+  return info;
+}
+
+class DepthwiseBlockConvBands final : public Routine {
+ public:
+  explicit DepthwiseBlockConvBands(std::unique_ptr<const Routine> conv)
+      : Routine(bands_info(conv->info())), conv_(std::move(conv)) {}
+
+  Refusal check(const Problem& problem) const override {
+    const Stages stages(problem);
+    if (!stages.p.expand) return "has no first stage";
+    if (const Refusal later = check_later_stages(stages.p); !later.accepted()) return later;
+    return conv_->check(stages.conv);
+  }
+  bool promising(const Problem& problem) const override { return conv_->promising(Stages(problem).conv); }
+  double expected_error(const Problem& problem, const Tuning& tuning) const override {
+    return conv_->expected_error(Stages(problem).conv, conv_tuning(tuning));
+  }
+
+  // Output rows of a band, then what the convolution's routine has.
+  std::vector<std::string> param_names() const override {
+    std::vector<std::string> names = conv_->param_names();
+    names.insert(names.begin(), "band");
+    return names;
+  }
+  std::vector<Tuning> tunings(const Problem& problem) const override {
+    const Stages stages(problem);
+    const int band = rows_in_l2(stages.p, isa_block(vectors()));
+    // A band is too few rows for the convolution's own tunings to differ.
+    Tuning tuning = conv_->tunings(stages.conv)[0];
+    tuning.insert(tuning.begin(), band);
+    std::vector<Tuning> list{tuning};
+    if (band > 4) {
+      tuning[0] = band / 4 * 2;
+      list.push_back(tuning);
+    }
+    return list;
+  }
+
+  size_t packed_bytes(const Problem& problem, const Tuning& tuning) const override {
+    const Stages stages(problem);
+    const DepthwiseBlockPacking at(stages.later, later_packing(vectors(), stages.p), isa_block(vectors()));
+    return conv_->packed_bytes(stages.conv, conv_tuning(tuning)) + static_cast<size_t>(at.size) * sizeof(float);
+  }
+  std::string pack_key(const Problem& problem, const Tuning& tuning) const override {
+    return conv_->pack_key(Stages(problem).conv, conv_tuning(tuning));
+  }
+  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
+    const Stages stages(problem);
+    return std::make_shared<PackedStages>(
+        conv_->pack(stages.conv, conv_tuning(tuning)),
+        pack_stages(stages.layers, stages.later, later_packing(vectors(), stages.p), isa_block(vectors())));
+  }
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed> packed) const override {
+    if (tuning[0] < 1) throw Error("band must be positive, not " + std::to_string(tuning[0]));
+    const Stages stages(problem);
+    const auto& parts = static_cast<const PackedStages&>(*packed);
+    return std::make_unique<PreparedConvBands>(problem, stages, vectors(), tuning[0],
+                                               conv_->prepare(stages.conv, conv_tuning(tuning), parts.conv),
+                                               parts.later);
+  }
+
+ private:
+  Isa vectors() const { return vectors_of(info().isa); }
+  static Tuning conv_tuning(const Tuning& tuning) { return {tuning.begin() + 1, tuning.end()}; }
+
+  std::unique_ptr<const Routine> conv_;
+};
+
+}  // namespace
+
+void depthwise_block_conv_bands(RoutineList& list) {
+  RoutineList convs;
+  conv2d_first(convs);
+  for (auto& conv : convs.take()) list.add<DepthwiseBlockConvBands>(std::move(conv));
+}
+
+}  // namespace softneuro
