@@ -271,3 +271,66 @@ def test_a_dilated_window_is_declined() -> None:
     graph = conv_pool(dilation=2)
     with pytest.raises(softneuro.Error, match="dilated window"):
         softneuro.Net(graph, ["", pooled("first")])
+
+
+def first_block(project: bool = True, tap: bool = False, residual: bool = False, groups: int = 1) -> softneuro.Graph:
+    """How mobile networks begin: a convolution, a depthwise one and a 1x1 one. `tap`: the first is an output, too."""
+    rng = np.random.default_rng(0)
+
+    def weights(*shape: int) -> dict[str, Any]:
+        values = {"weight": rng.standard_normal(shape, dtype=np.float32) * 0.3}
+        return {**values, "bias": rng.standard_normal(shape[0], dtype=np.float32)}
+
+    graph = softneuro.Graph()
+    x = graph.input("x", (2, 4, 61, 47))
+    inputs = [x, graph.input("r", (2, 40, 31, 24))] if residual else [x]
+    window = {"stride": [2, 2], "padding": [1] * 4}
+    post = {"activation": "relu", "residual": residual}
+    conv = graph.add(
+        "conv2d", inputs, weights=weights(40, 4 // groups, 3, 3), post=post, groups=groups, name="conv", **window
+    )
+    clamp = {"activation": "clamp", "a": 0.0, "b": 6.0}
+    mid = graph.add("conv2d", [conv], weights=weights(40, 1, 3, 3), groups=40, post=clamp, name="mid", padding=[1] * 4)
+    graph.output(graph.add("conv2d", [mid], weights=weights(24, 40, 1, 1), name="down") if project else mid)
+    if tap:
+        graph.output(conv)
+    return graph
+
+
+def filtered(project: bool = True) -> str:
+    """Of the routine that takes such a block, with several bands to an image."""
+    attrs = {"padding": [1] * 4, "expand_stride": [2, 2], "expand_padding": [1] * 4}
+    shapes = {"expand_weight": (40, 4, 3, 3), "depthwise_weight": (40, 1, 3, 3), "project_weight": (24, 40, 1, 1)}
+    if not project:
+        del shapes["project_weight"]
+    weights = {role: np.zeros(shape, np.float32) for role, shape in shapes.items()}
+    accepted = _C.testing.accepting("depthwise_block", attrs, weights, [(2, 4, 61, 47)])
+    return re.sub("band=[0-9]+", "band=5", next(d for d in accepted if f"/first_bands_{ISA}" in d))
+
+
+@pytest.mark.parametrize("project", [True, False])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_net_that_begins_with_a_fusion(project: bool, threads: int) -> None:
+    graph = first_block(project)
+    net = softneuro.Net(graph, ["", *[""] * project, filtered(project)], threads=threads)
+    agrees(graph, net)
+    assert sum(step[0] >= 0 for step in net.profile([np.zeros(graph.input_shapes[0], np.float32)], 1)) == 1
+
+
+@pytest.mark.parametrize("miss", [{"tap": True}, {"residual": True}, {"groups": 2}])
+def test_what_no_fusion_begins_with(miss: dict[str, Any]) -> None:
+    """A first convolution whose result is wanted outside, that adds another blob, or that has groups."""
+    graph = first_block(**miss)
+    conv, *_ = own_routines(graph)
+    with pytest.raises(softneuro.Error, match="no routine was assigned"):
+        softneuro.Net(graph, ["", "", filtered()])
+    with pytest.raises(softneuro.Error, match="no first stage"):
+        softneuro.Net(graph, [conv, "", filtered()])
+
+
+def test_bands_of_no_rows_are_refused() -> None:
+    graph = first_block()
+    with pytest.raises(softneuro.Error, match="band must be positive, not 0"):
+        softneuro.Net(graph, ["", "", filtered().replace("band=5", "band=0")])
+    with pytest.raises(softneuro.Error, match="first stage is no 1x1 convolution"):
+        softneuro.Net(graph, ["", "", FUSED])

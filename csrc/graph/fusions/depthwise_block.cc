@@ -1,4 +1,4 @@
-// A depthwise convolution with the 1x1 convolution before it, the one after it, or both.
+// A depthwise convolution with the convolution before it, the 1x1 convolution after it, or both.
 #include "graph/fusions.h"
 #include "layers/conv2d/conv2d.h"
 
@@ -12,7 +12,7 @@ class Finder {
   void visit(int index) {
     const Layer& layer = layer_at(index);
     if (layer.type != "conv2d" || !params(index).depthwise()) return;
-    const int before = pointwise(graph_.blob(layer.inputs[0]).producer);
+    const int before = whole(graph_.blob(layer.inputs[0]).producer);
     const bool expands = before >= 0 && !layer_at(before).post.residual && only_reader(before) == index;
     const int after = layer.post.residual ? -1 : pointwise(only_reader(index));
     const bool projects = after >= 0 && layer_at(after).inputs[0] == layer.output;
@@ -27,11 +27,15 @@ class Finder {
     return conv2d_params(layer_at(index), graph_.blob(layer_at(index).inputs[0]).desc);
   }
 
+  // The layer, if it is a convolution without groups; else -1.
+  int whole(int index) const {
+    return index >= 0 && layer_at(index).type == "conv2d" && params(index).groups == 1 ? index : -1;
+  }
   // The layer, if it is a 1x1 convolution that changes no size; else -1.
   int pointwise(int index) const {
-    if (index < 0 || layer_at(index).type != "conv2d") return -1;
+    if (whole(index) < 0) return -1;
     const Conv2dParams p = params(index);
-    return p.pointwise() && p.sh == 1 && p.sw == 1 && p.groups == 1 ? index : -1;
+    return p.pointwise() && p.sh == 1 && p.sw == 1 ? index : -1;
   }
 
   // The only layer that reads a layer's output, in one place; -1 if there are more, or none.
@@ -43,6 +47,12 @@ class Finder {
     return inputs.size() > 1 && inputs[0] == inputs[1] ? -1 : readers[0];
   }
 
+  static void set_window(Layer& block, const std::string& prefix, const Layer& stage) {
+    for (const char* name : {"stride", "padding", "dilation"}) {
+      if (const AttrValue* value = stage.attrs.find(name)) block.attrs.set(prefix + name, *value);
+    }
+  }
+
   void add(int before, int index, int after) {
     Fusion& fusion = found_.emplace_back();
     Layer& block = fusion.layer;
@@ -50,6 +60,7 @@ class Finder {
     if (before >= 0) {
       fusion.layers.push_back(before);
       set_stage(block, "expand", layer_at(before), false);
+      if (pointwise(before) < 0) set_window(block, "expand_", layer_at(before));
     }
     fusion.layers.push_back(index);
     set_stage(block, "depthwise", layer_at(index), after < 0);
@@ -57,9 +68,7 @@ class Finder {
       fusion.layers.push_back(after);
       set_stage(block, "project", layer_at(after), true);
     }
-    for (const char* name : {"stride", "padding", "dilation"}) {
-      if (const AttrValue* value = layer_at(index).attrs.find(name)) block.attrs.set(name, *value);
-    }
+    set_window(block, "", layer_at(index));
     set_ends(graph_, fusion);
   }
 
