@@ -15,9 +15,12 @@ class CacheLines {
     for (uintptr_t at = address / line, last = (address + size - 1) / line; at <= last; ++at) lines_.push_back(at);
   }
 
+  size_t size() const { return lines_.size(); }
+
   // Prefetching never faults: what was there may be gone.
-  void fetch() const {
-    for (const uintptr_t at : lines_) __builtin_prefetch(reinterpret_cast<const void*>(at * line));
+  void fetch() const { fetch_part(0, lines_.size()); }
+  void fetch_part(size_t begin, size_t end) const {
+    for (size_t i = begin; i < end; ++i) __builtin_prefetch(reinterpret_cast<const void*>(lines_[i] * line));
   }
 
  private:

@@ -6,6 +6,7 @@
 
 #include "base/team.h"
 #include "net/program.h"
+#include "net/read_ahead.h"
 
 namespace softneuro {
 namespace {
@@ -45,9 +46,9 @@ class RunMemory {
   }
   // Calls body(run_step) with the host's threads together.
   template <typename Body>
-  void run(const ParallelFor& host, const Body& body) {
+  void run(const ParallelFor& host, ReadAhead& ahead, const Body& body) {
     team_.run(host, [&](const ParallelFor& parallel_for) {
-      parallel_for_ = parallel_for;
+      parallel_for_ = ahead.within(parallel_for);
       body([&](const Step& step, size_t index) { step.prepared->run(args_[index]); });
     });
   }
@@ -148,13 +149,13 @@ void Net::run(std::span<const float* const> inputs, std::span<float* const> outp
   memory.attach(inputs, outputs);
   const std::vector<Step>& steps = state_->program.steps;
   if (steps.empty()) return;
-  memory.run(parallel_for, [&](const auto& run_step) {
+  ReadAhead ahead(read_next, steps.size());
+  memory.run(parallel_for, ahead, [&](const auto& run_step) {
     for (size_t s = 0; s < steps.size(); ++s) {
-      // Its threads share the step's work as they come, so that this one's delay is shared too.
-      if (s + 1 == steps.size())
-        for (const CacheLines* lines : read_next) lines->fetch();
+      ahead.begin(s);
       run_step(steps[s], s);
     }
+    ahead.fetch();
   });
 }
 
@@ -168,8 +169,9 @@ std::vector<StepTime> Net::profile(std::span<const float* const> inputs, std::sp
   memory.attach(inputs, outputs);
   const std::vector<Step>& steps = state_->program.steps;
   std::vector<std::vector<double>> seconds(steps.size());
+  ReadAhead nothing({}, 0);
   for (int round = 0; round < rounds; ++round)
-    memory.run(parallel_for, [&](const auto& run_step) {
+    memory.run(parallel_for, nothing, [&](const auto& run_step) {
       for (size_t s = 0; s < steps.size(); ++s) {
         const auto start = Clock::now();
         run_step(steps[s], s);
