@@ -39,7 +39,7 @@ class PreparedBlocked final : public Prepared {
     if (p.empty()) return;
     const int64_t rows = shape.pointwise() ? p.oh * p.ow : p.oh;
     split_ = WorkSplit(p.n, conv_direct_panels(shape, kernels.block, tiling.panel), rows,
-                       worth_threads(p, problem.threads), by);
+                       worth_threads(p, problem.threads), by, unit(shape, by, is_packed));
     if (!shape.pointwise()) scratch_ = round_to_line(kernels.scratch_bytes(shape, tiling));
     if (!is_packed) {
       panel_ = round_to_line(conv_direct_panel_size(shape, kernels.block, tiling.panel) * sizeof(float));
@@ -53,9 +53,10 @@ class PreparedBlocked final : public Prepared {
   WorkspaceSize workspace() const override { return {.task = scratch_ + panel_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
+    SharedWork work(split_);
     args.parallel_for(split_.tasks, [&](int64_t task) {
       std::byte* scratch = args.workspace.task(task);
-      split_.for_task(task, [&](int64_t image, Range panels, Range rows) {
+      work.for_task(task, [&](int64_t image, Range panels, Range rows) {
         ConvDirectArgs call = args_;
         call.panel_scratch = reinterpret_cast<float*>(scratch + scratch_);
         call.src = args.in[0].f32() + image * args.in[0].batch_stride;
@@ -74,6 +75,15 @@ class PreparedBlocked final : public Prepared {
   }
 
  private:
+  // What goes on in pieces: pixels in tiles, rows, and panels where the rows that they read are not copied before. Not
+  // pixels where each piece would pack all weights.
+  static int64_t unit(const ConvDirectShape& shape, SplitBy by, bool is_packed) {
+    if (by == SplitBy::panels) return shape.pointwise() ? 1 : 0;
+    if (!is_packed) return 0;
+    constexpr int64_t tile = 28;
+    return shape.pointwise() ? tile : 1;
+  }
+
   std::shared_ptr<const Packed> packed_;
   HeldRows rows_;
   const ConvDirectKernels& kernels_;

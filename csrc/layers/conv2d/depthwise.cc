@@ -43,12 +43,13 @@ class PreparedDepthwise final : public Prepared {
     if (p.empty()) return;
     // In pairs of rows, which the kernel computes together.
     split_ = WorkSplit(p.n, (p.c + kernels.block - 1) / kernels.block, (p.oh + 1) / 2,
-                       worth_threads(p, problem.threads), by);
+                       worth_threads(p, problem.threads), by, 1);
   }
 
   void run(const RunArgs& args) const override {
+    SharedWork work(split_);
     args.parallel_for(split_.tasks, [&](int64_t task) {
-      split_.for_task(task, [&](int64_t image, Range blocks, Range pairs) {
+      work.for_task(task, [&](int64_t image, Range blocks, Range pairs) {
         ConvDepthwiseArgs call = args_;
         call.src = args.in[0].f32() + image * args.in[0].batch_stride;
         call.dst = args.out.f32() + image * args.out.batch_stride;

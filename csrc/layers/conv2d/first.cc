@@ -19,15 +19,16 @@ class PreparedFirst final : public PreparedConv2dRows {
     const Conv2dParams p = conv2d_params(problem);
     args_.epilogue.activation = problem.layer->post.activation;
     if (p.empty()) return;
-    split_ = WorkSplit(p.n, 1, p.oh, worth_threads(p, problem.threads), SplitBy::rows);
+    split_ = WorkSplit(p.n, 1, p.oh, worth_threads(p, problem.threads), SplitBy::rows, 1);
     scratch_ = round_to_line(kernel.scratch_bytes(args));
   }
 
   WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
+    SharedWork work(split_);
     args.parallel_for(split_.tasks, [&](int64_t task) {
-      split_.for_task(task, [&](int64_t image, Range, Range rows) {
+      work.for_task(task, [&](int64_t image, Range, Range rows) {
         ConvFirstArgs call = args_;
         call.src = args.in[0].f32() + image * args.in[0].batch_stride;
         call.dst = args.out.f32() + image * args.out.batch_stride;

@@ -30,8 +30,9 @@ class PreparedNhwcGemm final : public Prepared {
     group_weights_ = gemm_packed_size(gemm_.n, gemm_.k, kernels.lanes);
     if (problem.layer->find_weight("bias") != nullptr) bias_ = weights_ + p_.groups * group_weights_;
     if (p_.empty()) return;
+    const SplitBy by = parse_split(tuning[1]);
     split_ = WorkSplit(p_.n * p_.groups, gemm_panels(gemm_.n, kernels.lanes, gemm_.tiling.panel), gemm_.m,
-                       worth_threads(p_, problem.threads), parse_split(tuning[1]));
+                       worth_threads(p_, problem.threads), by, by == SplitBy::panels ? 1 : 0);
     gathered_ = strided_ ? round_to_line(gather_rows * static_cast<size_t>(gemm_.k) * sizeof(float)) : 0;
     scratch_ = gathered_ + round_to_line(kernels.scratch_bytes(gemm_.m, gemm_.k, gemm_.tiling));
   }
@@ -41,9 +42,10 @@ class PreparedNhwcGemm final : public Prepared {
   WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
+    SharedWork work(split_);
     args.parallel_for(split_.tasks, [&](int64_t task) {
       std::byte* scratch = args.workspace.task(task);
-      split_.for_task(task, [&](int64_t index, Range panels, Range pixels) {
+      work.for_task(task, [&](int64_t index, Range panels, Range pixels) {
         const int64_t step = strided_ ? gather_rows : pixels.end - pixels.begin;
         for (int64_t begin = pixels.begin; begin < pixels.end; begin += step) {
           run_rows(args, index / p_.groups, index % p_.groups, panels, {begin, std::min(begin + step, pixels.end)},

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <new>
 #include <string>
 
 #include "base/error.h"
@@ -34,12 +36,13 @@ class WorkSplit {
 
   WorkSplit() = default;
   // Whole images if they come out even; else each image is cut along `by`, and along the other where that is too short
-  // or does not come out even.
-  WorkSplit(int64_t images, int64_t panels, int64_t rows, int threads, SplitBy by)
+  // or does not come out even. `unit`: steps along `by` that SharedWork may give to another task; 0: it gives none.
+  WorkSplit(int64_t images, int64_t panels, int64_t rows, int threads, SplitBy by, int64_t unit = 0)
       : images_(images),
         by_rows_(by == SplitBy::rows),
         major_(by_rows_ ? rows : panels),
-        minor_(by_rows_ ? panels : rows) {
+        minor_(by_rows_ ? panels : rows),
+        unit_(unit) {
     if (threads == 1 || images % threads == 0 || images >= 4 * threads) {
       tasks = std::min<int64_t>(threads, images);
       return;
@@ -82,11 +85,107 @@ class WorkSplit {
   }
 
  private:
+  friend class SharedWork;
+
   int64_t images_ = 0;
   bool by_rows_ = true;
   int64_t major_ = 0, minor_ = 0;              // steps along the axis of `by`, and along the other
   int64_t major_parts_ = 0, minor_parts_ = 0;  // of an image; 0: images are whole
   int64_t rest_ = 0;                           // of the major axis, dealt along the minor one
+  int64_t unit_ = 0;
+};
+
+// The tasks' shares during one run. Cores are not equally fast, nor at all times, and halves of equal work took one of
+// two cores a tenth longer than the other for minutes: a task that is done with its share takes from those of others.
+// What becomes of a piece must not depend on who computes it or what else comes in the same piece.
+class SharedWork {
+ public:
+  explicit SharedWork(const WorkSplit& split)
+      : split_(split), each_(split.unit_ > 0 ? ceil_div(split.major_ - split.rest_, split.unit_) : 0) {
+    // Few pieces are rather kept whole, as is what is cut along both axes.
+    constexpr int64_t fewest = 4, most = int64_t{1} << 31;
+    const int64_t pieces = split.images_ * each_;
+    gives_ = split.tasks > 1 && split.tasks <= most_tasks && split.minor_parts_ <= 1 &&
+             pieces >= fewest * split.tasks && pieces < most;
+    if (!gives_) return;
+    for (int64_t task = 0; task < split.tasks; ++task) {
+      new (&shares_.of[task]) Share{pack(split_range(pieces, split.tasks, task))};
+    }
+  }
+  SharedWork(const SharedWork&) = delete;
+  SharedWork& operator=(const SharedWork&) = delete;
+
+  // Calls body(image, panels, rows) for pieces of the task's share, the ends of neighbouring ones in order, and then
+  // for what it takes from others'.
+  template <typename Body>
+  void for_task(int64_t task, const Body& body) {
+    if (!gives_) return split_.for_task(task, body);
+    if (split_.rest_ > 0) {
+      const Range minor = split_range(split_.minor_, split_.tasks, task);
+      for (int64_t image = 0; image < split_.images_ && minor.begin < minor.end; ++image) {
+        call(body, image, {split_.major_ - split_.rest_, split_.major_}, minor);
+      }
+    }
+    for (int64_t i = 0; i < split_.tasks; ++i) {
+      const bool own = i == 0;
+      std::atomic<uint64_t>& from = share((task + i) % split_.tasks);
+      for (Range taken; (taken = take(from, own)).begin < taken.end;) run(taken, body);
+    }
+  }
+
+ private:
+  static constexpr int64_t most_tasks = 64;
+  struct alignas(64) Share {
+    std::atomic<uint64_t> left;  // the first piece in the low half, the end in the high one
+  };
+  union Shares {  // of which those of the split's tasks are made: the lines of all are an eighth of a first cache
+    Shares() {}
+    Share of[most_tasks];
+  };
+
+  static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+  static uint64_t pack(Range range) {
+    return static_cast<uint64_t>(range.end) << 32 | static_cast<uint64_t>(range.begin);
+  }
+  static Range unpack(uint64_t left) {
+    return {static_cast<int64_t>(left & 0xffffffff), static_cast<int64_t>(left >> 32)};
+  }
+  std::atomic<uint64_t>& share(int64_t task) { return shares_.of[task].left; }
+
+  // Half of what is left, as each piece has its beginning and end; its owner the first half, others the last. Less than
+  // an eighth of a share is not cut again.
+  Range take(std::atomic<uint64_t>& from, bool own) const {
+    const int64_t least = std::max<int64_t>(split_.images_ * each_ / split_.tasks / 8, 1);
+    uint64_t seen = from.load(std::memory_order_relaxed);
+    while (true) {
+      const Range left = unpack(seen);
+      const int64_t count = left.end - left.begin;
+      if (count <= 0) return {0, 0};
+      const int64_t part = count < 2 * least ? count : (count + 1) / 2;
+      const Range taken = own ? Range{left.begin, left.begin + part} : Range{left.end - part, left.end};
+      const Range rest = own ? Range{taken.end, left.end} : Range{left.begin, taken.begin};
+      if (from.compare_exchange_weak(seen, pack(rest), std::memory_order_relaxed)) return taken;
+    }
+  }
+
+  template <typename Body>
+  void run(Range pieces, const Body& body) const {
+    for (int64_t piece = pieces.begin; piece < pieces.end;) {
+      const int64_t image = piece / each_, first = image * each_, end = std::min(pieces.end, first + each_);
+      const int64_t last = std::min((end - first) * split_.unit_, split_.major_ - split_.rest_);
+      call(body, image, {(piece - first) * split_.unit_, last}, {0, split_.minor_});
+      piece = end;
+    }
+  }
+  template <typename Body>
+  void call(const Body& body, int64_t image, Range major, Range minor) const {
+    body(image, split_.by_rows_ ? minor : major, split_.by_rows_ ? major : minor);
+  }
+
+  const WorkSplit& split_;
+  int64_t each_;  // pieces of an image
+  bool gives_ = false;
+  Shares shares_;
 };
 
 }  // namespace softneuro

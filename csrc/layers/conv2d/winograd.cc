@@ -63,8 +63,9 @@ class PreparedWinograd final : public PreparedConv2dRows {
     }
     if (shape.tiles() == 0 || shape.out_channels == 0) return;
     panels_ = winograd_panels(shape, kernels.block);
-    split_ = WorkSplit(1, panels_, shape.tiles(), problem.threads, by);
     args_.block = std::min(block, shape.tiles());
+    // In whole blocks of tiles; panels not at all, as each piece would encode all tiles.
+    split_ = WorkSplit(1, panels_, shape.tiles(), problem.threads, by, by == SplitBy::rows ? args_.block : 0);
     scratch_ = round_to_line(kernels.scratch_bytes(shape, args_.block));
   }
 
@@ -72,6 +73,7 @@ class PreparedWinograd final : public PreparedConv2dRows {
   WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
+    SharedWork work(split_);
     args.parallel_for(split_.tasks, [&](int64_t task) {
       WinogradArgs call = args_;
       call.src = args.in[0].f32();
@@ -79,7 +81,7 @@ class PreparedWinograd final : public PreparedConv2dRows {
       call.dst = args.out.f32();
       call.dst_image = args.out.batch_stride;
       if (residual_) call.epilogue.residual = args.in[1].f32(), call.residual_image = args.in[1].batch_stride;
-      split_.for_task(task, [&](int64_t, Range panels, Range tiles) {
+      work.for_task(task, [&](int64_t, Range panels, Range tiles) {
         run_(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), static_cast<int>(tiles.begin),
              static_cast<int>(tiles.end), args.workspace.task(task));
       });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "layers/conv2d/blocked.h"
 #include "layers/conv2d/rows.h"
@@ -49,8 +50,10 @@ class PreparedBands final : public Prepared {
     const int64_t step = conv_.row_step(), stride = pool2d_params(stages.layers.pool).axes[0].stride;
     const int64_t whole = step / std::gcd(step, stride);
     rows_ = std::min((rows + whole - 1) / whole * whole, out_height_);
-    split_ =
-        WorkSplit(out[0], 1, out_height_, worth_threads(conv2d_params(stages.conv), problem.threads), SplitBy::rows);
+    // Where rows are computed by several, what is next to each other depends on where a piece begins.
+    const int64_t unit = step == 1 ? 1 : 0;
+    split_ = WorkSplit(out[0], 1, out_height_, worth_threads(conv2d_params(stages.conv), problem.threads),
+                       SplitBy::rows, unit);
     plane_rows_ = most_rows_below(stages, rows_) + step - 1;
     band_ = round_to_line(static_cast<size_t>(blocks_ * plane_rows_ * width_ * block_) * sizeof(float));
     scratch_ = band_ + round_to_line(conv_.rows_scratch(plane_rows_));
@@ -59,25 +62,29 @@ class PreparedBands final : public Prepared {
   WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
+    SharedWork work(split_);
     args.parallel_for(split_.tasks, [&](int64_t task) {
       std::byte* scratch = args.workspace.task(task);
-      split_.for_task(task, [&](int64_t image, Range, Range rows) {
+      int64_t of = -1;
+      Range have{0, 0};  // rows of the convolution of image `of` in the band
+      work.for_task(task, [&](int64_t image, Range, Range rows) {
+        if (std::exchange(of, image) != image) have = {0, 0};
         run_rows(args.in[0].f32() + image * args.in[0].batch_stride, args.out.f32() + image * args.out.batch_stride,
-                 rows, reinterpret_cast<float*>(scratch), scratch + band_);
+                 rows, have, reinterpret_cast<float*>(scratch), scratch + band_);
       });
     });
   }
 
  private:
-  void run_rows(const float* src, float* dst, Range rows, float* band, std::byte* scratch) const {
+  void run_rows(const float* src, float* dst, Range rows, Range& have, float* band, std::byte* scratch) const {
     const auto& spans = windows_.rows.spans;
     const int64_t row_floats = width_ * block_;
-    Range have{0, 0};  // rows of the convolution in the band
     for (int64_t row = rows.begin; row < rows.end; row += rows_) {
       const int64_t end = std::min(row + rows_, rows.end);
       const PoolSpan &first = spans[static_cast<size_t>(row)], &last = spans[static_cast<size_t>(end - 1)];
       const Range need{first.begin, last.begin + last.count};
-      const int64_t kept = std::max<int64_t>(have.end - need.begin, 0);
+      const int64_t kept =
+          need.begin >= have.begin ? std::clamp<int64_t>(have.end - need.begin, 0, need.end - need.begin) : 0;
       for (int64_t b = 0; b < blocks_ && kept > 0; ++b) {
         float* plane = band + b * plane_rows_ * row_floats;
         std::memmove(plane, plane + (need.begin - have.begin) * row_floats,

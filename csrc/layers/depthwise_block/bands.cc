@@ -1,5 +1,6 @@
 // depthwise_block in bands of output rows: what lies between the stages is a few rows that stay in the second cache.
 #include <algorithm>
+#include <utility>
 
 #include "layers/depthwise_block/bands.h"
 #include "layers/depthwise_block/packing.h"
@@ -30,7 +31,7 @@ class PreparedBands final : public Prepared {
     const Conv2dParams& d = p_.depthwise;
     depthwise_ = depthwise_args(d, stages.depthwise, weights + at.depthwise, weights + at.depthwise_bias);
     if (p_.last().empty()) return;
-    split_ = WorkSplit(d.n, 1, d.oh, depthwise_block_threads(p_, problem.threads), SplitBy::rows);
+    split_ = WorkSplit(d.n, 1, d.oh, depthwise_block_threads(p_, problem.threads), SplitBy::rows, 1);
     const int block = direct_.block;
     blocks_ = static_cast<int>(channel_blocks(d.c, block));
     rows_ = static_cast<int>(std::min<int64_t>(rows_, d.oh));
@@ -50,21 +51,24 @@ class PreparedBands final : public Prepared {
   WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
+    SharedWork work(split_);
     args.parallel_for(split_.tasks, [&](int64_t task) {
       auto* scratch = reinterpret_cast<float*>(args.workspace.task(task));
-      split_.for_task(task, [&](int64_t image, Range, Range rows) {
+      int64_t of = -1;
+      Range have{0, 0};  // rows of the expanded image `of` in scratch
+      work.for_task(task, [&](int64_t image, Range, Range rows) {
+        if (std::exchange(of, image) != image) have = {0, 0};
         const float* src = args.in[0].f32() + image * args.in[0].batch_stride;
         const float* residual = residual_ ? args.in[1].f32() + image * args.in[1].batch_stride : nullptr;
-        run_rows(src, residual, args.out.f32() + image * args.out.batch_stride, rows, scratch);
+        run_rows(src, residual, args.out.f32() + image * args.out.batch_stride, rows, have, scratch);
       });
     });
   }
 
  private:
-  void run_rows(const float* src, const float* residual, float* dst, Range rows, float* scratch) const {
+  void run_rows(const float* src, const float* residual, float* dst, Range rows, Range& have, float* scratch) const {
     const Conv2dParams& d = p_.depthwise;
     float* filtered = scratch + expanded_plane_ * blocks_;
-    Range have{0, 0};  // rows of the expanded image in scratch
     for (int64_t row = rows.begin; row < rows.end; row += rows_) {
       const int64_t end = std::min(row + rows_, rows.end), at = row * d.ow * direct_.block;
       const float* residual_rows = residual != nullptr ? residual + at : nullptr;

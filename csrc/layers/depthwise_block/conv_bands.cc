@@ -2,6 +2,7 @@
 // which are several times the image, are filtered while they are in cache. Any routine of conv2d that can be asked for
 // rows may make one of these; listed below are those that won somewhere.
 #include <algorithm>
+#include <utility>
 
 #include "layers/conv2d/rows.h"
 #include "layers/depthwise_block/bands.h"
@@ -61,7 +62,9 @@ class PreparedConvBands final : public Prepared {
                                 weights + at.project, weights + at.project_bias);
     }
     if (p_.last().empty()) return;
-    split_ = WorkSplit(d.n, 1, d.oh, depthwise_block_threads(p_, problem.threads), SplitBy::rows);
+    // Where rows are computed by several, what is next to each other depends on where a piece begins.
+    const int64_t unit = conv_.row_step() == 1 ? 1 : 0;
+    split_ = WorkSplit(d.n, 1, d.oh, depthwise_block_threads(p_, problem.threads), SplitBy::rows, unit);
     blocks_ = static_cast<int>(channel_blocks(d.c, direct_.block));
     rows_ = std::min<int64_t>(rows, d.oh);
     plane_rows_ = most_rows_below(d, rows_) + conv_.row_step() - 1;
@@ -81,22 +84,26 @@ class PreparedConvBands final : public Prepared {
   WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
+    SharedWork work(split_);
     args.parallel_for(split_.tasks, [&](int64_t task) {
       std::byte* scratch = args.workspace.task(task);
-      split_.for_task(task, [&](int64_t image, Range, Range rows) {
+      int64_t of = -1;
+      Range have{0, 0};  // rows of the convolution of image `of` in the band
+      work.for_task(task, [&](int64_t image, Range, Range rows) {
+        if (std::exchange(of, image) != image) have = {0, 0};
         const float* src = args.in[0].f32() + image * args.in[0].batch_stride;
         const float* residual = residual_ ? args.in[1].f32() + image * args.in[1].batch_stride : nullptr;
-        run_rows(src, residual, args.out.f32() + image * args.out.batch_stride, rows, scratch);
+        run_rows(src, residual, args.out.f32() + image * args.out.batch_stride, rows, have, scratch);
       });
     });
   }
 
  private:
-  void run_rows(const float* src, const float* residual, float* dst, Range rows, std::byte* scratch) const {
+  void run_rows(const float* src, const float* residual, float* dst, Range rows, Range& have,
+                std::byte* scratch) const {
     const Conv2dParams& d = p_.depthwise;
     auto* band = reinterpret_cast<float*>(scratch);
     auto* filtered = reinterpret_cast<float*>(scratch + filtered_);
-    Range have{0, 0};  // rows of the convolution in the band
     for (int64_t row = rows.begin; row < rows.end; row += rows_) {
       const int64_t end = std::min(row + rows_, rows.end), at = row * d.ow * direct_.block;
       const float* residual_rows = residual != nullptr ? residual + at : nullptr;

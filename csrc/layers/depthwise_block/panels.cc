@@ -28,16 +28,17 @@ class PreparedPanels final : public Prepared {
     expand_.dst_plane = depthwise_.src_plane = static_cast<size_t>(plane_);
     // By panels alone: rows of the second stage reach beyond those of the first.
     const int threads = depthwise_block_threads(p, problem.threads);
-    split_ = WorkSplit(d.n, (blocks_ + panel - 1) / panel, 1, threads, SplitBy::panels);
+    split_ = WorkSplit(d.n, (blocks_ + panel - 1) / panel, 1, threads, SplitBy::panels, 1);
     scratch_ = static_cast<size_t>(plane_ * std::min(panel, blocks_)) * sizeof(float);
   }
 
   WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
+    SharedWork work(split_);
     args.parallel_for(split_.tasks, [&](int64_t task) {
       auto* scratch = reinterpret_cast<float*>(args.workspace.task(task));
-      split_.for_task(task, [&](int64_t image, Range panels, Range) {
+      work.for_task(task, [&](int64_t image, Range panels, Range) {
         ConvDirectArgs expand = expand_;
         expand.src = args.in[0].f32() + image * args.in[0].batch_stride;
         ConvDepthwiseArgs filter = depthwise_;

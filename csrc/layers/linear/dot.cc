@@ -25,24 +25,26 @@ class PreparedDot final : public Prepared {
     args_.epilogue.bias = bias_.empty() ? nullptr : bias_.data();
     args_.epilogue.activation = problem.layer->post.activation;
     rows_ = p.rows;
-    columns_ = p.k;
     if (p.rows * p.k == 0) return;
     const auto flop = 2.0 * static_cast<double>(p.rows * p.k * p.c), bytes = 4.0 * static_cast<double>(p.k * p.c);
-    tasks_ = std::min<int64_t>(worth_threads(flop, bytes, problem.threads), p.k);
+    constexpr int64_t unit = 8;  // most streams
+    split_ = WorkSplit(1, p.k, 1, worth_threads(flop, bytes, problem.threads), SplitBy::panels, unit);
   }
 
   void run(const RunArgs& args) const override {
-    args.parallel_for(tasks_, [&](int64_t task) {
-      const Range part = split_range(columns_, tasks_, task);
-      for_even_rows(args, residual_, {0, rows_}, [&](const EvenRows& even) {
-        DotRows call = args_;
-        call.vectors = even.count;
-        call.x = even.src;
-        call.x_stride = even.src_stride;
-        call.dst = even.dst;
-        call.dst_stride = even.dst_stride;
-        call.epilogue.residual = even.residual;
-        run_(call, static_cast<int>(part.begin), static_cast<int>(part.end));
+    SharedWork work(split_);
+    args.parallel_for(split_.tasks, [&](int64_t task) {
+      work.for_task(task, [&](int64_t, Range columns, Range) {
+        for_even_rows(args, residual_, {0, rows_}, [&](const EvenRows& even) {
+          DotRows call = args_;
+          call.vectors = even.count;
+          call.x = even.src;
+          call.x_stride = even.src_stride;
+          call.dst = even.dst;
+          call.dst_stride = even.dst_stride;
+          call.epilogue.residual = even.residual;
+          run_(call, static_cast<int>(columns.begin), static_cast<int>(columns.end));
+        });
       });
     });
   }
@@ -53,7 +55,8 @@ class PreparedDot final : public Prepared {
   std::vector<float> bias_;
   bool residual_;
   DotRows args_{};
-  int64_t rows_ = 0, columns_ = 0, tasks_ = 0;
+  int64_t rows_ = 0;
+  WorkSplit split_;
 };
 
 class DotLinear final : public Routine {
