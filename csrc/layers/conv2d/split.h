@@ -115,8 +115,7 @@ class SharedWork {
   SharedWork(const SharedWork&) = delete;
   SharedWork& operator=(const SharedWork&) = delete;
 
-  // Calls body(image, panels, rows) for pieces of the task's share, the ends of neighbouring ones in order, and then
-  // for what it takes from others'.
+  // Calls body(image, panels, rows) for pieces of the task's share, in order, and then for what it takes from others'.
   template <typename Body>
   void for_task(int64_t task, const Body& body) {
     if (!gives_) return split_.for_task(task, body);

@@ -1,12 +1,10 @@
 // conv_pool in bands of output rows: the convolution's rows are pooled while they are in the second cache. Any routine
 // of conv2d that can be asked for rows makes one of these.
 #include <algorithm>
-#include <cstring>
 #include <numeric>
-#include <utility>
 
 #include "layers/conv2d/blocked.h"
-#include "layers/conv2d/rows.h"
+#include "layers/conv2d/row_bands.h"
 #include "layers/conv2d/split.h"
 #include "layers/conv_pool/conv_pool.h"
 #include "layers/gemm_tasks.h"
@@ -65,39 +63,32 @@ class PreparedBands final : public Prepared {
     SharedWork work(split_);
     args.parallel_for(split_.tasks, [&](int64_t task) {
       std::byte* scratch = args.workspace.task(task);
-      int64_t of = -1;
-      Range have{0, 0};  // rows of the convolution of image `of` in the band
+      KeptRows kept;  // of the convolution in the band
       work.for_task(task, [&](int64_t image, Range, Range rows) {
-        if (std::exchange(of, image) != image) have = {0, 0};
+        kept.begin(image);
         run_rows(args.in[0].f32() + image * args.in[0].batch_stride, args.out.f32() + image * args.out.batch_stride,
-                 rows, have, reinterpret_cast<float*>(scratch), scratch + band_);
+                 rows, kept, reinterpret_cast<float*>(scratch), scratch + band_);
       });
     });
   }
 
  private:
-  void run_rows(const float* src, float* dst, Range rows, Range& have, float* band, std::byte* scratch) const {
+  void run_rows(const float* src, float* dst, Range rows, KeptRows& kept, float* band, std::byte* scratch) const {
     const auto& spans = windows_.rows.spans;
     const int64_t row_floats = width_ * block_;
     for (int64_t row = rows.begin; row < rows.end; row += rows_) {
       const int64_t end = std::min(row + rows_, rows.end);
       const PoolSpan &first = spans[static_cast<size_t>(row)], &last = spans[static_cast<size_t>(end - 1)];
       const Range need{first.begin, last.begin + last.count};
-      const int64_t kept =
-          need.begin >= have.begin ? std::clamp<int64_t>(have.end - need.begin, 0, need.end - need.begin) : 0;
-      for (int64_t b = 0; b < blocks_ && kept > 0; ++b) {
-        float* plane = band + b * plane_rows_ * row_floats;
-        std::memmove(plane, plane + (need.begin - have.begin) * row_floats,
-                     static_cast<size_t>(kept * row_floats) * sizeof(float));
-      }
-      if (need.begin + kept < need.end) {
+      const int64_t missing = kept.bring(band, plane_rows_ * row_floats, blocks_, row_floats, need);
+      if (missing < need.end) {
         conv_.run_rows({.src = src,
-                        .dst = band + kept * row_floats,
-                        .rows = {need.begin + kept, need.end},
+                        .dst = band + (missing - need.begin) * row_floats,
+                        .rows = {missing, need.end},
                         .plane_rows = plane_rows_,
                         .scratch = scratch});
       }
-      have = need;
+      kept.set(need);
       for (int64_t b = 0; b < blocks_; ++b) {
         for (int64_t y = row; y < end; ++y) {
           pool_row(band + b * plane_rows_ * row_floats, need.begin, y,
@@ -143,17 +134,9 @@ class PreparedBands final : public Prepared {
   size_t band_ = 0, scratch_ = 0;  // bytes of a task
 };
 
-RoutineInfo bands_info(const RoutineInfo& conv) {
-  RoutineInfo info = conv;
-  info.layer_type = "conv_pool";
-  info.algorithm = conv.algorithm + "_bands";
-  return info;
-}
-
-class ConvPoolBands final : public Routine {
+class ConvPoolBands final : public RowBandsRoutine<Stages> {
  public:
-  explicit ConvPoolBands(std::unique_ptr<const Routine> conv)
-      : Routine(bands_info(conv->info())), conv_(std::move(conv)) {}
+  explicit ConvPoolBands(std::unique_ptr<const Routine> conv) : RowBandsRoutine("conv_pool", std::move(conv)) {}
 
   Refusal check(const Problem& problem) const override {
     if (!problem.layer->post.empty()) return "takes no post-ops";
@@ -162,17 +145,10 @@ class ConvPoolBands final : public Routine {
     if (pool.axes[0].dilation != 1 || pool.axes[1].dilation != 1) return "has a dilated window";
     constexpr int64_t most = int64_t{64} << 20;
     if (row_bytes(stages) * most_rows_below(stages, 1) > most) return "a window's rows are more than 64 MiB";
-    return conv_->check(stages.conv);
+    return conv().check(stages.conv);
   }
 
-  bool promising(const Problem& problem) const override { return conv_->promising(Stages(problem).conv); }
-
-  // Pooled rows of a band, rounded up to what suits the convolution, then what the convolution's routine has.
-  std::vector<std::string> param_names() const override {
-    std::vector<std::string> names = conv_->param_names();
-    names.insert(names.begin(), "band");
-    return names;
-  }
+  // Pooled rows of a band, rounded up to what suits the convolution.
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const Stages stages(problem);
     // The band should leave room in L2 for what surrounds it.
@@ -182,40 +158,30 @@ class ConvPoolBands final : public Routine {
            row_bytes(stages) * most_rows_below(stages, band + 1) <= budget) {
       ++band;
     }
-    std::vector<Tuning> list = conv_->tunings(stages.conv);
+    std::vector<Tuning> list = conv().tunings(stages.conv);
     for (Tuning& tuning : list) tuning.insert(tuning.begin(), band);
     return list;
   }
 
   size_t packed_bytes(const Problem& problem, const Tuning& tuning) const override {
-    return conv_->packed_bytes(Stages(problem).conv, conv_tuning(tuning));
-  }
-  std::string pack_key(const Problem& problem, const Tuning& tuning) const override {
-    return conv_->pack_key(Stages(problem).conv, conv_tuning(tuning));
-  }
-  double expected_error(const Problem& problem, const Tuning& tuning) const override {
-    return conv_->expected_error(Stages(problem).conv, conv_tuning(tuning));
+    return conv().packed_bytes(Stages(problem).conv, conv_tuning(tuning));
   }
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
-    return conv_->pack(Stages(problem).conv, conv_tuning(tuning));
+    return conv().pack(Stages(problem).conv, conv_tuning(tuning));
   }
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
-    if (tuning[0] < 1) throw Error("band must be positive, not " + std::to_string(tuning[0]));
     const Stages stages(problem);
-    return std::make_unique<PreparedBands>(problem, stages, vectors_of(info().isa), tuning[0],
-                                           conv_->prepare(stages.conv, conv_tuning(tuning), std::move(packed)));
+    return std::make_unique<PreparedBands>(problem, stages, vectors_of(info().isa), checked_band(tuning),
+                                           conv().prepare(stages.conv, conv_tuning(tuning), std::move(packed)));
   }
 
  private:
-  static Tuning conv_tuning(const Tuning& tuning) { return {tuning.begin() + 1, tuning.end()}; }
   int64_t row_bytes(const Stages& stages) const {
     const Shape& shape = stages.layers.between.shape;
     const int64_t block = info().out.layout.block;
     return (shape[1] + block - 1) / block * block * shape[3] * static_cast<int64_t>(sizeof(float));
   }
-
-  std::unique_ptr<const Routine> conv_;
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // depthwise_block in bands of output rows: what lies between the stages is a few rows that stay in the second cache.
 #include <algorithm>
-#include <utility>
 
+#include "layers/conv2d/row_bands.h"
 #include "layers/depthwise_block/bands.h"
 #include "layers/depthwise_block/packing.h"
 #include "layers/packed_floats.h"
@@ -54,19 +54,18 @@ class PreparedBands final : public Prepared {
     SharedWork work(split_);
     args.parallel_for(split_.tasks, [&](int64_t task) {
       auto* scratch = reinterpret_cast<float*>(args.workspace.task(task));
-      int64_t of = -1;
-      Range have{0, 0};  // rows of the expanded image `of` in scratch
+      KeptRows kept;  // of the expanded image in scratch
       work.for_task(task, [&](int64_t image, Range, Range rows) {
-        if (std::exchange(of, image) != image) have = {0, 0};
+        kept.begin(image);
         const float* src = args.in[0].f32() + image * args.in[0].batch_stride;
         const float* residual = residual_ ? args.in[1].f32() + image * args.in[1].batch_stride : nullptr;
-        run_rows(src, residual, args.out.f32() + image * args.out.batch_stride, rows, have, scratch);
+        run_rows(src, residual, args.out.f32() + image * args.out.batch_stride, rows, kept, scratch);
       });
     });
   }
 
  private:
-  void run_rows(const float* src, const float* residual, float* dst, Range rows, Range& have, float* scratch) const {
+  void run_rows(const float* src, const float* residual, float* dst, Range rows, KeptRows& kept, float* scratch) const {
     const Conv2dParams& d = p_.depthwise;
     float* filtered = scratch + expanded_plane_ * blocks_;
     for (int64_t row = rows.begin; row < rows.end; row += rows_) {
@@ -84,10 +83,10 @@ class PreparedBands final : public Prepared {
         const int panel = expand_.tiling.panel;
         for (int begin = 0; begin < blocks_; begin += panel) {
           const int count = std::min(panel, blocks_ - begin);
-          expand(src, have, need, begin, count, scratch);
+          expand(src, kept, need, begin, count, scratch);
           depthwise_kernels_.run(filter, begin, begin + count, static_cast<int>(row), static_cast<int>(end));
         }
-        have = need;
+        kept.set(need);
       } else {
         filter.src = src;
         depthwise_kernels_.run(filter, 0, blocks_, static_cast<int>(row), static_cast<int>(end));
@@ -105,10 +104,10 @@ class PreparedBands final : public Prepared {
   }
 
   // A panel's channel blocks: rows that the band before left are moved, the others computed.
-  void expand(const float* src, Range have, Range need, int first_block, int count, float* expanded) const {
+  void expand(const float* src, const KeptRows& kept, Range need, int first_block, int count, float* expanded) const {
     const int64_t row = p_.depthwise.w * direct_.block;
     float* const first = expanded + first_block * expanded_plane_;
-    const int64_t begin = keep_rows(first, expanded_plane_, count, row, have, need);
+    const int64_t begin = kept.bring(first, expanded_plane_, count, row, need);
     if (begin >= need.end) return;
     ConvDirectArgs call = expand_;
     call.src = src + begin * row;

@@ -30,18 +30,4 @@ int depthwise_block_threads(const DepthwiseBlockParams& p, int threads);
 Refusal check_pointwise_block(const DepthwiseBlockParams& p);
 Refusal check_later_stages(const DepthwiseBlockParams& p);
 
-// Brings the rows `need` of some channel blocks to the start of their planes, which hold the rows `have`: what is there
-// already is moved. The first row that is still missing.
-inline int64_t keep_rows(float* planes, int64_t plane, int blocks, int64_t row_floats, Range have, Range need) {
-  const int64_t kept =
-      need.begin >= have.begin ? std::clamp<int64_t>(have.end - need.begin, 0, need.end - need.begin) : 0;
-  if (kept > 0 && need.begin > have.begin) {
-    for (int block = 0; block < blocks; ++block) {
-      float* const to = planes + block * plane;
-      std::copy_n(to + (need.begin - have.begin) * row_floats, kept * row_floats, to);
-    }
-  }
-  return need.begin + kept;
-}
-
 }  // namespace softneuro

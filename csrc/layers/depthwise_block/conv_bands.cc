@@ -2,9 +2,8 @@
 // which are several times the image, are filtered while they are in cache. Any routine of conv2d that can be asked for
 // rows may make one of these; listed below are those that won somewhere.
 #include <algorithm>
-#include <utility>
 
-#include "layers/conv2d/rows.h"
+#include "layers/conv2d/row_bands.h"
 #include "layers/depthwise_block/bands.h"
 #include "layers/depthwise_block/packing.h"
 #include "layers/gemm_tasks.h"
@@ -87,19 +86,18 @@ class PreparedConvBands final : public Prepared {
     SharedWork work(split_);
     args.parallel_for(split_.tasks, [&](int64_t task) {
       std::byte* scratch = args.workspace.task(task);
-      int64_t of = -1;
-      Range have{0, 0};  // rows of the convolution of image `of` in the band
+      KeptRows kept;  // of the convolution in the band
       work.for_task(task, [&](int64_t image, Range, Range rows) {
-        if (std::exchange(of, image) != image) have = {0, 0};
+        kept.begin(image);
         const float* src = args.in[0].f32() + image * args.in[0].batch_stride;
         const float* residual = residual_ ? args.in[1].f32() + image * args.in[1].batch_stride : nullptr;
-        run_rows(src, residual, args.out.f32() + image * args.out.batch_stride, rows, have, scratch);
+        run_rows(src, residual, args.out.f32() + image * args.out.batch_stride, rows, kept, scratch);
       });
     });
   }
 
  private:
-  void run_rows(const float* src, const float* residual, float* dst, Range rows, Range& have,
+  void run_rows(const float* src, const float* residual, float* dst, Range rows, KeptRows& kept,
                 std::byte* scratch) const {
     const Conv2dParams& d = p_.depthwise;
     auto* band = reinterpret_cast<float*>(scratch);
@@ -109,7 +107,7 @@ class PreparedConvBands final : public Prepared {
       const float* residual_rows = residual != nullptr ? residual + at : nullptr;
       const Range need = rows_below(d, row, end);
       const int64_t row_floats = d.w * direct_.block;
-      const int64_t missing = keep_rows(band, plane_rows_ * row_floats, blocks_, row_floats, have, need);
+      const int64_t missing = kept.bring(band, plane_rows_ * row_floats, blocks_, row_floats, need);
       if (missing < need.end) {
         conv_.run_rows({.src = src,
                         .dst = band + (missing - need.begin) * row_floats,
@@ -117,7 +115,7 @@ class PreparedConvBands final : public Prepared {
                         .plane_rows = plane_rows_,
                         .scratch = scratch + band_});
       }
-      have = need;
+      kept.set(need);
       ConvDepthwiseArgs filter = depthwise_;
       filter.src = band;
       filter.src_row = static_cast<int>(need.begin);
@@ -153,40 +151,22 @@ class PreparedConvBands final : public Prepared {
   size_t band_ = 0, filtered_ = 0, scratch_ = 0;  // bytes of a task: where the convolution's scratch begins, and so on
 };
 
-RoutineInfo bands_info(const RoutineInfo& conv) {
-  RoutineInfo info = conv;
-  info.layer_type = "depthwise_block";
-  info.algorithm = conv.algorithm + "_bands";
-  return info;
-}
-
-class DepthwiseBlockConvBands final : public Routine {
+class DepthwiseBlockConvBands final : public RowBandsRoutine<Stages> {
  public:
   explicit DepthwiseBlockConvBands(std::unique_ptr<const Routine> conv)
-      : Routine(bands_info(conv->info())), conv_(std::move(conv)) {}
+      : RowBandsRoutine("depthwise_block", std::move(conv)) {}
 
   Refusal check(const Problem& problem) const override {
     const Stages stages(problem);
     if (!stages.p.expand) return "has no first stage";
     if (const Refusal later = check_later_stages(stages.p); !later.accepted()) return later;
-    return conv_->check(stages.conv);
-  }
-  bool promising(const Problem& problem) const override { return conv_->promising(Stages(problem).conv); }
-  double expected_error(const Problem& problem, const Tuning& tuning) const override {
-    return conv_->expected_error(Stages(problem).conv, conv_tuning(tuning));
-  }
-
-  // Output rows of a band, then what the convolution's routine has.
-  std::vector<std::string> param_names() const override {
-    std::vector<std::string> names = conv_->param_names();
-    names.insert(names.begin(), "band");
-    return names;
+    return conv().check(stages.conv);
   }
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const Stages stages(problem);
     const int band = rows_in_l2(stages.p, isa_block(vectors()));
     // A band is too few rows for the convolution's own tunings to differ.
-    Tuning tuning = conv_->tunings(stages.conv)[0];
+    Tuning tuning = conv().tunings(stages.conv)[0];
     tuning.insert(tuning.begin(), band);
     std::vector<Tuning> list{tuning};
     if (band > 4) {
@@ -199,32 +179,25 @@ class DepthwiseBlockConvBands final : public Routine {
   size_t packed_bytes(const Problem& problem, const Tuning& tuning) const override {
     const Stages stages(problem);
     const DepthwiseBlockPacking at(stages.later, later_packing(vectors(), stages.p), isa_block(vectors()));
-    return conv_->packed_bytes(stages.conv, conv_tuning(tuning)) + static_cast<size_t>(at.size) * sizeof(float);
-  }
-  std::string pack_key(const Problem& problem, const Tuning& tuning) const override {
-    return conv_->pack_key(Stages(problem).conv, conv_tuning(tuning));
+    return conv().packed_bytes(stages.conv, conv_tuning(tuning)) + static_cast<size_t>(at.size) * sizeof(float);
   }
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
     const Stages stages(problem);
     return std::make_shared<PackedStages>(
-        conv_->pack(stages.conv, conv_tuning(tuning)),
+        conv().pack(stages.conv, conv_tuning(tuning)),
         pack_stages(stages.layers, stages.later, later_packing(vectors(), stages.p), isa_block(vectors())));
   }
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
-    if (tuning[0] < 1) throw Error("band must be positive, not " + std::to_string(tuning[0]));
     const Stages stages(problem);
     const auto& parts = static_cast<const PackedStages&>(*packed);
-    return std::make_unique<PreparedConvBands>(problem, stages, vectors(), tuning[0],
-                                               conv_->prepare(stages.conv, conv_tuning(tuning), parts.conv),
+    return std::make_unique<PreparedConvBands>(problem, stages, vectors(), checked_band(tuning),
+                                               conv().prepare(stages.conv, conv_tuning(tuning), parts.conv),
                                                parts.later);
   }
 
  private:
   Isa vectors() const { return vectors_of(info().isa); }
-  static Tuning conv_tuning(const Tuning& tuning) { return {tuning.begin() + 1, tuning.end()}; }
-
-  std::unique_ptr<const Routine> conv_;
 };
 
 }  // namespace

@@ -1,0 +1,85 @@
+// What routines share that go on with a convolution's rows while these are in cache, a band of them at a time.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "layers/conv2d/rows.h"
+#include "layers/routine.h"
+
+namespace softneuro {
+
+// The rows of one image that a task has in the planes of some channel blocks.
+class KeptRows {
+ public:
+  // Forgets those of another image.
+  void begin(int64_t image) {
+    if (std::exchange(image_, image) != image) have_ = {0, 0};
+  }
+  // Brings the rows `need` to the start of the planes: what is there already is moved. The first that is still missing.
+  int64_t bring(float* planes, int64_t plane, int64_t blocks, int64_t row_floats, Range need) const {
+    const int64_t kept =
+        need.begin >= have_.begin ? std::clamp<int64_t>(have_.end - need.begin, 0, need.end - need.begin) : 0;
+    if (kept > 0 && need.begin > have_.begin) {
+      for (int64_t block = 0; block < blocks; ++block) {
+        float* const to = planes + block * plane;
+        std::copy_n(to + (need.begin - have_.begin) * row_floats, kept * row_floats, to);
+      }
+    }
+    return need.begin + kept;
+  }
+  // All planes have them.
+  void set(Range rows) { have_ = rows; }
+
+ private:
+  int64_t image_ = -1;
+  Range have_{0, 0};
+};
+
+// Made of any routine of conv2d that can be asked for rows. Stages: made from a problem, its `conv` is that routine's.
+// The first param is the output rows of a band, those of the convolution's routine follow.
+template <typename Stages>
+class RowBandsRoutine : public Routine {
+ public:
+  RowBandsRoutine(const char* type, std::unique_ptr<const Routine> conv)
+      : Routine(bands_info(type, conv->info())), conv_(std::move(conv)) {}
+
+  bool promising(const Problem& problem) const override { return conv_->promising(Stages(problem).conv); }
+  std::vector<std::string> param_names() const override {
+    std::vector<std::string> names = conv_->param_names();
+    names.insert(names.begin(), "band");
+    return names;
+  }
+  std::string pack_key(const Problem& problem, const Tuning& tuning) const override {
+    return conv_->pack_key(Stages(problem).conv, conv_tuning(tuning));
+  }
+  double expected_error(const Problem& problem, const Tuning& tuning) const override {
+    return conv_->expected_error(Stages(problem).conv, conv_tuning(tuning));
+  }
+
+ protected:
+  const Routine& conv() const { return *conv_; }
+  static Tuning conv_tuning(const Tuning& tuning) { return {tuning.begin() + 1, tuning.end()}; }
+  static int checked_band(const Tuning& tuning) {
+    if (tuning[0] < 1) throw Error("band must be positive, not " + std::to_string(tuning[0]));
+    return tuning[0];
+  }
+
+ private:
+  static RoutineInfo bands_info(const char* type, const RoutineInfo& conv) {
+    RoutineInfo info = conv;
+    info.layer_type = type;
+    info.algorithm = conv.algorithm + "_bands";
+    return info;
+  }
+
+  std::unique_ptr<const Routine> conv_;
+};
+
+}  // namespace softneuro
