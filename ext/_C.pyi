@@ -340,6 +340,30 @@ class ObjectState:
     def list(self, lines: CacheLines) -> None: ...
     def confirmed(self, check: Callable[[Any], bool], argument: object) -> bool: ...
 
+class KnownWeights:
+    """Weights that nets were made from, by the object that all of them are reached from."""
+
+    def __init__(self) -> None: ...
+    def set(
+        self, root: object | None, state: ObjectState | None, stamps: TensorStamps, number: int, lines: CacheLines
+    ) -> None: ...
+
+def known_call(
+    *,
+    region: str,
+    host: int,
+    otherwise: Callable[..., Any],
+    listeners: Sequence[Any],
+    weights: KnownWeights,
+    arguments: int,
+    root: int,
+    inputs: Sequence[int],
+    sizes: Sequence[int],
+    outputs: Sequence[int],
+    tensor: object,
+    own: int,
+) -> Callable[..., Any]: ...
+
 class TensorMemory:
     """What torch keeps of tensors of up to five dimensions beside their elements, as it is now."""
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from softneuro.torch_backend import registry
-from softneuro.torch_backend.direct import DirectCall, pick
+from softneuro.torch_backend.direct import DirectCall, listeners, pick
 from softneuro.torch_backend.partitioner import Partition
 from softneuro.torch_backend.runtime import RegionRuntime
 from softneuro.torch_backend.weights import addresses_of, versions_of
-
-# Called with every compiled graph that runs, while `tune` or `explain` listens.
-listeners: list[Callable[[CompiledGraph], None]] = []
 
 
 class CompiledGraph:

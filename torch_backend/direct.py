@@ -6,15 +6,24 @@ anything else that a call does around its net; here only their addresses are pas
 
 from __future__ import annotations
 
+import logging
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import GraphModule, Node
+from torch.utils._python_dispatch import _disable_current_modes
 
 import softneuro
-from softneuro.torch_backend.weights import Weights, addresses_of, versions_of
+from softneuro.torch_backend.weights import Weights, addresses_of, known_run, versions_of
+
+if TYPE_CHECKING:
+    from softneuro.torch_backend.compiled import CompiledGraph
+
+log = logging.getLogger("softneuro.torch_backend")
+# Called with every compiled graph that runs, while `tune` or `explain` listens.
+listeners: list[Callable[[CompiledGraph], None]] = []
 
 
 def pick(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
@@ -75,11 +84,55 @@ class Known:
         self, stamps: softneuro._C.TensorStamps, number: int, state: softneuro._C.ObjectState | None = None
     ) -> None:
         self.stamps, self.number, self.state = stamps, number, state
-        self._lines = softneuro._C.CacheLines()
-        self.stamps.list(self._lines)
+        self.lines = softneuro._C.CacheLines()
+        self.stamps.list(self.lines)
         if state is not None:
-            state.list(self._lines)
-        self.read_next = self._lines.address
+            state.list(self.lines)
+        self.read_next = self.lines.address
+
+    def tell(self, weights: softneuro._C.KnownWeights, root: torch.nn.Module | None) -> None:
+        """Makes them known as those of a root."""
+        weights.set(root, self.state, self.stamps, self.number, self.lines)
+
+
+def known_call(
+    direct: DirectCall,
+    otherwise: Callable[..., Any],
+    weights: softneuro._C.KnownWeights,
+    *,
+    arguments: int,
+    root: int | None,
+    inputs: Sequence[int],
+    sizes: Sequence[int] = (),
+) -> Callable[..., Any] | None:
+    """A function that runs the net by itself while `weights` are known, else `otherwise`; None if torch is another.
+
+    `root`, `inputs` and `sizes` are places among its `arguments`; root None if the weights are always the same. Torch's
+    dispatcher has nothing to add there: that tensors are plain ones, and nothing is switched on that would have
+    a part in the op, is what the caller's guards have looked at.
+    """
+    if not (host := known_run()):
+        return None
+    with _disable_current_modes():
+        tensor = torch.empty(0)
+    try:
+        return softneuro._C.known_call(
+            region=direct.handle,
+            host=host,
+            otherwise=otherwise,
+            listeners=listeners,
+            weights=weights,
+            arguments=arguments,
+            root=-1 if root is None else root,
+            inputs=inputs,
+            sizes=sizes,
+            outputs=direct.outputs,
+            tensor=tensor,
+            own=tensor._cdata,
+        )
+    except ValueError as error:
+        log.debug("a region is called by torch's dispatcher: %s", error)
+        return None
 
 
 class FixedCall:
@@ -92,6 +145,10 @@ class FixedCall:
         self._weights, self._inputs = list(weights), list(inputs)
         self._known: Known | None = None
         self._op: Callable[..., list[torch.Tensor]] = torch.ops.softneuro.run_known.default
+        self._weights_for_fast = softneuro._C.KnownWeights()
+        self._fast = known_call(
+            direct, _nothing, self._weights_for_fast, arguments=len(inputs), root=None, inputs=inputs
+        )
 
     @classmethod
     def of(cls, direct: DirectCall, sets: Weights, weights: Sequence[torch.Tensor], count: int) -> FixedCall | None:
@@ -107,6 +164,11 @@ class FixedCall:
 
     def __call__(self, leaves: Sequence[Any], slow: Callable[[Sequence[Any]], Sequence[Any]]) -> Sequence[Any]:
         """The graph's outputs, by `slow` where no net is ready or a weight has changed."""
+        # A mode is to see an op.
+        if self._fast is not None and torch._C._len_torch_dispatch_stack() == 0:
+            fast: Sequence[Any] | None = self._fast(*leaves)
+            if fast is not None:
+                return fast
         known = self._known
         if known is not None and known.stamps.unchanged():
             inputs = [leaves[i] for i in self._inputs]
@@ -116,4 +178,10 @@ class FixedCall:
         results = slow(leaves)
         weight_set = self._sets.known(self._weights, versions, addresses)
         self._known = Known(weight_set.stamps, weight_set.number) if weight_set is not None else None
+        if self._known is not None:
+            self._known.tell(self._weights_for_fast, None)
         return results
+
+
+def _nothing(*_: Any) -> None:
+    return None

@@ -12,7 +12,8 @@ import torch
 
 import softneuro
 from softneuro.torch_backend import backend, planning
-from softneuro.torch_backend.compiled import CompiledGraph, listeners
+from softneuro.torch_backend.compiled import CompiledGraph
+from softneuro.torch_backend.direct import listeners
 from softneuro.torch_backend.exported import LoadedProgram
 from softneuro.torch_backend.runtime import RegionRuntime, Shaped
 

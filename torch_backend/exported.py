@@ -18,8 +18,8 @@ import softneuro
 from softneuro import messages
 from softneuro.torch_backend import ops
 from softneuro.torch_backend.backend import compile_inference
-from softneuro.torch_backend.compiled import CompiledGraph, listeners
-from softneuro.torch_backend.direct import FixedCall
+from softneuro.torch_backend.compiled import CompiledGraph
+from softneuro.torch_backend.direct import FixedCall, listeners
 from softneuro.torch_backend.options import parse
 from softneuro.torch_backend.tracing import trace_inference
 

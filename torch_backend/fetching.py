@@ -8,6 +8,7 @@ are the same, unwritten, where they were.
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,8 +23,8 @@ from torch.fx import GraphModule
 
 import softneuro
 from softneuro.torch_backend import guards
-from softneuro.torch_backend.compiled import CompiledGraph, listeners
-from softneuro.torch_backend.direct import DirectCall, Known
+from softneuro.torch_backend.compiled import CompiledGraph
+from softneuro.torch_backend.direct import DirectCall, Known, known_call, listeners
 from softneuro.torch_backend.paths import Paths, root_of
 from softneuro.torch_backend.weights import addresses_of, versions_of
 
@@ -63,6 +64,7 @@ class FetchingCall:
         self._inputs, self._weights, self._sizes = direct.places
         self._handle, self._outputs = direct.handle, direct.outputs
         self._op: Callable[..., list[torch.Tensor]] = torch.ops.softneuro.run_known.default
+        self.known_weights = softneuro._C.KnownWeights()
         # By module; compiled code may be shared by several of one class.
         self._all_known: WeakKeyDictionary[torch.nn.Module, Known] = WeakKeyDictionary()
 
@@ -89,6 +91,7 @@ class FetchingCall:
             # While this state holds, and leads to them all, they are what was taken just now.
             if state.includes(self._paths.asked(root)) and state.holds():
                 known = Known(known.stamps, known.number, state)
+                known.tell(self.known_weights, root)
             seen.known = known
         return known
 
@@ -153,7 +156,25 @@ def _fetch_apart(
     for place in places:
         inputs[place].source = _Nothing()
     inputs[places[0]].source = root
+    output.add_cleanup_hook(functools.partial(_put_ahead, output.global_scope, call, direct, len(inputs)))
     return call
+
+
+def _put_ahead(names: dict[str, Any], call: FetchingCall, direct: DirectCall, arguments: int) -> None:
+    """Once Dynamo has compiled the frame: puts what needs no Python code before what it has compiled code call.
+
+    That is `call` in a wrapper which switches Dynamo off for the frames within. It is still called where there is more
+    to do than to run a net.
+    """
+    for name, wrapper in names.items():
+        if getattr(wrapper, "_torchdynamo_orig_callable", None) is call:
+            inputs, weights, sizes = direct.places
+            ahead = known_call(
+                direct, wrapper, call.known_weights, arguments=arguments, root=weights[0], inputs=inputs, sizes=sizes
+            )
+            if ahead is not None:
+                names[name] = ahead
+            return
 
 
 def _is_plain(inputs: Sequence[Any], graph: CompiledGraph) -> bool:

@@ -14,6 +14,8 @@
 #include "base/error.h"
 #include "net/layer_call.h"
 #include "net/region.h"
+#include "torch_backend/known_run.h"
+#include "torch_backend/run_net.h"
 #include "torch_backend/tensor_fields.h"
 
 namespace {
@@ -24,61 +26,8 @@ using softneuro::RegionTable;
 using torch::headeronly::ScalarType;
 using torch::stable::Tensor;
 
-// Torch's intra-op pool as the core's ParallelFor.
-class TorchPool {
- public:
-  explicit TorchPool(int threads) : threads_(threads) {}
-  softneuro::ParallelFor parallel_for() { return {&run, this, threads_}; }
-
- private:
-  static void run(void*, int64_t tasks, softneuro::ParallelFor::Task task, void* arg) {
-    torch::stable::parallel_for(0, tasks, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) task(arg, i);
-    });
-  }
-
-  int threads_;
-};
-
-// Names a region in torch.profiler; nothing when no profiler listens is its cost within torch.
-class ProfilerRange {
- public:
-  explicit ProfilerRange(const std::string& name) {
-    if (aoti_record_function_start(name.c_str(), nullptr, nullptr, 0, &handle_) != 0) handle_ = nullptr;
-  }
-  ~ProfilerRange() {
-    if (handle_ != nullptr) aoti_record_function_end(handle_);
-  }
-  ProfilerRange(const ProfilerRange&) = delete;
-  ProfilerRange& operator=(const ProfilerRange&) = delete;
-
- private:
-  AtenRecordFunctionHandle handle_ = nullptr;
-};
-
-Tensor empty_tensor(const softneuro::Shape& shape, const std::vector<int64_t>& order) {
-  std::vector<int64_t> strides(static_cast<size_t>(shape.rank()));
-  int64_t stride = 1;
-  for (int i = shape.rank() - 1; i >= 0; --i) {
-    // The net's shape is the one in memory order; sizes and strides are given in the host's order.
-    const auto axis = order.empty() ? static_cast<size_t>(i) : static_cast<size_t>(order[static_cast<size_t>(i)]);
-    strides[axis] = stride;
-    stride *= std::max<int64_t>(shape[i], 1);
-  }
-  std::vector<int64_t> sizes(strides.size());
-  for (int i = 0; i < shape.rank(); ++i) {
-    sizes[order.empty() ? static_cast<size_t>(i) : static_cast<size_t>(order[static_cast<size_t>(i)])] = shape[i];
-  }
-  AtenTensorHandle handle = nullptr;
-  STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(shape.rank(), sizes.data(), strides.data(),
-                                                         aoti_torch_dtype_float32(), aoti_torch_device_type_cpu(), 0,
-                                                         &handle));
-  return Tensor(handle);
-}
-
 std::vector<Tensor> run_net(const RegionEntry& entry, const std::vector<Tensor>& inputs,
                             std::span<const CacheLines* const> read_next = {}) {
-  const softneuro::Net& net = *entry.net;
   std::vector<Tensor> copies, outputs;
   copies.reserve(inputs.size());
   std::vector<const float*> in;
@@ -92,13 +41,11 @@ std::vector<Tensor> run_net(const RegionEntry& entry, const std::vector<Tensor>&
     }
   }
   std::vector<float*> out;
-  for (size_t i = 0; i < net.output_descs().size(); ++i) {
-    outputs.push_back(
-        empty_tensor(net.output_descs()[i].shape, entry.orders.empty() ? std::vector<int64_t>{} : entry.orders[i]));
+  for (size_t i = 0; i < entry.net->output_descs().size(); ++i) {
+    outputs.emplace_back(softneuro::empty_output(entry, i));
     out.push_back(static_cast<float*>(outputs.back().data_ptr()));
   }
-  TorchPool pool(net.threads());
-  net.run(in, out, pool.parallel_for(), read_next);
+  softneuro::run_on_torch(entry, in, out, read_next);
   return outputs;
 }
 
@@ -173,7 +120,7 @@ std::vector<Tensor> run_region(const std::string& handle, const std::vector<Tens
   WeightList weights(weight_list);
   const auto entry = find_entry(handle, inputs, weights.addresses(), sizes);
   if (!entry) return run_region_slow(handle, inputs, weights, sizes);
-  const ProfilerRange range("softneuro::" + handle);
+  const softneuro::ProfilerRange range(handle);
   return run_net(*entry, inputs);
 }
 
@@ -186,7 +133,7 @@ std::vector<Tensor> run_ready(const std::string& handle, const std::vector<Tenso
                  [](int64_t address) { return reinterpret_cast<const void*>(address); });
   const auto entry = find_entry(handle, inputs, weights, sizes);
   if (!entry) return {};
-  const ProfilerRange range("softneuro::" + handle);
+  const softneuro::ProfilerRange range(handle);
   return run_net(*entry, inputs);
 }
 
@@ -197,7 +144,7 @@ std::vector<Tensor> run_known(const std::string& handle, const std::vector<Tenso
                               const std::vector<int64_t>& sizes, int64_t read_next) {
   const auto entry = find_entry(handle, inputs, static_cast<uint64_t>(weight_set), sizes);
   if (!entry) return {};
-  const ProfilerRange range("softneuro::" + handle);
+  const softneuro::ProfilerRange range(handle);
   const std::array lines{&entry->looked_at, reinterpret_cast<const CacheLines*>(read_next)};
   return run_net(*entry, inputs, std::span(lines).first(read_next != 0 ? 2 : 1));
 }
@@ -291,6 +238,7 @@ STABLE_TORCH_LIBRARY(softneuro, m) {
   m.def("run_ready(str handle, Tensor[] inputs, int[] addresses, SymInt[] sizes) -> Tensor[]");
   m.def("run_known(str handle, Tensor[] inputs, int weight_set, SymInt[] sizes, int read_next) -> Tensor[]");
   m.def("tensor_fields() -> int[]");
+  m.def("known_run() -> int");
   m.def("run_region_slow(str handle, Tensor[] inputs, Tensor[] weights, SymInt[] sizes) -> Tensor[]");
   m.def(
       "conv2d(Tensor x, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, "
@@ -300,6 +248,7 @@ STABLE_TORCH_LIBRARY(softneuro, m) {
 
 STABLE_TORCH_LIBRARY_IMPL(softneuro, CompositeExplicitAutograd, m) {
   m.impl("tensor_fields", TORCH_BOX(&softneuro::tensor_fields));
+  m.impl("known_run", TORCH_BOX(&softneuro::known_run));
 }
 
 STABLE_TORCH_LIBRARY_IMPL(softneuro, CPU, m) {

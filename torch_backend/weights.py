@@ -8,11 +8,11 @@ import logging
 import operator
 import weakref
 from collections.abc import Callable, Hashable, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
 
 import softneuro
 
@@ -82,20 +82,32 @@ def _tensor_fields() -> tuple[int, ...] | None:
 
     None if this is not the torch that softneuro was built with, or if it does not show what is done to a tensor.
     """
-    # Whatever the first call that asks is made under, the answer is for all.
-    with _disable_current_modes(), torch.inference_mode(False), torch.no_grad():
-        *built, size, count, storage, counter, autograd, requires_grad, grad_fn = torch.ops.softneuro.tensor_fields()
-        if torch.__version__.split("+")[0].split(".") != [str(number) for number in built]:
-            log.debug("built with torch %s: every look at a tensor asks torch %s", built, torch.__version__)
-            return None
-        fields = (size, count, storage, counter, autograd, requires_grad, grad_fn)
-        try:
+    # Whatever the first call that asks is made under, the answer is for all: a thread of its own is under nothing, not
+    # even within an op, whose changes to tensors torch does not count.
+    with ThreadPoolExecutor(1) as fresh:
+        return fresh.submit(_find_tensor_fields).result()
+
+
+def _find_tensor_fields() -> tuple[int, ...] | None:
+    *built, size, count, storage, counter, autograd, requires_grad, grad_fn = torch.ops.softneuro.tensor_fields()
+    if torch.__version__.split("+")[0].split(".") != [str(number) for number in built]:
+        log.debug("built with torch %s: every look at a tensor asks torch %s", built, torch.__version__)
+        return None
+    fields = (size, count, storage, counter, autograd, requires_grad, grad_fn)
+    try:
+        with torch.no_grad():
             if _tells_changes(fields):
                 return fields
-            log.debug("every look at a tensor asks torch: it does not show a change where that is looked for")
-        except Exception as error:
-            log.debug("every look at a tensor asks torch: %s: %s", type(error).__name__, error)
+        log.debug("every look at a tensor asks torch: it does not show a change where that is looked for")
+    except Exception as error:
+        log.debug("every look at a tensor asks torch: %s: %s", type(error).__name__, error)
     return None
+
+
+@functools.cache
+def known_run() -> int:
+    """Address of what runs nets on torch's tensors without its dispatcher; 0 if this is not the torch of the build."""
+    return int(torch.ops.softneuro.known_run()) if _tensor_fields() is not None else 0
 
 
 def _tells_changes(fields: tuple[int, ...]) -> bool:

@@ -55,4 +55,5 @@ PYBIND11_MODULE(_C, m) {
   bindings::bind_object_paths(m);
   bindings::bind_object_state(m);
   bindings::bind_tensor_stamps(m);
+  bindings::bind_known_call(m);
 }

@@ -1,0 +1,277 @@
+// Calls of a region whose net is ready, on weights that are what they were, without Python's code and torch's
+// dispatcher.
+#include <Python.h>
+#include <structmember.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "net/known_run.h"
+
+#include "ext/bindings/bindings.h"
+#include "ext/bindings/object_state.h"
+#include "ext/bindings/tensor_stamps.h"
+
+namespace softneuro::bindings {
+namespace {
+
+// Whether a weak reference's object is this one.
+bool is_of(const py::object& reference, PyObject* object) {
+#if PY_VERSION_HEX < 0x030D0000
+  return PyWeakref_GET_OBJECT(reference.ptr()) == object;
+#else
+  PyObject* found = nullptr;
+  if (PyWeakref_GetRef(reference.ptr(), &found) <= 0) return object == Py_None;
+  Py_DECREF(found);
+  return found == object;
+#endif
+}
+
+// Weights that nets were made from, by the object that all of them are reached from, or None.
+class KnownWeights {
+ public:
+  struct Known {
+    py::object root;          // a weak reference, or null for None
+    py::object state_object;  // of `state`
+    py::object stamps_object, lines_object;
+    ObjectState* state;
+    TensorStamps* stamps;
+    const CacheLines* lines;
+    uint64_t number;
+
+    // Also false once the root is gone: another object may lie where it was.
+    bool holds(PyObject* asked) const {
+      if (root && !is_of(root, asked)) return false;
+      return (state == nullptr || state->holds()) && stamps->unchanged();
+    }
+  };
+
+  void set(const py::object& root, const py::object& state, const py::object& stamps, uint64_t number,
+           const py::object& lines) {
+    auto known = std::make_shared<Known>();
+    if (!root.is_none()) known->root = py::weakref(root);
+    known->state_object = state;
+    known->stamps_object = stamps;
+    known->lines_object = lines;
+    known->state = state.is_none() ? nullptr : state.cast<ObjectState*>();
+    known->stamps = stamps.cast<TensorStamps*>();
+    known->lines = lines.cast<const CacheLines*>();
+    known->number = number;
+    std::erase_if(by_root_,
+                  [](const auto& entry) { return entry.second->root && is_of(entry.second->root, Py_None); });
+    by_root_[root.ptr()] = std::move(known);
+  }
+
+  // Null if they are not, or no longer, known. Kept by whoever uses it: it may be replaced meanwhile.
+  std::shared_ptr<const Known> find(PyObject* root) const {
+    const auto found = by_root_.find(root);
+    if (found == by_root_.end() || !found->second->holds(root)) return nullptr;
+    return found->second;
+  }
+
+ private:
+  std::unordered_map<PyObject*, std::shared_ptr<const Known>> by_root_;
+};
+
+// What a call is made of. Arguments are meant by their places among the positional ones.
+struct Recipe {
+  static constexpr size_t limit = 16;  // tensors in and out, each
+
+  std::string region;
+  const KnownRun* host;
+  py::object otherwise;  // called with the same arguments where this cannot be done
+  py::list listeners;    // nothing is done while there are any
+  std::shared_ptr<KnownWeights> weights;
+  size_t arguments = 0;
+  py::ssize_t root = -1;  // place; -1 for None
+  std::vector<size_t> inputs, sizes, outputs;
+  PyTypeObject* tensor = nullptr;
+  size_t place = 0;  // of the host's tensor within Python's object
+
+  bool accepts(PyObject* const* given, std::array<void*, limit>& tensors, std::array<int64_t, limit>& numbers) const {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      PyObject* const input = given[inputs[i]];
+      if (Py_TYPE(input) != tensor) return false;
+      tensors[i] = reinterpret_cast<std::byte*>(input) + place;
+    }
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      PyObject* const size = given[sizes[i]];
+      if (!PyLong_CheckExact(size)) return false;
+      numbers[i] = PyLong_AsLongLong(size);
+      if (numbers[i] == -1 && PyErr_Occurred() != nullptr) {
+        PyErr_Clear();
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // The region's outputs as a list, or null without an error: not to be done here.
+  py::object run(PyObject* const* given) const {
+    if (PyList_GET_SIZE(listeners.ptr()) != 0) return {};
+    std::array<void*, limit> in;
+    std::array<int64_t, limit> numbers;
+    if (!accepts(given, in, numbers)) return {};
+    const auto known = weights->find(root < 0 ? Py_None : given[root]);
+    if (known == nullptr) return {};
+
+    std::array<void*, limit> out;
+    size_t count = 0;
+    try {
+      const py::gil_scoped_release released;
+      count = host->run(region, std::span(in).first(inputs.size()), std::span(numbers).first(sizes.size()),
+                        known->number, known->lines, out);
+    } catch (const std::exception&) {  // the way around will say
+      return {};
+    }
+    std::array<py::object, limit> made;
+    for (size_t i = 0; i < count; ++i) {
+      made[i] = py::reinterpret_steal<py::object>(static_cast<PyObject*>(host->wrap(out[i])));
+      host->drop(out[i]);
+    }
+    py::list results(outputs.size());
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i] >= count || !made[outputs[i]]) {
+        PyErr_Clear();
+        return {};
+      }
+      PyList_SET_ITEM(results.ptr(), static_cast<py::ssize_t>(i), made[outputs[i]].inc_ref().ptr());
+    }
+    return results;
+  }
+};
+
+// A class of its own, as a call by pybind11 takes longer than all that this does around a net.
+struct KnownCall {
+  PyObject_HEAD
+  vectorcallfunc call;
+  Recipe* recipe;
+
+  static PyObject* vectorcall(PyObject* self, PyObject* const* given, size_t flags, PyObject* names) {
+    const Recipe& recipe = *reinterpret_cast<KnownCall*>(self)->recipe;
+    try {
+      if (names == nullptr && static_cast<size_t>(PyVectorcall_NARGS(flags)) == recipe.arguments) {
+        if (py::object results = recipe.run(given)) return results.release().ptr();
+      }
+    } catch (py::error_already_set& error) {
+      error.restore();
+      return nullptr;
+    } catch (const std::bad_alloc&) {
+      return PyErr_NoMemory();
+    }
+    return PyObject_Vectorcall(recipe.otherwise.ptr(), given, flags & ~PY_VECTORCALL_ARGUMENTS_OFFSET, names);
+  }
+
+  static int traverse(PyObject* self, visitproc visit, void* arg) {
+    const Recipe* recipe = reinterpret_cast<KnownCall*>(self)->recipe;
+    Py_VISIT(Py_TYPE(self));
+    if (recipe != nullptr) {
+      Py_VISIT(recipe->otherwise.ptr());
+      Py_VISIT(recipe->listeners.ptr());
+    }
+    return 0;
+  }
+  static int clear(PyObject* self) {
+    // Still called, by others that are being collected, it does nothing.
+    if (Recipe* recipe = reinterpret_cast<KnownCall*>(self)->recipe) recipe->otherwise = py::none();
+    return 0;
+  }
+  static void dealloc(PyObject* self) {
+    PyObject_GC_UnTrack(self);
+    delete std::exchange(reinterpret_cast<KnownCall*>(self)->recipe, nullptr);
+    PyTypeObject* const type = Py_TYPE(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+  }
+};
+
+// Lives as long as the module.
+PyTypeObject* known_call_type() {
+  static PyMemberDef members[] = {
+      {"__vectorcalloffset__", T_PYSSIZET, offsetof(KnownCall, call), READONLY, nullptr},
+      {nullptr, 0, 0, 0, nullptr},
+  };
+  static PyType_Slot slots[] = {
+      {Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
+      {Py_tp_members, members},
+      {Py_tp_traverse, reinterpret_cast<void*>(&KnownCall::traverse)},
+      {Py_tp_clear, reinterpret_cast<void*>(&KnownCall::clear)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(&KnownCall::dealloc)},
+      {0, nullptr},
+  };
+  static PyType_Spec spec{"softneuro._C.KnownCall", sizeof(KnownCall), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                              Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                          slots};
+  static auto* const type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  if (type == nullptr) throw py::error_already_set();
+  return type;
+}
+
+// Where in Python's object for a tensor the host's is, which begins with the pointer `own`.
+size_t place_in(const py::object& tensor, uintptr_t own) {
+  const auto* const object = reinterpret_cast<const std::byte*>(tensor.ptr());
+  const auto size = static_cast<size_t>(Py_TYPE(tensor.ptr())->tp_basicsize);
+  for (size_t place = sizeof(PyObject); place + sizeof(own) <= size; place += sizeof(own)) {
+    if (std::memcmp(object + place, &own, sizeof(own)) == 0) return place;
+  }
+  throw py::value_error("known_call: a tensor that is not of this torch");
+}
+
+py::object known_call(Recipe recipe) {
+  const auto most = [&](const std::vector<size_t>& places) { return places.size() > Recipe::limit; };
+  if (most(recipe.inputs) || most(recipe.sizes) || most(recipe.outputs)) {
+    throw py::value_error("known_call: more than " + std::to_string(Recipe::limit) + " inputs, sizes or outputs");
+  }
+  for (const auto* places : {&recipe.inputs, &recipe.sizes}) {
+    for (const size_t place : *places) recipe.arguments = std::max(recipe.arguments, place + 1);
+  }
+  auto* const made = PyObject_GC_New(KnownCall, known_call_type());
+  if (made == nullptr) throw py::error_already_set();
+  made->call = &KnownCall::vectorcall;
+  made->recipe = new Recipe(std::move(recipe));
+  PyObject_GC_Track(reinterpret_cast<PyObject*>(made));
+  return py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(made));
+}
+
+}  // namespace
+
+void bind_known_call(py::module_& m) {
+  py::class_<KnownWeights, std::shared_ptr<KnownWeights>>(
+      m, "KnownWeights", "Weights that nets were made from, by the object that all of them are reached from.")
+      .def(py::init<>())
+      .def("set", &KnownWeights::set, py::arg("root"), py::arg("state"), py::arg("stamps"), py::arg("number"),
+           py::arg("lines"),
+           "root: the object, kept by a weak reference, or None if they are always the same; state: the ObjectState of "
+           "all that leads to them, or None; number: of the set. lines are fetched while a net runs.");
+  m.def(
+      "known_call",
+      [](std::string region, uintptr_t host, py::object otherwise, py::list listeners,
+         std::shared_ptr<KnownWeights> weights, size_t arguments, py::ssize_t root, std::vector<size_t> inputs,
+         std::vector<size_t> sizes, std::vector<size_t> outputs, const py::object& tensor, uintptr_t own) {
+        if (root >= static_cast<py::ssize_t>(arguments)) throw py::value_error("known_call: no such argument");
+        Recipe recipe{std::move(region), reinterpret_cast<const KnownRun*>(host), std::move(otherwise),
+                      std::move(listeners), std::move(weights), arguments, root, std::move(inputs), std::move(sizes),
+                      std::move(outputs), Py_TYPE(tensor.ptr()), place_in(tensor, own)};
+        return known_call(std::move(recipe));
+      },
+      py::kw_only(), py::arg("region"), py::arg("host"), py::arg("otherwise"), py::arg("listeners"),
+      py::arg("weights"), py::arg("arguments"), py::arg("root"), py::arg("inputs"), py::arg("sizes"),
+      py::arg("outputs"), py::arg("tensor"), py::arg("own"),
+      "A callable of `arguments` positional arguments that runs a region's net, where one is ready for weights that are "
+      "known and have not changed, and returns the list of its chosen outputs; where not, or while there are listeners, "
+      "what `otherwise` returns. root, inputs, sizes: places of arguments, root -1 for None. host: address of a "
+      "KnownRun. tensor: any tensor of the class that inputs are of, own: address of torch's object for it. Raises "
+      "ValueError for more than 16 of one kind.");
+}
+
+}  // namespace softneuro::bindings

@@ -1,0 +1,101 @@
+#include "torch_backend/known_run.h"
+
+#include <torch/csrc/inductor/aoti_torch/c/shim.h>
+#include <torch/csrc/stable/ops.h>
+
+#ifdef __linux__
+#include <dlfcn.h>
+#endif
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "net/known_run.h"
+#include "torch_backend/run_net.h"
+
+namespace softneuro {
+namespace {
+
+// Of torch's Python library: THPVariable_Wrap(const at::TensorBase&). Not in the stable ABI, which knows no Python, so
+// it is looked for when it is wanted and not linked.
+using Wrap = void* (*)(const void* tensor);
+Wrap torch_wrap = nullptr;
+
+void find_wrap() {
+#ifdef __linux__
+  if (void* const library = dlopen("libtorch_python.so", RTLD_NOW | RTLD_NOLOAD)) {
+    torch_wrap = reinterpret_cast<Wrap>(dlsym(library, "_Z16THPVariable_WrapRKN2at10TensorBaseE"));
+    dlclose(library);
+  }
+#endif
+}
+
+AtenTensorHandle handle_of(void* tensor) { return static_cast<AtenTensorHandle>(tensor); }
+
+// Appends the input's rank and sizes; null for what nets do not take as it is.
+const float* data_of(AtenTensorHandle input, std::vector<int64_t>& signature) {
+  int32_t dtype = -1, device = -1;
+  int64_t rank = 0, *sizes = nullptr;
+  bool contiguous = false;
+  void* data = nullptr;
+  if (aoti_torch_get_dtype(input, &dtype) != 0 || dtype != aoti_torch_dtype_float32() ||
+      aoti_torch_get_device_type(input, &device) != 0 || device != aoti_torch_device_type_cpu() ||
+      aoti_torch_is_contiguous(input, &contiguous) != 0 || !contiguous || aoti_torch_get_dim(input, &rank) != 0 ||
+      aoti_torch_get_sizes(input, &sizes) != 0 || aoti_torch_get_data_ptr(input, &data) != 0) {
+    return nullptr;
+  }
+  signature.push_back(rank);
+  signature.insert(signature.end(), sizes, sizes + rank);
+  return static_cast<const float*>(data);
+}
+
+void drop(void* tensor) { aoti_torch_delete_tensor_object(handle_of(tensor)); }
+
+size_t run(std::string_view region, std::span<void* const> inputs, std::span<const int64_t> sizes, uint64_t weight_set,
+           const CacheLines* read_next, std::span<void*> outputs) {
+  std::vector<int64_t> signature;
+  signature.reserve(1 + inputs.size() * 5 + sizes.size());
+  signature.push_back(torch::stable::get_num_threads());
+  std::vector<const float*> in;
+  in.reserve(inputs.size());
+  for (void* const input : inputs) {
+    in.push_back(data_of(handle_of(input), signature));
+    if (in.back() == nullptr) return 0;
+  }
+  signature.insert(signature.end(), sizes.begin(), sizes.end());
+  const auto entry = RegionTable::global().find(region, signature, weight_set);
+  const size_t count = entry ? entry->net->output_descs().size() : 0;
+  if (count == 0 || count > outputs.size()) return 0;
+
+  const ProfilerRange range(region);
+  std::vector<float*> out(count);
+  size_t made = 0;
+  try {
+    for (; made < count; ++made) {
+      outputs[made] = empty_output(*entry, made);
+      void* data = nullptr;
+      STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_data_ptr(handle_of(outputs[made]), &data));
+      out[made] = static_cast<float*>(data);
+    }
+    const std::array lines{&entry->looked_at, read_next};
+    run_on_torch(*entry, in, out, std::span(lines).first(read_next != nullptr ? 2 : 1));
+  } catch (...) {
+    std::for_each_n(outputs.begin(), made, drop);
+    throw;
+  }
+  return count;
+}
+
+}  // namespace
+
+int64_t known_run() {
+  static const KnownRun functions{&run, [](void* tensor) { return torch_wrap(tensor); }, &drop};
+  static const bool found = [] {
+    find_wrap();
+    return torch_wrap != nullptr;
+  }();
+  return found ? reinterpret_cast<int64_t>(&functions) : 0;
+}
+
+}  // namespace softneuro

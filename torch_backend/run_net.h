@@ -1,0 +1,33 @@
+// Running prepared nets on torch's threads and into torch's tensors, on the LibTorch stable ABI.
+#pragma once
+
+#include <torch/csrc/inductor/aoti_torch/c/shim.h>
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "net/region.h"
+
+namespace softneuro {
+
+// Names a region in torch.profiler; nothing when no profiler listens is its cost within torch.
+class ProfilerRange {
+ public:
+  explicit ProfilerRange(std::string_view region);
+  ~ProfilerRange();
+  ProfilerRange(const ProfilerRange&) = delete;
+  ProfilerRange& operator=(const ProfilerRange&) = delete;
+
+ private:
+  AtenRecordFunctionHandle handle_ = nullptr;
+};
+
+// A new tensor for one of the net's outputs, which the caller owns. Throws where torch cannot make it.
+AtenTensorHandle empty_output(const RegionEntry& entry, size_t output);
+
+// `read_next` as Net::run takes it.
+void run_on_torch(const RegionEntry& entry, std::span<const float* const> inputs, std::span<float* const> outputs,
+                  std::span<const CacheLines* const> read_next);
+
+}  // namespace softneuro
