@@ -37,9 +37,8 @@ ProfilerRange::~ProfilerRange() {
 
 AtenTensorHandle empty_output(const RegionEntry& entry, size_t output) {
   const Shape& shape = entry.net->output_descs()[output].shape;
-  const std::vector<int64_t>* const order = entry.orders.empty() || entry.orders[output].empty()
-                                                ? nullptr
-                                                : &entry.orders[output];
+  const std::vector<int64_t>* const order =
+      entry.orders.empty() || entry.orders[output].empty() ? nullptr : &entry.orders[output];
   const auto rank = static_cast<size_t>(shape.rank());
   std::vector<int64_t> sizes(rank), strides(rank);
   int64_t stride = 1;

@@ -207,6 +207,23 @@ CacheInfo detect_caches() {
   return info.l1d ? info : caches_of_sysfs();
 }
 
+// How many groups the CPUs that this process may run on fall into, by a list in sysfs that those of a group have in
+// common; one without a list is a group by itself. 0 if unknown.
+int cpu_groups([[maybe_unused]] const std::string& list) {
+  std::set<std::string> groups;
+#ifdef __linux__
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 0;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &set)) continue;
+    const std::string number = std::to_string(cpu);
+    const std::string members = first_line("/sys/devices/system/cpu/cpu" + number + "/" + list);
+    groups.insert(members.empty() ? number : members);
+  }
+#endif
+  return static_cast<int>(groups.size());
+}
+
 std::string cpuinfo_field(const std::string& name) {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)
@@ -311,21 +328,18 @@ const CacheInfo& caches() {
 }
 
 int physical_cores() {
-#ifdef __linux__
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) {
-    std::set<std::string> cores;  // siblings of one core share one list
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (!CPU_ISSET(cpu, &set)) continue;
-      const std::string number = std::to_string(cpu);
-      const std::string siblings =
-          first_line("/sys/devices/system/cpu/cpu" + number + "/topology/thread_siblings_list");
-      cores.insert(siblings.empty() ? number : siblings);
-    }
-    if (!cores.empty()) return static_cast<int>(cores.size());
-  }
+  const int cores = cpu_groups("topology/thread_siblings_list");
+  return cores > 0 ? cores : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+bool cores_may_be_apart() {
+  if (cpu_groups("cache/index3/shared_cpu_list") > 1) return true;
+#ifdef SOFTNEURO_X86
+  constexpr uint32_t guest = 1u << 31;
+  return cpu_id().starts_with("amd-") && (cpuid(1).ecx & guest);
+#else
+  return false;
 #endif
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 }  // namespace softneuro

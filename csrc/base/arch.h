@@ -50,5 +50,8 @@ std::string cpu_brand();
 const CacheInfo& caches();
 // Physical cores that this process may run on.
 int physical_cores();
+// Whether threads of this process may at times run on cores that share no cache: it has several last caches, or is a
+// guest on a CPU that has, and is not told where it runs.
+bool cores_may_be_apart();
 
 }  // namespace softneuro

@@ -47,7 +47,7 @@ class Search {
     set_price(price);
     return dprs_k_best(priced_, best, k);
   }
-  bool fits(const DprsResult& plan) const { return packed_bytes(bytes_, plan) <= limit_; }
+  bool fits(const DprsResult& plan) const { return plan_bytes(bytes_, plan) <= limit_; }
   double bound() const { return bound_; }
 
   // The price taken off again.
@@ -68,7 +68,7 @@ class Search {
   // Spends what is left of the limit on faster labels of the same schemas: those change nothing else in the plan. Many
   // equal layers have equal prices, so that the relaxation gives the larger packing to all of them or to none.
   void fill_up(DprsResult& plan) const {
-    double left = limit_ - packed_bytes(bytes_, plan);
+    double left = limit_ - plan_bytes(bytes_, plan);
     while (true) {
       double best_rate = 0;
       size_t best_layer = 0;
@@ -99,7 +99,7 @@ class Search {
   }
 
  private:
-  void set_price(double price) { priced_ = with_memory_price(problem_, bytes_, price); }
+  void set_price(double price) { priced_ = with_byte_price(problem_, bytes_, price); }
 
   const DprsProblem& problem_;
   const PlanBytes& bytes_;
@@ -110,7 +110,7 @@ class Search {
 
 }  // namespace
 
-double packed_bytes(const PlanBytes& bytes, const DprsResult& plan) {
+double plan_bytes(const PlanBytes& bytes, const DprsResult& plan) {
   double total = 0;
   std::set<int> groups;
   for (size_t l = 0; l < plan.choices.size(); ++l) {
@@ -150,7 +150,7 @@ double memory_price(const DprsProblem& problem, const PlanBytes& bytes, double m
   return before.bytes > small_bytes && after.seconds <= (1 + bearable) * fastest ? high : low;
 }
 
-DprsProblem with_memory_price(DprsProblem problem, const PlanBytes& bytes, double price) {
+DprsProblem with_byte_price(DprsProblem problem, const PlanBytes& bytes, double price) {
   for (size_t l = 0; l < problem.layers.size(); ++l) {
     for (size_t i = 0; i < problem.layers[l].labels.size(); ++i) {
       problem.layers[l].labels[i].cost += price * bytes.labels[l][i];

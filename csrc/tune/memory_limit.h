@@ -12,7 +12,7 @@ struct PlanBytes {
   std::vector<double> groups;
 };
 
-double packed_bytes(const PlanBytes& bytes, const DprsResult& plan);
+double plan_bytes(const PlanBytes& bytes, const DprsResult& plan);
 
 // Bytes that weigh up to 1 % more from layer to layer, so that a price can tell equal layers apart.
 PlanBytes weighed(PlanBytes bytes);
@@ -24,7 +24,7 @@ PlanBytes weighed(PlanBytes bytes);
 double memory_price(const DprsProblem& problem, const PlanBytes& bytes, double model_bytes);
 
 // The problem with `price` seconds on top for each byte.
-DprsProblem with_memory_price(DprsProblem problem, const PlanBytes& bytes, double price);
+DprsProblem with_byte_price(DprsProblem problem, const PlanBytes& bytes, double price);
 
 // Up to k plans, best first, costs in seconds. All keep within the limit if any plan does; otherwise there is one plan,
 // the one that takes least. Without `limited` the limit did not matter and the result is dprs_solve's and

@@ -66,8 +66,7 @@ class KnownWeights {
     known->stamps = stamps.cast<TensorStamps*>();
     known->lines = lines.cast<const CacheLines*>();
     known->number = number;
-    std::erase_if(by_root_,
-                  [](const auto& entry) { return entry.second->root && is_of(entry.second->root, Py_None); });
+    std::erase_if(by_root_, [](const auto& entry) { return entry.second->root && is_of(entry.second->root, Py_None); });
     by_root_[root.ptr()] = std::move(known);
   }
 
@@ -152,8 +151,7 @@ struct Recipe {
 
 // A class of its own, as a call by pybind11 takes longer than all that this does around a net.
 struct KnownCall {
-  PyObject_HEAD
-  vectorcallfunc call;
+  PyObject_HEAD vectorcallfunc call;
   Recipe* recipe;
 
   static PyObject* vectorcall(PyObject* self, PyObject* const* given, size_t flags, PyObject* names) {
@@ -208,10 +206,9 @@ PyTypeObject* known_call_type() {
       {Py_tp_dealloc, reinterpret_cast<void*>(&KnownCall::dealloc)},
       {0, nullptr},
   };
-  static PyType_Spec spec{"softneuro._C.KnownCall", sizeof(KnownCall), 0,
-                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
-                              Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                          slots};
+  static PyType_Spec spec{
+      "softneuro._C.KnownCall", sizeof(KnownCall), 0,
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   static auto* const type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   if (type == nullptr) throw py::error_already_set();
   return type;
@@ -259,16 +256,27 @@ void bind_known_call(py::module_& m) {
          std::shared_ptr<KnownWeights> weights, size_t arguments, py::ssize_t root, std::vector<size_t> inputs,
          std::vector<size_t> sizes, std::vector<size_t> outputs, const py::object& tensor, uintptr_t own) {
         if (root >= static_cast<py::ssize_t>(arguments)) throw py::value_error("known_call: no such argument");
-        Recipe recipe{std::move(region), reinterpret_cast<const KnownRun*>(host), std::move(otherwise),
-                      std::move(listeners), std::move(weights), arguments, root, std::move(inputs), std::move(sizes),
-                      std::move(outputs), Py_TYPE(tensor.ptr()), place_in(tensor, own)};
+        Recipe recipe{std::move(region),
+                      reinterpret_cast<const KnownRun*>(host),
+                      std::move(otherwise),
+                      std::move(listeners),
+                      std::move(weights),
+                      arguments,
+                      root,
+                      std::move(inputs),
+                      std::move(sizes),
+                      std::move(outputs),
+                      Py_TYPE(tensor.ptr()),
+                      place_in(tensor, own)};
         return known_call(std::move(recipe));
       },
-      py::kw_only(), py::arg("region"), py::arg("host"), py::arg("otherwise"), py::arg("listeners"),
-      py::arg("weights"), py::arg("arguments"), py::arg("root"), py::arg("inputs"), py::arg("sizes"),
-      py::arg("outputs"), py::arg("tensor"), py::arg("own"),
-      "A callable of `arguments` positional arguments that runs a region's net, where one is ready for weights that are "
-      "known and have not changed, and returns the list of its chosen outputs; where not, or while there are listeners, "
+      py::kw_only(), py::arg("region"), py::arg("host"), py::arg("otherwise"), py::arg("listeners"), py::arg("weights"),
+      py::arg("arguments"), py::arg("root"), py::arg("inputs"), py::arg("sizes"), py::arg("outputs"), py::arg("tensor"),
+      py::arg("own"),
+      "A callable of `arguments` positional arguments that runs a region's net, where one is ready for weights that "
+      "are "
+      "known and have not changed, and returns the list of its chosen outputs; where not, or while there are "
+      "listeners, "
       "what `otherwise` returns. root, inputs, sizes: places of arguments, root -1 for None. host: address of a "
       "KnownRun. tensor: any tensor of the class that inputs are of, own: address of torch's object for it. Raises "
       "ValueError for more than 16 of one kind.");

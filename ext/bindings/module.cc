@@ -21,6 +21,7 @@ PYBIND11_MODULE(_C, m) {
   m.def("cpu_brand", &cpu_brand, "The CPU's own name for itself; empty if unknown.");
   m.def("kernel_hash", &kernel_hash, "Hash of the kernel sources; costs are valid for one hash.");
   m.def("physical_cores", &physical_cores, "Physical cores that this process may run on.");
+  m.def("cores_may_be_apart", &cores_may_be_apart, "Whether threads may at times run on cores that share no cache.");
   m.def(
       "available_isas",
       [] {

@@ -161,6 +161,29 @@ def test_a_fusion_that_is_hardly_dearer_by_itself_is_run_in_a_net(
     assert (1 in layers) == runs
 
 
+@pytest.mark.parametrize(("threads", "dearer_us"), [(1, 0.3), (2, 0.3), (2, 30)])
+def test_what_steps_pass_on_is_not_for_nothing_where_cores_may_be_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, dearer_us: float
+) -> None:
+    """The blobs within the fusion are 230 KB, for which it may be 2.3 us dearer where there are two threads."""
+    graph = inverted_residual()
+    options = {mode: _C.parse_options({"max_error": "1e-7", "tune": mode}) for mode in ("profile", "cached")}
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "measured"))
+    _C.tune(graph, options["profile"], threads)
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "made_up"))
+    for version, device, count, signature, descriptor, _ in costs(tmp_path / "measured"):
+        if "graph" not in signature:
+            whole = "expand_weight" in signature and "project_weight" in signature
+            kind = descriptor.split("/")[0]
+            own = {"conv2d": 1e-4, "adapt": 1e-9}.get(kind, 9)
+            seconds = 3e-4 + 1e-6 * dearer_us if whole else own
+            _C.CostDb().add(_C.CostKey(device, int(count), signature, descriptor, version), seconds)
+    plan = _C.tune(graph, options["cached"], threads)
+    fused = not plan.layers[0].descriptor
+    assert fused == (threads == 2 and dearer_us < 2 and _C.cores_may_be_apart())
+    assert plan.lower_bound_s <= plan.predicted_s
+
+
 def squeeze_excite(pool: str = "avg", tap: str = "", swap: bool = False, other: bool = False) -> softneuro.Graph:
     """Squeeze and excite with a residual; `tap` makes a layer's result an output, `other` scales another image."""
     rng = np.random.default_rng(0)
