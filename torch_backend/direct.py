@@ -164,8 +164,9 @@ class FixedCall:
 
     def __call__(self, leaves: Sequence[Any], slow: Callable[[Sequence[Any]], Sequence[Any]]) -> Sequence[Any]:
         """The graph's outputs, by `slow` where no net is ready or a weight has changed."""
-        # A mode is to see an op.
-        if self._fast is not None and torch._C._len_torch_dispatch_stack() == 0:
+        # Modes are to see an op, and what is negative in name alone the dispatcher makes so.
+        modes = torch._C._len_torch_dispatch_stack() != 0
+        if self._fast is not None and not modes and not any(map(torch.Tensor.is_neg, leaves)):
             fast: Sequence[Any] | None = self._fast(*leaves)
             if fast is not None:
                 return fast

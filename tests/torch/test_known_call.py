@@ -95,6 +95,7 @@ def test_what_is_not_as_nets_take_it(image, ready, agree) -> None:
         image.to(memory_format=torch.channels_last),
         torch.randn(1, 3, 12, 24)[..., ::2],
         nn.Parameter(image),
+        torch._neg_view(image),
     ):
         for _ in range(2):
             torch.testing.assert_close(call(other), model(other), rtol=1e-4, atol=1e-5)
