@@ -72,11 +72,12 @@ size_t run(std::string_view region, std::span<void* const> inputs, std::span<con
   std::vector<float*> out(count);
   size_t made = 0;
   try {
-    for (; made < count; ++made) {
-      outputs[made] = empty_output(*entry, made);
+    while (made < count) {
+      const AtenTensorHandle output = empty_output(*entry, made);
+      outputs[made++] = output;
       void* data = nullptr;
-      STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_data_ptr(handle_of(outputs[made]), &data));
-      out[made] = static_cast<float*>(data);
+      STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_data_ptr(output, &data));
+      out[made - 1] = static_cast<float*>(data);
     }
     const std::array lines{&entry->looked_at, read_next};
     run_on_torch(*entry, in, out, std::span(lines).first(read_next != nullptr ? 2 : 1));

@@ -84,8 +84,12 @@ def _tensor_fields() -> tuple[int, ...] | None:
     """
     # Whatever the first call that asks is made under, the answer is for all: a thread of its own is under nothing, not
     # even within an op, whose changes to tensors torch does not count.
-    with ThreadPoolExecutor(1) as fresh:
-        return fresh.submit(_find_tensor_fields).result()
+    try:
+        with ThreadPoolExecutor(1) as fresh:
+            return fresh.submit(_find_tensor_fields).result()
+    except RuntimeError as error:  # no thread is to be had while the interpreter ends
+        log.debug("every look at a tensor asks torch: %s", error)
+        return None
 
 
 def _find_tensor_fields() -> tuple[int, ...] | None:

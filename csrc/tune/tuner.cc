@@ -115,7 +115,7 @@ PlanBytes passed_bytes(const Graph& graph, const GraphCosts& costs) {
 }
 
 // Seconds for each of these. Where threads may come to be apart, as a guest's on a CPU with several last caches do for
-// seconds or minutes at a time, what another core holds is written at 2.5 GB/s instead of 80, which costs measured
+// seconds at a time, what another core holds is written at 2.5 GB/s instead of 80, which costs measured
 // while they are together do not tell: MobileNetV2 took 1.02 times as long with all its blocks fused then, and apart
 // 0.87.
 double passing_price(int threads) { return threads > 1 && cores_may_be_apart() ? 2e-11 / threads : 0; }

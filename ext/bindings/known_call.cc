@@ -229,8 +229,11 @@ py::object known_call(Recipe recipe) {
   if (most(recipe.inputs) || most(recipe.sizes) || most(recipe.outputs)) {
     throw py::value_error("known_call: more than " + std::to_string(Recipe::limit) + " inputs, sizes or outputs");
   }
-  for (const auto* places : {&recipe.inputs, &recipe.sizes}) {
-    for (const size_t place : *places) recipe.arguments = std::max(recipe.arguments, place + 1);
+  const auto outside = [&](size_t place) { return place >= recipe.arguments; };
+  if (recipe.root >= static_cast<py::ssize_t>(recipe.arguments) ||
+      std::any_of(recipe.inputs.begin(), recipe.inputs.end(), outside) ||
+      std::any_of(recipe.sizes.begin(), recipe.sizes.end(), outside)) {
+    throw py::value_error("known_call: no such argument");
   }
   auto* const made = PyObject_GC_New(KnownCall, known_call_type());
   if (made == nullptr) throw py::error_already_set();
@@ -255,7 +258,6 @@ void bind_known_call(py::module_& m) {
       [](std::string region, uintptr_t host, py::object otherwise, py::list listeners,
          std::shared_ptr<KnownWeights> weights, size_t arguments, py::ssize_t root, std::vector<size_t> inputs,
          std::vector<size_t> sizes, std::vector<size_t> outputs, const py::object& tensor, uintptr_t own) {
-        if (root >= static_cast<py::ssize_t>(arguments)) throw py::value_error("known_call: no such argument");
         Recipe recipe{std::move(region),
                       reinterpret_cast<const KnownRun*>(host),
                       std::move(otherwise),
@@ -279,7 +281,7 @@ void bind_known_call(py::module_& m) {
       "listeners, "
       "what `otherwise` returns. root, inputs, sizes: places of arguments, root -1 for None. host: address of a "
       "KnownRun. tensor: any tensor of the class that inputs are of, own: address of torch's object for it. Raises "
-      "ValueError for more than 16 of one kind.");
+      "ValueError for more than 16 of one kind and for a place that is none.");
 }
 
 }  // namespace softneuro::bindings

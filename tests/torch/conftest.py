@@ -20,6 +20,16 @@ class Small(nn.Module):
         return self.second(self.first(x))
 
 
+def small():
+    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 4, 3)).eval()
+
+
+@pytest.fixture
+def no_grad():
+    with torch.no_grad():
+        yield
+
+
 @pytest.fixture
 def model():
     return Small().eval()

@@ -9,17 +9,9 @@ from torch import nn
 
 import softneuro
 from softneuro.torch_backend import fetching, guards, weights
-from tests.torch.conftest import OPTIONS
+from tests.torch.conftest import OPTIONS, small
 
-
-def small():
-    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 4, 3)).eval()
-
-
-@pytest.fixture(autouse=True)
-def _no_grad():
-    with torch.no_grad():
-        yield
+pytestmark = pytest.mark.usefixtures("no_grad")
 
 
 @pytest.fixture

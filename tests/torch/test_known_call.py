@@ -13,17 +13,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import softneuro
 from softneuro import torch_backend
 from softneuro.torch_backend import direct, fetching, registry, weights
-from tests.torch.conftest import OPTIONS
+from tests.torch.conftest import OPTIONS, small
 
-
-def small():
-    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 4, 3)).eval()
-
-
-@pytest.fixture(autouse=True)
-def _no_grad():
-    with torch.no_grad():
-        yield
+pytestmark = pytest.mark.usefixtures("no_grad")
 
 
 @pytest.fixture
@@ -253,7 +245,7 @@ def test_too_many() -> None:
     with pytest.raises(ValueError, match="not of this torch"):
         softneuro._C.known_call(**keywords, **{**places, "inputs": [0]}, tensor=tensor, own=1)
     with pytest.raises(ValueError, match="no such argument"):
-        softneuro._C.known_call(**keywords, **{**places, "root": 17}, tensor=tensor, own=tensor._cdata)
+        softneuro._C.known_call(**keywords, **{**places, "inputs": [0], "root": 17}, tensor=tensor, own=tensor._cdata)
 
 
 def test_explain_still_sees_calls(image, compile_model) -> None:
