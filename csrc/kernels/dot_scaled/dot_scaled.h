@@ -1,0 +1,49 @@
+// Products of a few vectors with weights in fewer bits than float32 has, for where these come from memory: integers of
+// 16 or 20 bits, of which 64 along a row share a scale. (Block floating point; Wilkinson, "Rounding Errors in Algebraic
+// Processes", 1963.)
+//
+//   dst[i][n] = act(sum over k of x[i][k] * scale[n][k / 64] * integer[n][k] + bias[n] + residual[i][n])
+#pragma once
+
+#include <cstddef>
+
+#include "base/arch.h"
+#include "kernels/epilogue.h"
+
+namespace softneuro {
+
+struct DotScaled {
+  static constexpr int group = 64;  // weights of a row that share a scale
+  static constexpr int most_vectors = 4;
+  static constexpr bool has_bits(int bits) { return bits == 16 || bits == 20; }
+
+  const float* weights;  // as pack makes them
+  int n, k;              // outputs, floats of a vector
+  int bits;              // has_bits
+  int vectors;           // 1 ... most_vectors
+  bool fetch;            // weights ahead into L2: for those that come from memory
+  const float* x;
+  ptrdiff_t x_stride;
+  float* dst;
+  ptrdiff_t dst_stride;  // of the residual too
+  Epilogue epilogue;     // bias and residual are not padded
+};
+
+struct DotScaledKernels {
+  int lanes;  // outputs of a panel
+  // All of weights[n][k], dense. Each integer is at most half of one from its weight, the largest of a group of w is
+  // 2^(bits - 1) - 1. Groups of which none is above 1e-28 are taken for zeros; what is not finite makes its group NaN.
+  void (*pack)(int n, int k, int bits, const float* weights, float* packed);
+  // Panels [begin, end).
+  void (*run)(const DotScaled&, int begin, int end);
+};
+
+// Null where this build or machine lacks the level.
+const DotScaledKernels* dot_scaled_kernels(Isa isa);
+
+// Floats of the packing.
+size_t dot_scaled_packed_size(int n, int k, int bits, int lanes);
+// Relative L2 error to expect of weights that are normally distributed.
+double dot_scaled_error(int bits);
+
+}  // namespace softneuro

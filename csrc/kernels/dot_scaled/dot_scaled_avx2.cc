@@ -1,0 +1,1 @@
+#include "kernels/dot_scaled/generic.h"
