@@ -30,6 +30,8 @@ from benchmarks import onednn, shapes
 from benchmarks.shapes import Shape, Weights
 from softneuro import _C, available_extensions, available_isas, cpu_brand, device, registry
 
+LAYERS_SHARE = 0.1  # of max_error, which tuning leaves to a layer
+
 
 @dataclass
 class Settings:
@@ -38,6 +40,7 @@ class Settings:
     seconds: float
     all_levels: bool
     only: str
+    max_error: float
     overhead: dict[str, float] = field(default_factory=dict)  # of calling oneDNN, by layer type
     reads: dict[str, float] = field(default_factory=dict)  # bytes per second by memory level
 
@@ -63,6 +66,8 @@ def accepting(shape: Shape, weights: Weights, settings: Settings) -> dict[str, l
     found: dict[str, list[str]] = {}
     accepted = _C.testing.accepting(shape.type, shape.attrs, weights, [shape.input], {}, settings.threads)
     for descriptor in accepted:
+        if expected_error(shape, weights, descriptor) > LAYERS_SHARE * settings.max_error:
+            continue
         found.setdefault(descriptor.split("{")[0], []).append(descriptor)
     rank = available_extensions() + available_isas()
     here = [routine_key(entry) for entry in entries.values() if entry["available"]]
@@ -75,6 +80,10 @@ def accepting(shape: Shape, weights: Weights, settings: Settings) -> dict[str, l
             best[key] = routine
     wanted = found if settings.all_levels else best.values()
     return {routine: found[routine] for routine in wanted if fnmatch.fnmatch(routine, settings.only)}
+
+
+def expected_error(shape: Shape, weights: Weights, descriptor: str) -> float:
+    return _C.testing.expected_error(shape.type, shape.attrs, weights, [shape.input], descriptor)
 
 
 def timer(shape: Shape, weights: Weights, descriptor: str, settings: Settings) -> _C.RoutineTimer:
@@ -242,6 +251,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cold", action="store_true", help="weights out of the caches before each run")
     parser.add_argument("--all-levels", action="store_true", help="lower instruction-set levels of a routine too")
+    parser.add_argument(
+        "--max-error", type=float, default=1e-4, help="of a network: no routine that tuning would not try with it"
+    )
     parser.add_argument("--seconds", type=float, default=0.5, help="per shape (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="also write the figures there")
     return parser.parse_args()
@@ -250,7 +262,14 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> None:
     arguments = parse_arguments()
     torch.set_num_threads(arguments.threads)
-    settings = Settings(arguments.threads, arguments.cold, arguments.seconds, arguments.all_levels, arguments.routine)
+    settings = Settings(
+        arguments.threads,
+        arguments.cold,
+        arguments.seconds,
+        arguments.all_levels,
+        arguments.routine,
+        arguments.max_error,
+    )
     settings.reads = {level: device.bandwidth("read", level, settings.threads) for level in device.LEVELS}
     names = shapes.names() if arguments.shapes == "all" else arguments.shapes.split(",")
     merged: dict[str, Shape] = {}
