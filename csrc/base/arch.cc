@@ -303,6 +303,11 @@ bool halves_512_bits() {
   return halves;
 }
 
+bool adds_beside_fmas() {
+  static const bool beside = cpu_id().starts_with("amd-");
+  return beside;
+}
+
 const std::string& cpu_id() {
   static const std::string id = detect_cpu_id();
   return id;

@@ -77,9 +77,9 @@ class Prepared {
 };
 
 // How the result's error relates to the same sum in another order.
-enum class ErrorClass : unsigned char { exact, winograd, strassen, bfloat16, rounded };
+enum class ErrorClass : unsigned char { exact, winograd, strassen, bfloat16, rounded, inner_product };
 constexpr std::string_view error_class_name(ErrorClass error) {
-  constexpr std::string_view names[] = {"exact", "winograd", "strassen", "bfloat16", "rounded"};
+  constexpr std::string_view names[] = {"exact", "winograd", "strassen", "bfloat16", "rounded", "inner_product"};
   return names[static_cast<int>(error)];
 }
 

@@ -1,6 +1,7 @@
 #include "kernels/apply_activation.h"
 #include "kernels/dot_scaled/layout.h"
 #include "kernels/unroll.h"
+#include "simd/integers.h"
 
 namespace softneuro::SN_ISA {
 namespace dot_scaled {
@@ -10,16 +11,6 @@ constexpr int ahead = 1040;
 constexpr int streams = 2;  // panels read at a time, each from a part of the weights of its own
 constexpr int step = dot_scaled_step, group = DotScaled::group;
 constexpr int upper = static_cast<int>(0xffff0000), lower = 0xf000;  // bits of an integer in its vectors
-
-typedef int32_t Vi __attribute__((vector_size(lanes * 4)));
-
-SN_INLINE Vi integers(const float* p) {
-  Vi x;
-  __builtin_memcpy(&x, p, sizeof x);
-  return x;
-}
-SN_INLINE void store(float* p, Vi x) { __builtin_memcpy(p, &x, sizeof x); }
-SN_INLINE Vf to_float(Vi x) { return {__builtin_convertvector(x, decltype(Vf::v))}; }
 
 // The lower bits of weight j of a step, where they belong.
 template <int j>
@@ -32,10 +23,10 @@ SN_INLINE Vi lower_bits(Vi all) {
 // Weights 2 * pair and 2 * pair + 1 of the step at w, times their scales.
 template <int bits, int pair>
 SN_INLINE void unpack(const float* w, Vf scale, Vf (&weight)[2]) {
-  const Vi both = integers(w + pair * lanes);
+  const Vi both = load_integers(w + pair * lanes);
   Vi first = both & upper, second = both << 16;
   if constexpr (bits == 20) {
-    const Vi rest = integers(w + step / 2 * lanes);
+    const Vi rest = load_integers(w + step / 2 * lanes);
     first |= lower_bits<2 * pair>(rest);
     second |= lower_bits<2 * pair + 1>(rest);
   }
@@ -157,7 +148,7 @@ inline void pack_group(const Vf* column, int count, int bits, float*& to) {
     for (int j = 0; j < step; ++j) {
       const Vf rounded = round(column[at + j] * factor);
       const Vf value = select(is_nan(largest), zero(), rounded);
-      whole[j] = __builtin_convertvector(value.v, Vi) << shift;
+      whole[j] = to_integers(value) << shift;
       rest |= ((whole[j] >> 12) & 15) << (4 * j);
     }
     for (int pair = 0; pair < step / 2; ++pair, to += lanes) {

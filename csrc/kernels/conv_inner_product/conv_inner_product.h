@@ -1,0 +1,57 @@
+// 1x1 convolution on blocked blobs with additions in the place of multiplications (Winograd, "A new algorithm for inner
+// product", 1968): of two products' operands
+//
+//   x1 w1 + x2 w2 = (x1 + w2) (x2 + w1) - x1 x2 - w1 w2
+//
+// where the last two terms are one per pixel and one per output channel, of all pairs of input channels. CPUs that add
+// beside their multiply-adds (adds_beside_fmas) are limited by the latter: with 16 lanes five of eight pairs are
+// multiplied so, and 16 products take eleven multiply-adds and ten additions, with 8 lanes two of four.
+//
+// Sums lose what one operand is smaller than the other, so both are scaled to magnitudes of 1, by powers of two: each
+// pixel's samples when it is prepared, each output channel's weights when they are packed.
+//
+//   dst[k][y][x] = act(bias[k] + residual[k][y][x] + sum over c of w[k][c] * src[c][y*stride_h][x*stride_w])
+#pragma once
+
+#include <cstddef>
+
+#include "base/arch.h"
+#include "kernels/epilogue.h"
+
+namespace softneuro {
+
+struct ConvInnerProductShape {
+  int in_channels = 0, out_channels = 0;
+  int h = 0, w = 0, out_h = 0, out_w = 0;
+  int stride_h = 1, stride_w = 1;
+};
+
+struct ConvInnerProductArgs {
+  ConvInnerProductShape shape;
+  int row_block;         // pixels that are prepared at most
+  const float* src;      // [in_channels / c][h][w][c], the last block padded with zeros
+  const float* weights;  // of pack, 64-byte aligned
+  float* dst;            // [out_channels / c][out_h][out_w][c]; lanes past the channels are written as zero
+  Epilogue epilogue;     // the bias is in the packing
+};
+
+struct ConvInnerProductKernels {
+  int block;  // c
+  // From rows of weights, [out_channels][in_channels], and the bias (null: none).
+  void (*pack)(const ConvInnerProductShape&, const float* weights, const float* bias, float* packed);
+  // Bytes of scratch that the others need, 64-byte aligned.
+  size_t (*scratch_bytes)(const ConvInnerProductShape&, int row_block);
+  // Pixels [pixel, pixel + count) of out_h * out_w into scratch; count <= row_block.
+  void (*prepare)(const ConvInnerProductArgs&, int pixel, int count, void* scratch);
+  // Output channel blocks [begin, end) of the pixels that were prepared last. What becomes of a pixel does not depend
+  // on the others.
+  void (*run)(const ConvInnerProductArgs&, int begin, int end, int pixel, int count, void* scratch);
+};
+
+// Null where this build or machine lacks the level.
+const ConvInnerProductKernels* conv_inner_product_kernels(Isa isa);
+
+// Floats of the packing.
+size_t conv_inner_product_packed_size(const ConvInnerProductShape& shape, int block);
+
+}  // namespace softneuro

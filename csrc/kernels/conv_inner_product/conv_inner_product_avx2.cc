@@ -1,0 +1,1 @@
+#include "kernels/conv_inner_product/generic.h"

@@ -1,0 +1,57 @@
+// Which pairs of a block of input channels are multiplied by additions, and a tile's products.
+#pragma once
+
+#include "kernels/unroll.h"
+#include "simd/simd.h"
+
+namespace softneuro::SN_ISA {
+namespace conv_inner_product {
+
+constexpr int pairs = lanes / 2;  // of a block
+// In an order in which multiply-adds and additions alternate.
+constexpr bool adds_first(int pair) {
+  constexpr bool of_eight[] = {true, false, true, false, true, true, false, true};
+  return pairs == 8 ? of_eight[pair] : pair % 2 == 0;
+}
+// Pairs whose weights are in registers together.
+constexpr int group = pairs == 8 ? 3 : 2;
+
+// Pairs [first, first + count) of a block: a are its pixels, w its weights.
+template <int first, int count, int tile>
+SN_INLINE void multiply_pairs(Vf (&sum)[tile], const float* a, const float* w) {
+  Vf v[2 * count];
+  unroll<2 * count>([&](auto i) { v[i] = load(w + (2 * first + i) * lanes); });
+  unroll<tile>([&](auto p) {
+    const float* const x = a + p * lanes + 2 * first;
+    Vf one[count], other[count];
+    unroll<count>([&](auto i) {
+      if constexpr (adds_first(first + i)) {
+        one[i] = set(x[2 * i]) + v[2 * i + 1];
+        other[i] = set(x[2 * i + 1]) + v[2 * i];
+      }
+    });
+    unroll<count>([&](auto i) {
+      if constexpr (!adds_first(first + i)) {
+        sum[p] = fma(set(x[2 * i]), v[2 * i], sum[p]);
+        sum[p] = fma(set(x[2 * i + 1]), v[2 * i + 1], sum[p]);
+      }
+    });
+    unroll<count>([&](auto i) {
+      if constexpr (adds_first(first + i)) sum[p] = fma(one[i], other[i], sum[p]);
+    });
+  });
+}
+
+template <int tile>
+SN_INLINE void multiply_block(Vf (&sum)[tile], const float* a, const float* w) {
+  if constexpr (pairs == 8) {
+    multiply_pairs<0, group, tile>(sum, a, w);
+    multiply_pairs<group, pairs - 2 * group, tile>(sum, a, w);
+    multiply_pairs<pairs - group, group, tile>(sum, a, w);
+  } else {
+    unroll<pairs / group>([&](auto i) { multiply_pairs<i * group, group, tile>(sum, a, w); });
+  }
+}
+
+}  // namespace conv_inner_product
+}  // namespace softneuro::SN_ISA

@@ -1,0 +1,164 @@
+// 1x1 convolution on nchw{c}c blobs with additions for some of the multiplications.
+#include <algorithm>
+
+#include "kernels/conv_inner_product/conv_inner_product.h"
+#include "kernels/integers.h"
+#include "layers/conv2d/blocked.h"
+#include "layers/gemm_tasks.h"
+#include "layers/packed_floats.h"
+
+namespace softneuro {
+namespace {
+
+ConvInnerProductShape inner_product_shape(const Conv2dParams& p) {
+  const auto narrow = [](int64_t value) { return static_cast<int>(value); };
+  return {.in_channels = narrow(p.c),
+          .out_channels = narrow(p.k),
+          .h = narrow(p.h),
+          .w = narrow(p.w),
+          .out_h = narrow(p.oh),
+          .out_w = narrow(p.ow),
+          .stride_h = narrow(p.sh),
+          .stride_w = narrow(p.sw)};
+}
+
+class PreparedInnerProduct final : public Prepared {
+ public:
+  PreparedInnerProduct(const Problem& problem, const ConvInnerProductKernels& kernels, int rows, SplitBy by,
+                       std::shared_ptr<const Packed> packed)
+      : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual) {
+    const Conv2dParams p = conv2d_params(problem);
+    args_.shape = inner_product_shape(p);
+    args_.weights = packed_floats(packed_.get());
+    args_.epilogue.activation = problem.layer->post.activation;
+    if (p.empty()) return;
+    const int64_t pixels = p.oh * p.ow;
+    args_.row_block = static_cast<int>(std::min<int64_t>(rows, pixels));
+    // What is taken from another task has to be prepared again, unless all pixels are.
+    constexpr int64_t few_pixels = 16, one_panel = 1;
+    const int64_t unit = by == SplitBy::rows ? few_pixels : args_.row_block == pixels ? one_panel : 0;
+    const int64_t panels = ceil_div(args_.shape.out_channels, kernels.block);
+    split_ = WorkSplit(p.n, panels, pixels, worth_threads(p, problem.threads), by, unit);
+    scratch_ = round_to_line(kernels.scratch_bytes(args_.shape, args_.row_block));
+  }
+
+  bool works_on_residual() const override { return true; }
+  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
+
+  void run(const RunArgs& args) const override {
+    SharedWork work(split_);
+    args.parallel_for(split_.tasks, [&](int64_t task) {
+      std::byte* const scratch = args.workspace.task(task);
+      int64_t prepared_image = -1;
+      Range prepared{};
+      work.for_task(task, [&](int64_t image, Range panels, Range pixels) {
+        ConvInnerProductArgs call = args_;
+        call.src = args.in[0].f32() + image * args.in[0].batch_stride;
+        call.dst = args.out.f32() + image * args.out.batch_stride;
+        if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].batch_stride;
+        const int64_t blocks = (pixels.end - pixels.begin + args_.row_block - 1) / args_.row_block;
+        for (int64_t i = 0; i < blocks; ++i) {
+          const Range share = split_range(pixels.end - pixels.begin, blocks, i);
+          const Range block{pixels.begin + share.begin, pixels.begin + share.end};
+          const auto first = static_cast<int>(block.begin), count = static_cast<int>(block.end - block.begin);
+          if (image != prepared_image || block.begin != prepared.begin || block.end != prepared.end) {
+            kernels_.prepare(call, first, count, scratch);
+            prepared_image = image, prepared = block;
+          }
+          kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), first, count, scratch);
+        }
+      });
+    });
+  }
+
+ private:
+  std::shared_ptr<const Packed> packed_;
+  const ConvInnerProductKernels& kernels_;
+  ConvInnerProductArgs args_{};
+  WorkSplit split_;
+  bool residual_;
+  size_t scratch_ = 0;  // bytes of a task
+};
+
+class InnerProductConv2d final : public Routine {
+ public:
+  explicit InnerProductConv2d(Isa isa)
+      : Routine({.layer_type = "conv2d",
+                 .algorithm = "inner_product",
+                 .isa = isa,
+                 .in = f32_blocked(isa_block(isa)),
+                 .out = f32_blocked(isa_block(isa)),
+                 .error = ErrorClass::inner_product,
+                 .spreads_nonfinite = true}) {}
+
+  Refusal check(const Problem& problem) const override {
+    const Conv2dParams p = conv2d_params(problem);
+    if (!p.pointwise()) return "not a 1x1 kernel without padding";
+    if (p.groups != 1) return "has groups";
+    constexpr int64_t most_channels = 1 << 20;  // 64 MiB of scratch with blocks of 16 pixels
+    if (p.c > most_channels) return "more than " + std::to_string(most_channels) + " input channels";
+    return check_int_sizes(p);
+  }
+
+  // A pixel's samples take some seven operations each 16 to be prepared, which two output blocks' products just save.
+  bool promising(const Problem& problem) const override {
+    return adds_beside_fmas() && conv2d_params(problem).k > 2 * isa_block(info().isa);
+  }
+
+  std::vector<std::string> param_names() const override { return {"rows", "split"}; }
+
+  std::vector<Tuning> tunings(const Problem& problem) const override {
+    const Conv2dParams p = conv2d_params(problem);
+    // Prepared pixels should stay in L2 while every panel passes over them.
+    const int64_t budget = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10)) / 4;
+    const int64_t pixels = std::max<int64_t>(p.oh * p.ow, 1);
+    const int64_t rows = std::clamp<int64_t>(budget / (std::max<int64_t>(p.c, 1) * 4) / 16 * 16, 16, 1 << 20);
+    const int split = pixels >= 28 * 28 ? 0 : 1;
+    const int64_t share = (pixels + problem.threads - 1) / problem.threads;  // of a thread, where rows are split
+    std::vector<Tuning> list;
+    const auto add = [&](int64_t wanted, int by) {
+      Tuning tuning{static_cast<int>(std::min(wanted, by == 0 ? share : pixels)), by};
+      if (std::find(list.begin(), list.end(), tuning) == list.end()) list.push_back(std::move(tuning));
+    };
+    add(rows, split);
+    add(rows / 4 / 16 * 16 + 16, split);
+    if (problem.threads > 1) add(rows, 1 - split), add(2 * rows, 1 - split);
+    return list;
+  }
+
+  size_t packed_bytes(const Problem& problem, const Tuning&) const override {
+    return conv_inner_product_packed_size(shape(problem), isa_block(info().isa)) * sizeof(float);
+  }
+  std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
+  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
+    const Constant* bias = problem.layer->find_weight("bias");
+    const auto biases = bias != nullptr ? (*bias)->values() : nullptr;
+    auto packed = std::make_shared<PackedFloats>(static_cast<int64_t>(packed_bytes(problem, tuning) / sizeof(float)));
+    kernels().pack(shape(problem), problem.layer->weight("weight")->values().get(), biases.get(), packed->data());
+    return packed;
+  }
+
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed> packed) const override {
+    if (tuning[0] < 1) throw Error("rows must be positive, not " + std::to_string(tuning[0]));
+    return std::make_unique<PreparedInnerProduct>(problem, kernels(), tuning[0], parse_split(tuning[1]),
+                                                  std::move(packed));
+  }
+
+  // Of samples that are not negative, whose pairs' products add up beside the result.
+  double expected_error(const Problem& problem, const Tuning&) const override {
+    return 1.5e-7 + 1e-9 * static_cast<double>(conv2d_params(problem).c);
+  }
+
+ private:
+  static ConvInnerProductShape shape(const Problem& problem) { return inner_product_shape(conv2d_params(problem)); }
+  const ConvInnerProductKernels& kernels() const { return *conv_inner_product_kernels(info().isa); }
+};
+
+}  // namespace
+
+void conv2d_inner_product(RoutineList& list) {
+  for (Isa isa : all_isas()) list.add<InnerProductConv2d>(isa);
+}
+
+}  // namespace softneuro
