@@ -7,8 +7,8 @@
 // beside their multiply-adds (adds_beside_fmas) are limited by the latter: with 16 lanes five of eight pairs are
 // multiplied so, and 16 products take eleven multiply-adds and ten additions, with 8 lanes two of four.
 //
-// Sums lose what one operand is smaller than the other, so both are scaled to magnitudes of 1, by powers of two: each
-// pixel's samples when it is prepared, each output channel's weights when they are packed.
+// Sums lose the digits by which one operand is smaller than the other, so both are scaled, by powers of two: each
+// pixel's samples when it is prepared, each output channel's weights when they are packed, to magnitudes up to 2.
 //
 //   dst[k][y][x] = act(bias[k] + residual[k][y][x] + sum over c of w[k][c] * src[c][y*stride_h][x*stride_w])
 #pragma once

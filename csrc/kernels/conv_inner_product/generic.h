@@ -45,53 +45,100 @@ SN_INLINE Vf swap_neighbours(Vf x, LaneList<i...>) {
   return {__builtin_shufflevector(x.v, x.v, (i ^ 1)...)};
 }
 
-// Up to `lanes` pixels, the first of which is `first` of the block.
-inline void prepare_some(const float* const* from, int count, size_t plane, int blocks, int first, const Scratch& to) {
+// Where some pixels of the first input block lie.
+struct Pixels {
+  const float* from[lanes];
+  int count;
+  size_t plane;  // floats from input block to input block
+  int blocks;
+
+  // All lanes, at equal distances.
+  bool even() const {
+    for (int p = 2; p < count; ++p) {
+      if (from[p] - from[p - 1] != from[1] - from[0]) return false;
+    }
+    return count == lanes;
+  }
+};
+
+// Calls body(pixel, block, vector) block by block, as neighbours share what the hardware fetches.
+template <class Body>
+SN_INLINE void each_even(const Pixels& pixels, const Body& body) {
+  const float* from = pixels.from[0];
+  const ptrdiff_t distance = pixels.from[1] - from;
+  for (int cb = 0; cb < pixels.blocks; ++cb, from += pixels.plane) {
+    const float* const next = cb + 1 < pixels.blocks ? from + pixels.plane : from;
+    unroll<lanes>([&](auto p) {
+      prefetch(next + p * distance);
+      body(p, cb, load(from + p * distance));
+    });
+  }
+}
+template <class Body>
+SN_INLINE void each_of_some(const Pixels& pixels, const Body& body) {
+  for (int p = 0; p < pixels.count; ++p) {
+    for (int cb = 0; cb < pixels.blocks; ++cb) body(p, cb, load(pixels.from[p] + cb * pixels.plane));
+  }
+}
+
+// The largest magnitude of each pixel.
+[[gnu::flatten]] inline Vf magnitudes(const Pixels& pixels, bool even) {
   Vf most[lanes];
-  for (int p = 0; p < lanes; ++p) {
-    most[p] = zero();
-    for (int cb = 0; p < count && cb < blocks; ++cb) most[p] = at_least(abs(load(from[p] + cb * plane)), most[p]);
+  unroll<lanes>([&](auto p) { most[p] = zero(); });
+  const auto add = [&](int p, int, Vf x) __attribute__((always_inline)) { most[p] = at_least(abs(x), most[p]); };
+  if (even) {
+    each_even(pixels, add);
+  } else {
+    each_of_some(pixels, add);
   }
   transpose(most);
   for (int l = 1; l < lanes; ++l) most[0] = at_least(most[l], most[0]);
-  const Vf scale = power_of_two(most[0]);
-  // Pixels of zeros have no more than their bias, whatever rounding leaves of the sums.
-  store(to.scale + first, select(eq(most[0], zero()), zero(), scale));
-  float factor[lanes];
-  store(factor, inverse(scale));
+  return most[0];
+}
+
+// Samples times their pixel's factor; returns what the pixels' sums start with.
+[[gnu::flatten]] inline Vf scale_samples(const Pixels& pixels, bool even, const float* factor, float* to,
+                                         size_t block) {
   Vf products[lanes];
-  for (int p = 0; p < lanes; ++p) {
-    products[p] = zero();
-    if (p >= count) continue;
-    const Vf f = set(factor[p]);
-    float* const samples = to.samples + (first + p) * lanes;
-    for (int cb = 0; cb < blocks; ++cb) {
-      const Vf x = load(from[p] + cb * plane) * f;
-      store(samples + cb * to.block, x);
-      products[p] = fma(x, swap_neighbours(x, AllLanes()), products[p]);
-    }
+  unroll<lanes>([&](auto p) { products[p] = zero(); });
+  const auto add = [&](int p, int cb, Vf x) __attribute__((always_inline)) {
+    x = x * set(factor[p]);
+    store(to + cb * block + p * lanes, x);
+    products[p] = fma(x, swap_neighbours(x, AllLanes()), products[p]);
+  };
+  if (even) {
+    each_even(pixels, add);
+  } else {
+    each_of_some(pixels, add);
   }
   transpose(products);
   Vf start = zero();
   unroll<pairs>([&](auto i) {
     if constexpr (adds_first(i)) start = start - products[2 * i];
   });
-  store(to.start + first, start);
+  return start;
 }
 
 inline void prepare(const ConvInnerProductArgs& args, int pixel, int count, void* memory) {
   const ConvInnerProductShape& s = args.shape;
   const Scratch scratch(s, args.row_block, static_cast<float*>(memory));
-  const size_t plane = static_cast<size_t>(s.h) * s.w * lanes;
+  Pixels pixels{};
+  pixels.plane = static_cast<size_t>(s.h) * s.w * lanes;
+  pixels.blocks = ceil_div(s.in_channels, lanes);
   int y = pixel / s.out_w, x = pixel % s.out_w;
   for (int first = 0; first < count; first += lanes) {
-    const int some = count - first < lanes ? count - first : lanes;
-    const float* from[lanes];
-    for (int p = 0; p < some; ++p) {
-      from[p] = args.src + (static_cast<size_t>(y) * s.stride_h * s.w + x * s.stride_w) * lanes;
+    pixels.count = count - first < lanes ? count - first : lanes;
+    for (int p = 0; p < pixels.count; ++p) {
+      pixels.from[p] = args.src + (static_cast<size_t>(y) * s.stride_h * s.w + x * s.stride_w) * lanes;
       if (++x == s.out_w) x = 0, ++y;
     }
-    prepare_some(from, some, plane, ceil_div(s.in_channels, lanes), first, scratch);
+    const bool even = pixels.even();
+    const Vf largest = magnitudes(pixels, even), scale = power_of_two(largest);
+    // Pixels of zeros have no more than their bias, whatever rounding leaves of the sums.
+    store(scratch.scale + first, select(eq(largest, zero()), zero(), scale));
+    float factor[lanes];
+    store(factor, inverse(scale));
+    store(scratch.start + first, scale_samples(pixels, even, factor, scratch.samples + first * lanes, scratch.block));
   }
 }
 

@@ -100,9 +100,11 @@ class InnerProductConv2d final : public Routine {
     return check_int_sizes(p);
   }
 
-  // A pixel's samples take some seven operations each 16 to be prepared, which two output blocks' products just save.
+  // With 16 registers samples are loaded for each use as often as there are operations, and loads take the time that
+  // additions save. To prepare a pixel takes what two output blocks' products save.
   bool promising(const Problem& problem) const override {
-    return adds_beside_fmas() && conv2d_params(problem).k > 2 * isa_block(info().isa);
+    const int block = isa_block(info().isa);
+    return adds_beside_fmas() && block == 16 && conv2d_params(problem).k > 2 * block;
   }
 
   std::vector<std::string> param_names() const override { return {"rows", "split"}; }

@@ -1,0 +1,145 @@
+"""1x1 convolution with additions in the place of multiplications: its error, its range, where it is tried."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+
+import softneuro
+from softneuro import _C
+
+ROUTINES = [
+    entry["descriptor"]
+    for entry in softneuro.registry()
+    if entry["layer"] == "conv2d" and entry["available"] and "/inner_product_" in entry["descriptor"]
+]
+Array = np.ndarray[Any, Any]
+
+
+def run(
+    descriptor: str,
+    weight: Array,
+    x: Array,
+    rows: int = 40,
+    split: int = 0,
+    threads: int = 1,
+    bias: Array | None = None,
+) -> Array:
+    """weight [k, c], x [n, c, h, w]."""
+    weights = {"weight": weight[:, :, None, None]} | ({} if bias is None else {"bias": bias})
+    params = f"{{rows={rows},split={split}}}"
+    out: Array = _C.testing.run_routine("conv2d", {}, weights, [x], descriptor + params, {}, threads)
+    return out
+
+
+def reference(weight: Array, x: Array) -> Array:
+    out: Array = np.einsum("kc,ncyx->nkyx", weight.astype(np.float64), x.astype(np.float64))
+    return out
+
+
+def relative(result: Array, expected: Array, axis: int | None = None) -> Array:
+    error: Array = np.linalg.norm(result - expected, axis=axis) / np.linalg.norm(expected, axis=axis)
+    return error
+
+
+@pytest.mark.parametrize("descriptor", ROUTINES)
+@pytest.mark.parametrize("channels", [16, 100, 576, 1500])
+@pytest.mark.parametrize("least", [0, -np.inf])
+def test_the_error_is_within_the_expected_one(descriptor: str, channels: int, least: float) -> None:
+    """Of samples as a relu leaves them, whose products of pairs add up, and of any."""
+    rng = np.random.default_rng(channels)
+    weight = rng.standard_normal((40, channels), dtype=np.float32)
+    x = np.maximum(rng.standard_normal((1, channels, 9, 9), dtype=np.float32), np.float32(least))
+    weights = {"weight": weight[:, :, None, None]}
+    bound = _C.testing.expected_error("conv2d", {}, weights, [x.shape], f"{descriptor}{{rows=40,split=0}}")
+    assert relative(run(descriptor, weight, x), reference(weight, x)) < bound
+
+
+@pytest.mark.parametrize("descriptor", ROUTINES)
+def test_pixels_and_outputs_of_any_magnitude_are_as_exact(descriptor: str) -> None:
+    """Each has a scale of its own."""
+    rng = np.random.default_rng(0)
+    pixels = 10.0 ** rng.integers(-25, 25, (1, 1, 6, 7))
+    outputs = 10.0 ** rng.integers(-12, 12, (30, 1))
+    weight = (rng.standard_normal((30, 50)) * outputs).astype(np.float32)
+    x = (rng.standard_normal((1, 50, 6, 7)) * pixels).astype(np.float32)
+    scale = outputs[:, :, None] * pixels[0]
+    error = np.abs(run(descriptor, weight, x)[0] - reference(weight, x)[0]) / scale
+    assert error.max() < 1e-5  # of sums of 50 products of magnitude 1
+
+
+@pytest.mark.parametrize("descriptor", ROUTINES)
+def test_pixels_and_weights_of_zero_leave_the_bias(descriptor: str) -> None:
+    rng = np.random.default_rng(0)
+    weight, bias = rng.standard_normal((20, 64), dtype=np.float32), rng.standard_normal(20, dtype=np.float32)
+    weight[3] = 0
+    x = rng.standard_normal((1, 64, 5, 5), dtype=np.float32)
+    x[:, :, 2, 3] = 0
+    out = run(descriptor, weight, x, bias=bias)[0]
+    np.testing.assert_array_equal(out[:, 2, 3], bias)
+    np.testing.assert_array_equal(out[3], np.full((5, 5), bias[3]))
+
+
+@pytest.mark.parametrize("descriptor", ROUTINES)
+@pytest.mark.parametrize("value", [3.4e38, 1e-38, 1e-42])
+def test_the_largest_and_the_smallest_values(descriptor: str, value: float) -> None:
+    x = np.full((1, 32, 3, 3), value, dtype=np.float32)
+    weight = np.full((17, 32), 1 / 64, dtype=np.float32)
+    np.testing.assert_allclose(run(descriptor, weight, x), np.full((1, 17, 3, 3), value / 2), rtol=1e-3)
+
+
+@pytest.mark.parametrize("descriptor", ROUTINES)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_value_that_is_not_finite_stays_in_its_pixel(descriptor: str, value: float) -> None:
+    x = np.ones((1, 20, 7, 9), dtype=np.float32)
+    x[0, 3, 2, 4] = value
+    finite = np.isfinite(run(descriptor, np.ones((5, 20), dtype=np.float32), x)[0])
+    assert not finite[:, 2, 4].any()
+    assert finite.sum() == 5 * (7 * 9 - 1)
+
+
+@pytest.mark.parametrize("descriptor", ROUTINES)
+def test_a_weight_that_is_not_finite_stays_in_its_output(descriptor: str) -> None:
+    weight = np.ones((20, 20), dtype=np.float32)
+    weight[7, 5] = np.inf
+    finite = np.isfinite(run(descriptor, weight, np.ones((1, 20, 4, 4), dtype=np.float32))[0])
+    assert not finite[7].any()
+    assert finite.sum() == 19 * 16
+
+
+@pytest.mark.parametrize("descriptor", ROUTINES)
+def test_how_work_is_cut_does_not_change_a_bit(descriptor: str) -> None:
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((150, 70), dtype=np.float32)
+    x = rng.standard_normal((2, 70, 11, 13), dtype=np.float32)
+    expected = run(descriptor, weight, x)
+    for rows in (1, 17, 500):
+        for split in (0, 1):
+            for threads in (1, 2, 3):
+                np.testing.assert_array_equal(run(descriptor, weight, x, rows, split, threads), expected)
+
+
+def test_no_rows_are_refused() -> None:
+    with pytest.raises(softneuro.Error, match="rows must be positive, not 0"):
+        run(ROUTINES[0], np.ones((4, 4), np.float32), np.ones((1, 4, 2, 2), np.float32), rows=0)
+
+
+@pytest.mark.parametrize("strict", ["0", "1"])
+def test_it_is_tried_where_additions_are_done_beside_multiply_adds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strict: str
+) -> None:
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path))
+    rng = np.random.default_rng(0)
+    graph = softneuro.Graph()
+    weight = rng.standard_normal((64, 64, 1, 1), dtype=np.float32)
+    graph.output(graph.add("conv2d", [graph.input("x", (1, 64, 14, 14))], weights={"weight": weight}))
+    _C.tune(graph, _C.parse_options({"time_budget_s": "5", "strict_nonfinite": strict}), 1)
+    tried = unquote((tmp_path / "costs.txt").read_text())
+    assert "conv2d/" in tried
+    wanted = strict == "0" and " amd-" in tried and "avx512" in softneuro.available_isas()
+    assert ("/inner_product_avx512{" in tried) == wanted
+    assert "/inner_product_avx2{" not in tried
