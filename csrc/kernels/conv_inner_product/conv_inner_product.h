@@ -1,14 +1,5 @@
-// 1x1 convolution on blocked blobs with additions in the place of multiplications (Winograd, "A new algorithm for inner
-// product", 1968): of two products' operands
-//
-//   x1 w1 + x2 w2 = (x1 + w2) (x2 + w1) - x1 x2 - w1 w2
-//
-// where the last two terms are one per pixel and one per output channel, of all pairs of input channels. CPUs that add
-// beside their multiply-adds (adds_beside_fmas) are limited by the latter: with 16 lanes five of eight pairs are
-// multiplied so, and 16 products take eleven multiply-adds and ten additions, with 8 lanes two of four.
-//
-// Sums lose the digits by which one operand is smaller than the other, so both are scaled, by powers of two: each
-// pixel's samples when it is prepared, each output channel's weights when they are packed, to magnitudes up to 2.
+// 1x1 convolution on blocked blobs with additions in the place of multiplications (kernels/inner_product/pairs.h): each
+// pixel is scaled when it is prepared, each output channel's weights when they are packed.
 //
 //   dst[k][y][x] = act(bias[k] + residual[k][y][x] + sum over c of w[k][c] * src[c][y*stride_h][x*stride_w])
 #pragma once
@@ -37,8 +28,6 @@ struct ConvInnerProductArgs {
 
 struct ConvInnerProductKernels {
   int block;  // c
-  // From rows of weights, [out_channels][in_channels], and the bias (null: none).
-  void (*pack)(const ConvInnerProductShape&, const float* weights, const float* bias, float* packed);
   // Bytes of scratch that the others need, 64-byte aligned.
   size_t (*scratch_bytes)(const ConvInnerProductShape&, int row_block);
   // Pixels [pixel, pixel + count) of out_h * out_w into scratch; count <= row_block.
@@ -53,5 +42,8 @@ const ConvInnerProductKernels* conv_inner_product_kernels(Isa isa);
 
 // Floats of the packing.
 size_t conv_inner_product_packed_size(const ConvInnerProductShape& shape, int block);
+// From rows of weights, [out_channels][in_channels], and the bias (null: none).
+void conv_inner_product_pack(const ConvInnerProductShape& shape, int block, const float* weights, const float* bias,
+                             float* packed);
 
 }  // namespace softneuro

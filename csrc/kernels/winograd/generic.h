@@ -10,7 +10,7 @@
 
 #include "kernels/finish_row.h"
 #include "kernels/integers.h"
-#include "kernels/winograd/multiply_block.h"
+#include "kernels/winograd/adds.h"
 #include "kernels/winograd/passing.h"
 #include "kernels/winograd/tile.h"
 #include "kernels/winograd/weights.h"
@@ -86,22 +86,27 @@ inline size_t scratch_bytes(const WinogradShape& s, int block) { return Plan(s, 
 inline void run(const WinogradArgs& args, int panel_begin, int panel_end, int tile_begin, int tile_end, void* scratch) {
   const WinogradShape& s = args.shape;
   const Plan plan(s, args.block, scratch);
-  const int per_group = ceil_div(plan.out_blocks, winograd_panel);
-  const size_t per_block = static_cast<size_t>(plan.in_blocks) * lanes * lanes * s.weights();
+  const int per_group = ceil_div(plan.out_blocks, s.panel());
+  const size_t per_block = s.weight_floats(lanes, plan.in_blocks, lanes) * s.weights();
   const int total = tile_end - tile_begin, blocks = ceil_div(total, args.block);
   for (int i = 0, first = tile_begin; i < blocks; ++i) {
     const int count = total / blocks + (i < total % blocks ? 1 : 0);
     int group = -1;
     for (int index = panel_begin; index < panel_end; ++index) {
-      const int first_block = index % per_group * winograd_panel;
-      if (index / per_group != group) encode_block(args, plan, group = index / per_group, first, count);
-      const int left = plan.out_blocks - first_block, panel = left < winograd_panel ? left : winograd_panel;
+      const int first_block = index % per_group * s.panel();
+      if (index / per_group != group) {
+        encode_block(args, plan, group = index / per_group, first, count);
+        if (s.adds) prepare_tiles(plan, s.positions(), count);
+      }
+      const int left = plan.out_blocks - first_block, panel = left < s.panel() ? left : s.panel();
       const int out_block = group * plan.out_blocks + first_block;
       const int tail = left > panel ? lanes : s.out_channels - (plan.out_blocks - 1) * lanes;
       if (s.in_passing) {
         const int channel = group * s.out_channels + first_block * lanes;
         const Taps taps{args, channel, (panel - 1) * lanes + tail, index + 1 == panel_end};
         is_few(s, count) ? multiply_few_tiles(plan, taps, panel, count) : multiply_passing(plan, taps, panel, count);
+      } else if (s.adds) {
+        multiply_block_adding(plan, args.weights + out_block * per_block, per_block / s.weights(), count);
       } else {
         const float* weights = args.weights + out_block * per_block;
         const int weight = plan.in_blocks * lanes * panel * lanes;

@@ -33,6 +33,8 @@ struct Plan {
   size_t encoded_position, product_position, passing_weight;
   size_t floats;  // of all these
   float *encoded, *product, *passing, *taps, *weighed, *tile;
+  float *start, *scale;  // with adds: of each position's tiles
+  int terms;             // floats from position to position of these
   Sharing across_rows, along_rows;
 
   Plan(const WinogradShape& s, int block, void* scratch = nullptr)
@@ -59,6 +61,9 @@ struct Plan {
     taps = place(s.in_passing ? static_cast<size_t>(turned_blocks) * s.kernel_h * s.kernel_w * lanes * lanes : 0);
     weighed = place(s.in_passing ? static_cast<size_t>(turned_blocks) * 2 * s.kernel_w * lanes * lanes : 0);
     tile = place(static_cast<size_t>(s.positions()) * lanes);
+    terms = s.adds ? round_up(block, lanes) : 0;
+    start = place(static_cast<size_t>(s.positions()) * terms);
+    scale = place(static_cast<size_t>(s.positions()) * terms);
   }
   static size_t odd_lines(size_t floats) { return ((floats + 15) / 16 | 1) * 16; }
 };

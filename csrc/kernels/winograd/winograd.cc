@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/inner_product/pairs.h"
 #include "kernels/integers.h"
 
 namespace softneuro {
@@ -78,12 +79,15 @@ const WinogradKernels* winograd_kernels(Isa isa) {
 }
 
 int winograd_panels(const WinogradShape& shape, int block) {
-  return shape.groups * ceil_div(ceil_div(shape.out_channels, block), winograd_panel);
+  return shape.groups * ceil_div(ceil_div(shape.out_channels, block), shape.panel());
 }
 
 size_t winograd_packed_size(const WinogradShape& shape, int block) {
-  return static_cast<size_t>(shape.groups) * round_up(shape.out_channels, block) * round_up(shape.in_channels, block) *
-         (shape.in_passing ? shape.kernel_h * shape.kernel_w : shape.weights());
+  const int in_blocks = ceil_div(shape.in_channels, block), width = round_up(shape.out_channels, block);
+  const size_t of_group = shape.in_passing
+                              ? static_cast<size_t>(in_blocks) * block * width * shape.kernel_h * shape.kernel_w
+                              : shape.weight_floats(width, in_blocks, block) * shape.weights();
+  return static_cast<size_t>(shape.groups) * of_group;
 }
 
 size_t winograd_bias_size(const WinogradShape& shape, int block) {
@@ -108,12 +112,12 @@ void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, c
                                   shape.kernel_w,
                                   gh.data(),
                                   gw.data()};
-  std::vector<float> lanes(static_cast<size_t>(most_channels) * taps * winograd_panel * block);
+  std::vector<float> lanes(static_cast<size_t>(most_channels) * taps * shape.panel() * block);
   for (int g = 0; g < shape.groups; ++g) {
     const float* group = rows.weights + static_cast<size_t>(g) * shape.out_channels * shape.in_channels * taps;
-    for (int first = 0; first < out_blocks; first += winograd_panel) {
-      const int width = std::min(winograd_panel, out_blocks - first) * block;  // lanes of this panel
-      const size_t weight = static_cast<size_t>(in_channels) * width;
+    for (int first = 0; first < out_blocks; first += shape.panel()) {
+      const int width = std::min(shape.panel(), out_blocks - first) * block;  // lanes of this panel
+      const size_t weight = shape.weight_floats(width, in_channels / block, block);
       for (int c = 0; c < in_channels; c += most_channels) {
         const int channels = std::min(most_channels, in_channels - c);
         const int real = std::clamp(shape.in_channels - c, 0, channels) * taps;
@@ -131,7 +135,10 @@ void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, c
           }
         }
       }
-      packed += shape.weights() * weight;
+      for (int i = 0; i < shape.weights(); ++i, packed += weight) {
+        float* const terms = packed + static_cast<size_t>(in_channels) * width;
+        if (shape.adds) inner_product_normalize(block, in_channels, packed, {terms, terms + block});
+      }
     }
   }
 }

@@ -20,6 +20,8 @@
 
 namespace softneuro {
 
+constexpr int winograd_panel = 2;  // most output channel blocks that share a pass over encoded tiles
+
 struct WinogradShape {
   int groups = 1;
   int in_channels = 0, out_channels = 0;  // of one group; with groups > 1 both are multiples of the level's block
@@ -30,6 +32,9 @@ struct WinogradShape {
   int stride_h = 1, stride_w = 1;
   // Weights are transformed on the way to the products: fewer bytes, more arithmetic.
   bool in_passing = false;
+  // Products have additions for multiplications (kernels/inner_product/pairs.h): each tile's positions are scaled when
+  // they are encoded, each output channel's weights of a position when they are packed. Not in passing.
+  bool adds = false;
 
   [[gnu::always_inline]] constexpr WinogradAxis across_rows() const { return {tile_h, kernel_h, stride_h}; }
   [[gnu::always_inline]] constexpr WinogradAxis along_rows() const { return {tile_w, kernel_w, stride_w}; }
@@ -40,8 +45,14 @@ struct WinogradShape {
   [[gnu::always_inline]] constexpr int tiles_h() const { return (out_h + tile_h - 1) / tile_h; }
   [[gnu::always_inline]] constexpr int tiles_w() const { return (out_w + tile_w - 1) / tile_w; }
   [[gnu::always_inline]] constexpr int tiles() const { return images * tiles_h() * tiles_w(); }
+  [[gnu::always_inline]] constexpr int panel() const { return adds ? 1 : winograd_panel; }
+  // Floats of a panel's weights of one position: where products have additions, their terms follow.
+  [[gnu::always_inline]] constexpr size_t weight_floats(int width, int in_blocks, int block) const {
+    return (static_cast<size_t>(in_blocks) * block + (adds ? 2 : 0)) * width;
+  }
 };
 
+// Products of one position: [tile][channel] x [channel][lane of panel].
 struct WinogradArgs {
   WinogradShape shape;
   int block = 28;        // tiles that are encoded, multiplied and decoded together; every value is right
@@ -53,9 +64,6 @@ struct WinogradArgs {
   int64_t dst_image, residual_image;
   Epilogue epilogue;  // bias: winograd_bias_size floats
 };
-
-// Products of one position: [tile][channel] x [channel][lane of panel].
-constexpr int winograd_panel = 2;  // output channel blocks that share a pass over encoded tiles
 
 // The transforms of weights, in double: rows of G for each axis.
 struct WinogradWeights {
@@ -88,7 +96,8 @@ const WinogradKernels* winograd_kernels(Isa isa);
 int winograd_panels(const WinogradShape& shape, int block);
 size_t winograd_packed_size(const WinogradShape& shape, int block);  // floats
 // To [panel][weight][in channel][lane of panel], transformed in double, or with in_passing to
-// [out block][in channel][tap][lane].
+// [out block][in channel][tap][lane]. With adds each weight's channels are followed by what its sums start with and its
+// scales.
 void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, const WeightRows& rows, float* packed);
 size_t winograd_bias_size(const WinogradShape& shape, int block);  // floats, output channels rounded up to c
 

@@ -136,7 +136,8 @@ class InnerProductConv2d final : public Routine {
     const Constant* bias = problem.layer->find_weight("bias");
     const auto biases = bias != nullptr ? (*bias)->values() : nullptr;
     auto packed = std::make_shared<PackedFloats>(static_cast<int64_t>(packed_bytes(problem, tuning) / sizeof(float)));
-    kernels().pack(shape(problem), problem.layer->weight("weight")->values().get(), biases.get(), packed->data());
+    conv_inner_product_pack(shape(problem), isa_block(info().isa), problem.layer->weight("weight")->values().get(),
+                            biases.get(), packed->data());
     return packed;
   }
 

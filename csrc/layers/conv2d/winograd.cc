@@ -20,7 +20,7 @@ constexpr double usual_error = 1e-5;               // what the default max_error
 constexpr double strict_error = 4e-6;              // what is left to layers whose errors a network magnifies
 constexpr size_t max_scratch = size_t{256} << 20;  // bytes of a task
 
-WinogradShape winograd_shape(const Conv2dParams& p, int tile, bool in_passing) {
+WinogradShape winograd_shape(const Conv2dParams& p, int tile, bool in_passing, bool adds) {
   const ConvDirectShape s = direct_shape(p);
   return {.groups = s.groups,
           .in_channels = s.in_channels,
@@ -38,7 +38,8 @@ WinogradShape winograd_shape(const Conv2dParams& p, int tile, bool in_passing) {
           .pad_left = s.pad_left,
           .stride_h = s.stride_h,
           .stride_w = s.stride_w,
-          .in_passing = in_passing};
+          .in_passing = in_passing,
+          .adds = adds};
 }
 
 bool has_transforms(const WinogradKernels& kernels, const WinogradShape& s) {
@@ -116,14 +117,16 @@ class PreparedWinograd final : public PreparedConv2dRows {
 
 class WinogradConv2d final : public Routine {
  public:
-  explicit WinogradConv2d(Isa isa)
+  // adds: products have additions for multiplications.
+  WinogradConv2d(Isa isa, bool adds)
       : Routine({.layer_type = "conv2d",
-                 .algorithm = "winograd",
+                 .algorithm = adds ? "winograd_adds" : "winograd",
                  .isa = isa,
                  .in = f32_blocked(isa_block(isa)),
                  .out = f32_blocked(isa_block(isa)),
                  .error = ErrorClass::winograd,
-                 .spreads_nonfinite = true}) {}
+                 .spreads_nonfinite = true}),
+        adds_(adds) {}
 
   Refusal check(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
@@ -140,6 +143,13 @@ class WinogradConv2d final : public Routine {
     return tilings(p, problem.threads).empty()
                ? Refusal("no transform for this kernel and stride, or scratch beyond 256 MiB")
                : Refusal();
+  }
+
+  // To prepare a tile's positions takes what two output blocks' products save, and few channels' sums are short.
+  bool promising(const Problem& problem) const override {
+    const Conv2dParams p = conv2d_params(problem);
+    const int block = isa_block(info().isa);
+    return !adds_ || (adds_beside_fmas() && block == 16 && p.group_k() > 2 * block && p.group_c() > 2 * block);
   }
 
   std::vector<std::string> param_names() const override { return {"tile", "block", "split", "passing", "packed"}; }
@@ -191,17 +201,20 @@ class WinogradConv2d final : public Routine {
 
   WinogradShape checked_shape(const Problem& problem, const Tuning& tuning) const {
     const bool known = std::find(std::begin(tile_sizes), std::end(tile_sizes), tuning[0]) != std::end(tile_sizes);
-    const WinogradShape shape = winograd_shape(conv2d_params(problem), tuning[0], tuning[3] != 0);
+    const WinogradShape shape = winograd_shape(conv2d_params(problem), tuning[0], tuning[3] != 0, adds_);
     for (const int i : {3, 4}) {
       if (tuning[i] != 0 && tuning[i] != 1) {
         throw Error(param_names()[i] + " must be 0 or 1, not " + std::to_string(tuning[i]));
       }
     }
+    if (adds_ && tuning[3] != 0) throw Error("additions take weights that are transformed ahead: passing must be 0");
     if (tuning[3] == 0 && tuning[4] == 0) throw Error("packed may be 0 only with passing 1");
     if (known && has_transforms(kernels(), shape) && (tuning[3] == 0 || kernels().can_pass(shape))) return shape;
     throw Error("there is no transform for tile " + std::to_string(tuning[0]) +
                 (tuning[3] != 0 ? " with weights transformed in passing" : ""));
   }
+
+  bool adds_;
 
   bool keeps_in_registers(const WinogradShape& s) const { return kernels().passes_in_registers(s, s.tiles()); }
 
@@ -223,14 +236,16 @@ std::vector<WinogradConv2d::Tiling> WinogradConv2d::tilings(const Conv2dParams& 
   const double l2 = static_cast<double>(std::max<size_t>(caches().l2, 256 << 10));
   for (const int tile : tile_sizes) {
     for (const bool in_passing : {false, true}) {
-      Tiling t{winograd_shape(p, tile, in_passing), tile, {}, 0, 0};
+      if (in_passing && adds_) continue;
+      Tiling t{winograd_shape(p, tile, in_passing, adds_), tile, {}, 0, 0};
       if (!has_transforms(kernels(), t.shape) || (in_passing && !kernels().can_pass(t.shape))) continue;
       t.error = winograd_error(t.shape);
-      const int tiles = std::max(t.shape.tiles(), 1), group = kernels().max_group, positions = t.shape.positions();
+      const int tiles = std::max(t.shape.tiles(), 1), group = adds_ ? 16 : kernels().max_group,
+                positions = t.shape.positions();
       const int kinds = t.shape.weights();  // of weights, which some positions share
       // Either a block stays in L2 between encoding and decoding, or weights that are larger than that, or that are
       // transformed in passing, pass by only once.
-      const double tile_bytes = positions * (in_blocks + winograd_panel) * lanes * sizeof(float);
+      const double tile_bytes = positions * (in_blocks + t.shape.panel()) * lanes * sizeof(float);
       const double pairs = in_blocks * out_blocks * lanes;  // vectors of weights of a kind
       const double ahead_bytes = kinds * pairs * lanes * sizeof(float);
       if (in_passing && ahead_bytes < l2) continue;  // they stay where they are
@@ -243,7 +258,8 @@ std::vector<WinogradConv2d::Tiling> WinogradConv2d::tilings(const Conv2dParams& 
       // A vector of weights takes as long to load and to fetch ahead as some tiles take to use it, unless it is made in
       // registers.
       const bool in_registers = in_passing && keeps_in_registers(t.shape);
-      const double products = positions * (tiles + (in_registers ? 0 : 4)) * pairs;
+      const double saved = adds_ ? 11. / 16 : 1;
+      const double products = positions * (saved * tiles + (in_registers ? 0 : 4)) * pairs;
       // Weights from memory at 6 bytes per operation; two threads together get half as much again as one.
       const double streaming = std::max(0.0, ahead_bytes / 12 * (1 + threads) - products);
       const double turning = 5.0 * static_cast<double>(p.kh * p.kw);  // rows to lanes
@@ -304,7 +320,9 @@ std::vector<Tuning> WinogradConv2d::tunings(const Problem& problem) const {
 }  // namespace
 
 void conv2d_winograd(RoutineList& list) {
-  for (Isa isa : all_isas()) list.add<WinogradConv2d>(isa);
+  for (const bool adds : {false, true}) {
+    for (Isa isa : all_isas()) list.add<WinogradConv2d>(isa, adds);
+  }
 }
 
 }  // namespace softneuro

@@ -1,18 +1,15 @@
-// Which pairs of a block of input channels are multiplied by additions, and a tile's products.
+// A tile's products with a block of input channels. See pairs.h.
 #pragma once
 
+#include "kernels/inner_product/pairs.h"
 #include "kernels/unroll.h"
 #include "simd/simd.h"
 
 namespace softneuro::SN_ISA {
-namespace conv_inner_product {
+namespace inner_product {
 
 constexpr int pairs = lanes / 2;  // of a block
-// In an order in which multiply-adds and additions alternate.
-constexpr bool adds_first(int pair) {
-  constexpr bool of_eight[] = {true, false, true, false, true, true, false, true};
-  return pairs == 8 ? of_eight[pair] : pair % 2 == 0;
-}
+constexpr bool adds_first(int pair) { return inner_product_adds(lanes, pair); }
 // Pairs whose weights are in registers together.
 constexpr int group = pairs == 8 ? 3 : 2;
 
@@ -53,5 +50,5 @@ SN_INLINE void multiply_block(Vf (&sum)[tile], const float* a, const float* w) {
   }
 }
 
-}  // namespace conv_inner_product
+}  // namespace inner_product
 }  // namespace softneuro::SN_ISA

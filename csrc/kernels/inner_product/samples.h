@@ -1,0 +1,112 @@
+// Pixels made ready for products: scaled, and what their sums start with. See pairs.h.
+#pragma once
+
+#include "kernels/inner_product/products.h"
+#include "simd/integers.h"
+
+namespace softneuro::SN_ISA {
+namespace inner_product {
+
+// The power of two at or below each of some magnitudes, as far as its inverse is a float: 1 for what is not finite.
+SN_INLINE Vf power_of_two(Vf magnitude) {
+  constexpr int one = 1 << 23;  // of the exponent
+  Vi e = bits(magnitude) & (255 * one);
+  e = e == 255 * one ? Vi{} + 127 * one : e;
+  e = e < one ? Vi{} + one : e;
+  return from_bits(e > 253 * one ? Vi{} + 253 * one : e);
+}
+SN_INLINE Vf inverse(Vf power_of_two) { return from_bits((254 << 23) - bits(power_of_two)); }
+
+template <int... i>
+SN_INLINE Vf swap_neighbours(Vf x, LaneList<i...>) {
+  return {__builtin_shufflevector(x.v, x.v, (i ^ 1)...)};
+}
+
+// Where some pixels of the first input block lie.
+struct Pixels {
+  const float* from[lanes];
+  int count;
+  size_t plane;  // floats from input block to input block
+  int blocks;
+
+  // All lanes, at equal distances.
+  bool even() const {
+    for (int p = 2; p < count; ++p) {
+      if (from[p] - from[p - 1] != from[1] - from[0]) return false;
+    }
+    return count == lanes;
+  }
+};
+
+// Calls body(pixel, block, vector) block by block, as neighbours share what the hardware fetches.
+template <class Body>
+SN_INLINE void each_even(const Pixels& pixels, const Body& body) {
+  const float* from = pixels.from[0];
+  const ptrdiff_t distance = pixels.from[1] - from;
+  for (int cb = 0; cb < pixels.blocks; ++cb, from += pixels.plane) {
+    const float* const next = cb + 1 < pixels.blocks ? from + pixels.plane : from;
+    unroll<lanes>([&](auto p) {
+      prefetch(next + p * distance);
+      body(p, cb, load(from + p * distance));
+    });
+  }
+}
+template <class Body>
+SN_INLINE void each_of_some(const Pixels& pixels, const Body& body) {
+  for (int p = 0; p < pixels.count; ++p) {
+    for (int cb = 0; cb < pixels.blocks; ++cb) body(p, cb, load(pixels.from[p] + cb * pixels.plane));
+  }
+}
+
+// The largest magnitude of each pixel.
+[[gnu::flatten]] inline Vf magnitudes(const Pixels& pixels, bool even) {
+  Vf most[lanes];
+  unroll<lanes>([&](auto p) { most[p] = zero(); });
+  const auto add = [&](int p, int, Vf x) __attribute__((always_inline)) { most[p] = at_least(abs(x), most[p]); };
+  if (even) {
+    each_even(pixels, add);
+  } else {
+    each_of_some(pixels, add);
+  }
+  transpose(most);
+  for (int l = 1; l < lanes; ++l) most[0] = at_least(most[l], most[0]);
+  return most[0];
+}
+
+// Samples times their pixel's factor; returns what the pixels' sums start with.
+[[gnu::flatten]] inline Vf scale_samples(const Pixels& pixels, bool even, const float* factor, float* to,
+                                         size_t block) {
+  Vf products[lanes];
+  unroll<lanes>([&](auto p) { products[p] = zero(); });
+  const auto add = [&](int p, int cb, Vf x) __attribute__((always_inline)) {
+    x = x * set(factor[p]);
+    store(to + cb * block + p * lanes, x);
+    products[p] = fma(x, swap_neighbours(x, AllLanes()), products[p]);
+  };
+  if (even) {
+    each_even(pixels, add);
+  } else {
+    each_of_some(pixels, add);
+  }
+  transpose(products);
+  Vf start = zero();
+  unroll<pairs>([&](auto i) {
+    if constexpr (adds_first(i)) start = start - products[2 * i];
+  });
+  return start;
+}
+
+// Scaled samples to `to`, whose blocks are `block` floats apart; what the pixels' sums start with and their scales, a
+// vector each. `to` may be where the samples are.
+inline void prepare(const Pixels& pixels, float* to, size_t block, float* start, float* scales) {
+  const bool even = pixels.even();
+  const Vf largest = magnitudes(pixels, even), scale = power_of_two(largest);
+  // Pixels of zeros have sums of zero, whatever rounding leaves of them.
+  store(scales, select(eq(largest, zero()), zero(), scale));
+  float factor[lanes];
+  store(factor, inverse(scale));
+  store(start, scale_samples(pixels, even, factor, to, block));
+}
+
+}  // namespace inner_product
+}  // namespace softneuro::SN_ISA
