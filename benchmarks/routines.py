@@ -13,6 +13,7 @@ import argparse
 import fnmatch
 import json
 import math
+import operator
 import re
 import statistics
 import time
@@ -29,8 +30,6 @@ from rich.table import Table
 from benchmarks import onednn, shapes
 from benchmarks.shapes import Shape, Weights
 from softneuro import _C, available_extensions, available_isas, cpu_brand, device, registry
-
-LAYERS_SHARE = 0.1  # of max_error, which tuning leaves to a layer
 
 
 @dataclass
@@ -66,9 +65,9 @@ def accepting(shape: Shape, weights: Weights, settings: Settings) -> dict[str, l
     found: dict[str, list[str]] = {}
     accepted = _C.testing.accepting(shape.type, shape.attrs, weights, [shape.input], {}, settings.threads)
     for descriptor in accepted:
-        if expected_error(shape, weights, descriptor) > LAYERS_SHARE * settings.max_error:
-            continue
-        found.setdefault(descriptor.split("{")[0], []).append(descriptor)
+        expected = _C.testing.expected_error(shape.type, shape.attrs, weights, [shape.input], descriptor)
+        if expected <= 0.1 * settings.max_error:  # the share that tuning leaves to a layer
+            found.setdefault(descriptor.split("{")[0], []).append(descriptor)
     rank = available_extensions() + available_isas()
     here = [routine_key(entry) for entry in entries.values() if entry["available"]]
     best: dict[str, str] = {}
@@ -80,10 +79,6 @@ def accepting(shape: Shape, weights: Weights, settings: Settings) -> dict[str, l
             best[key] = routine
     wanted = found if settings.all_levels else best.values()
     return {routine: found[routine] for routine in wanted if fnmatch.fnmatch(routine, settings.only)}
-
-
-def expected_error(shape: Shape, weights: Weights, descriptor: str) -> float:
-    return _C.testing.expected_error(shape.type, shape.attrs, weights, [shape.input], descriptor)
 
 
 def timer(shape: Shape, weights: Weights, descriptor: str, settings: Settings) -> _C.RoutineTimer:
@@ -204,9 +199,7 @@ def summary(results: list[tuple[Shape, list[Row]]]) -> list[str]:
     """Geometric mean over distinct shapes and total over the networks' layers, with and without inexact routines."""
     inexact = {entry["descriptor"] for entry in registry() if entry["error"] != "exact"}
     lines = []
-    for title, left_out in (
-        (("all routines", set()), ("exact routines", inexact)) if inexact else (("all routines", set()),)
-    ):
+    for title, left_out in (("all routines", set()), ("exact routines", inexact)):
         logs, ours, theirs = [], 0.0, 0.0
         for shape, rows in results:
             peers = [row.seconds for row in rows if is_peer(row)]
@@ -251,9 +244,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cold", action="store_true", help="weights out of the caches before each run")
     parser.add_argument("--all-levels", action="store_true", help="lower instruction-set levels of a routine too")
-    parser.add_argument(
-        "--max-error", type=float, default=1e-4, help="of a network: no routine that tuning would not try with it"
-    )
+    parser.add_argument("--max-error", type=float, default=1e-4, help="no routine that tuning would not try with it")
     parser.add_argument("--seconds", type=float, default=0.5, help="per shape (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="also write the figures there")
     return parser.parse_args()
@@ -262,14 +253,8 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> None:
     arguments = parse_arguments()
     torch.set_num_threads(arguments.threads)
-    settings = Settings(
-        arguments.threads,
-        arguments.cold,
-        arguments.seconds,
-        arguments.all_levels,
-        arguments.routine,
-        arguments.max_error,
-    )
+    own = operator.attrgetter("threads", "cold", "seconds", "all_levels", "routine", "max_error")
+    settings = Settings(*own(arguments))
     settings.reads = {level: device.bandwidth("read", level, settings.threads) for level in device.LEVELS}
     names = shapes.names() if arguments.shapes == "all" else arguments.shapes.split(",")
     merged: dict[str, Shape] = {}
@@ -293,16 +278,9 @@ def main() -> None:
             rows, least = measure(shape, settings)
             results.append((shape, rows))
             print_shape(table, shape, rows, least)
-            figures.append(
-                {
-                    "shape": shape.text,
-                    "count": shape.count,
-                    "flops": shape.flops,
-                    "floor_s": least[0],
-                    "floor": least[1],
-                }
-                | {"seconds": {row.name + row.tuning: row.seconds for row in rows}}
-            )
+            seconds = {row.name + row.tuning: row.seconds for row in rows}
+            figure = {"shape": shape.text, "count": shape.count, "flops": shape.flops, "seconds": seconds}
+            figures.append(figure | {"floor_s": least[0], "floor": least[1]})
     console.print(table)
     compared = [(shape, rows) for shape, rows in results if is_comparable(shape, rows, settings)]
     console.print(kinds_table(compared))

@@ -32,6 +32,7 @@ void check(Isa isa, const Conv& c) {
            !kernels.has_transform(shape.tile_w, c.kernel_w, c.stride_w));
   if (c.kernel_h == c.kernel_w && c.stride_h == c.stride_w && pick(0, 1)) shape.tile_w = shape.tile_h;
   shape.in_passing = kernels.can_pass(shape) && pick(0, 1);
+  shape.adds = !shape.in_passing && pick(0, 1);
   const int out_channels = c.groups * c.out_channels, pixels = c.out_h * c.out_w;
 
   const auto src = random_data(c.src_size()), rows = random_data(c.weights_size());

@@ -16,7 +16,14 @@ from softneuro import _C
 
 TYPES = sorted({entry["layer"] for entry in softneuro.registry()} - {"adapt"})
 EXAMPLES = int(os.environ.get("SOFTNEURO_TEST_EXAMPLES", "60"))  # per layer type
-BOUND = {"exact": 1e-5, "winograd": 1e-3, "strassen": 1e-5, "bfloat16": 1e-4, "rounded": 1e-3, "inner_product": 1e-5}  # relative L2, by error class
+BOUND = {  # relative L2, by error class
+    "exact": 1e-5,
+    "winograd": 1e-3,
+    "strassen": 1e-5,
+    "bfloat16": 1e-4,
+    "rounded": 1e-3,
+    "inner_product": 1e-5,
+}
 
 
 def relative_l2(actual: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:

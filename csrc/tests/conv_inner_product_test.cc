@@ -1,0 +1,67 @@
+// conv_inner_product against a convolution in double: random shapes, strides, blocks, work ranges and epilogues.
+#include "kernels/conv_inner_product/conv_inner_product.h"
+
+#include <algorithm>
+
+#include "kernels/integers.h"
+#include "tests/check.h"
+
+namespace softneuro::test {
+namespace {
+
+void check(Isa isa, const Conv& c) {
+  const ConvInnerProductKernels& kernels = *conv_inner_product_kernels(isa);
+  const int block = kernels.block, pixels = c.out_h * c.out_w;
+  const auto src = random_data(c.src_size()), weights = random_data(c.weights_size());
+  const auto bias = pick(0, 1) ? random_data(c.out_channels) : std::vector<float>();
+  const auto residual = pick(0, 1) ? random_data(c.dst_size()) : std::vector<float>();
+  const Activation act = random_activation();
+
+  ConvInnerProductArgs args;
+  args.shape = {c.in_channels, c.out_channels, c.h, c.w, c.out_h, c.out_w, c.stride_h, c.stride_w};
+  args.row_block = pick(1, pixels);
+  Guarded packed(conv_inner_product_packed_size(args.shape, block), NAN);
+  conv_inner_product_pack(args.shape, block, weights.data(), bias.empty() ? nullptr : bias.data(), packed.data());
+  Guarded own_src(to_blocked(src, c.in_channels, c.h * c.w, block));
+  Guarded own_residual(residual.empty() ? residual : to_blocked(residual, c.out_channels, pixels, block));
+  Guarded dst(static_cast<size_t>(round_up(c.out_channels, block)) * pixels, NAN);
+  // The residual may be the output's own memory.
+  const bool in_place = !residual.empty() && pick(0, 1) != 0;
+  if (in_place)
+    std::copy_n(own_residual.data(), static_cast<size_t>(round_up(c.out_channels, block)) * pixels, dst.data());
+  args.src = own_src.data();
+  args.weights = packed.data();
+  args.dst = dst.data();
+  args.epilogue.residual = residual.empty() ? nullptr : in_place ? dst.data() : own_residual.data();
+  args.epilogue.activation = act;
+
+  const int blocks = ceil_div(c.out_channels, block), cut = pick(0, blocks);
+  Guarded scratch(kernels.scratch_bytes(args.shape, args.row_block) / sizeof(float), NAN);
+  for (int pixel = 0, count; pixel < pixels; pixel += count) {
+    count = std::min(pick(1, args.row_block), pixels - pixel);
+    kernels.prepare(args, pixel, count, scratch.data());
+    kernels.run(args, 0, cut, pixel, count, scratch.data());
+    kernels.run(args, cut, blocks, pixel, count, scratch.data());
+  }
+  report(compare_blocked(dst.data(), reference(c, src, weights, bias, residual, act), c.out_channels, pixels, block),
+         "conv_inner_product", isa, c, static_cast<int>(act.kind));
+}
+
+}  // namespace
+}  // namespace softneuro::test
+
+int main() {
+  using namespace softneuro;
+  using namespace softneuro::test;
+  for (const Isa isa : available_isas()) {
+    const int block = conv_inner_product_kernels(isa)->block;
+    for (int i = 0; i < 300; ++i) {
+      Conv c = random_conv(1, pick(1, 5 * block), pick(1, 9 * block), 1, 1);
+      c.pad_top = c.pad_left = 0;
+      if (pick(0, 1) != 0) c.stride_h = c.stride_w = 1;
+      c.out_h = ceil_div(c.h, c.stride_h), c.out_w = ceil_div(c.w, c.stride_w);
+      check(isa, c);
+    }
+  }
+  return finish();
+}
