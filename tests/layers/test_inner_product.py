@@ -20,6 +20,13 @@ ROUTINES = [
 Array = np.ndarray[Any, Any]
 
 
+LINEAR = [
+    entry["descriptor"]
+    for entry in softneuro.registry()
+    if entry["layer"] == "linear" and entry["available"] and "/inner_product_" in entry["descriptor"]
+]
+
+
 def run(
     descriptor: str,
     weight: Array,
@@ -57,6 +64,30 @@ def test_the_error_is_within_the_expected_one(descriptor: str, channels: int, le
     weights = {"weight": weight[:, :, None, None]}
     bound = _C.testing.expected_error("conv2d", {}, weights, [x.shape], f"{descriptor}{{rows=40,split=0}}")
     assert relative(run(descriptor, weight, x), reference(weight, x)) < bound
+
+
+@pytest.mark.parametrize("descriptor", LINEAR)
+@pytest.mark.parametrize("channels", [16, 99, 1500])
+@pytest.mark.parametrize("outputs", [48, 53])
+def test_that_of_matrix_products_is_the_same(descriptor: str, channels: int, outputs: int) -> None:
+    """Rows lie one behind the other: what follows the last channel is another row's."""
+    rng = np.random.default_rng(channels)
+    weights = {"weight": rng.standard_normal((outputs, channels), dtype=np.float32)}
+    x = np.maximum(rng.standard_normal((37, channels), dtype=np.float32), 0)
+    tuned = f"{descriptor}{{rows=20,split=0}}"
+    out = _C.testing.run_routine("linear", {}, weights, [x], tuned, {}, 1)
+    bound = _C.testing.expected_error("linear", {}, weights, [x.shape], tuned)
+    assert relative(out, x.astype(np.float64) @ weights["weight"].T.astype(np.float64)) < bound
+
+
+@pytest.mark.parametrize("descriptor", LINEAR)
+def test_a_row_of_a_matrix_that_is_not_finite_stays_alone(descriptor: str) -> None:
+    x = np.ones((20, 35), np.float32)
+    x[7, 34] = np.inf
+    weights = {"weight": np.ones((21, 35), np.float32)}
+    finite = np.isfinite(_C.testing.run_routine("linear", {}, weights, [x], f"{descriptor}{{rows=9,split=1}}", {}, 2))
+    assert not finite[7].any()
+    assert finite.sum() == 19 * 21
 
 
 @pytest.mark.parametrize("descriptor", ROUTINES)

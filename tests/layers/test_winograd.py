@@ -19,6 +19,7 @@ ROUTINES = [
     if e["layer"] == "conv2d" and e["available"] and e["descriptor"].endswith(f"/winograd_{e['isa']}")
 ]
 BEST = ROUTINES[-1]
+ADDS = [routine.replace("/winograd_", "/winograd_adds_") for routine in ROUTINES]  # additions for multiplications
 WEIGHTS = [(0, 1), (1, 1), (1, 0)]  # passing, packed: transformed ahead, or in passing from packed taps or the model's
 
 
@@ -92,6 +93,20 @@ def test_error_is_the_expected_one(
     assert 0.4 < layer.error(descriptor) / layer.expected_error(descriptor) < 1.6
 
 
+@pytest.mark.parametrize(("tile", "stride"), CASES)
+@pytest.mark.parametrize("routine", ADDS)
+def test_additions_hardly_add_to_it(square: Layer, strided: Layer, routine: str, tile: int, stride: int) -> None:
+    layer = square if stride == 1 else strided
+    for block in (5, 16, 100):
+        descriptor = tuned(routine, tile, block)
+        assert layer.error(descriptor) < 1.6 * layer.expected_error(descriptor) + 3e-7
+
+
+def test_additions_take_no_weights_in_passing(square: Layer) -> None:
+    with pytest.raises(softneuro.Error, match="passing must be 0"):
+        square.run(tuned(ADDS[-1], 4, 16, passing=1))
+
+
 def test_error_against_direct(square: Layer) -> None:
     """F(2, 3) and F(4, 3) within ten times the direct routine's error, F(6, 3) within a hundred times."""
     direct = square.error(square.direct())
@@ -128,6 +143,8 @@ def test_kernel_sizes(kernel: int, stride: tuple[int, int], form: str) -> None:
         for block, split, threads, passing, packed in ways:
             descriptor = tuned(BEST, tile, block, split=split, passing=passing, packed=packed)
             assert layer.error(descriptor, threads) <= 3 * layer.expected_error(descriptor) + 1e-6, descriptor
+        descriptor = tuned(ADDS[-1], tile, 9, split=1)
+        assert layer.error(descriptor, 3) <= 3 * layer.expected_error(descriptor) + 1e-6, descriptor
 
 
 @pytest.mark.parametrize(("tile", "stride"), CASES)

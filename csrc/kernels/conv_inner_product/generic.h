@@ -36,12 +36,18 @@ inline void prepare(const ConvInnerProductArgs& args, int pixel, int count, void
   const ConvInnerProductShape& s = args.shape;
   const Scratch scratch(s, args.row_block, static_cast<float*>(memory));
   Pixels pixels{};
-  pixels.plane = static_cast<size_t>(s.h) * s.w * lanes;
+  const bool rows = args.src_row != 0;
+  pixels.plane = rows ? lanes : static_cast<size_t>(s.h) * s.w * lanes;
   pixels.blocks = ceil_div(s.in_channels, lanes);
-  int y = pixel / s.out_w, x = pixel % s.out_w;
+  if (rows) pixels.last = s.in_channels - (pixels.blocks - 1) * lanes;
+  int y = rows ? 0 : pixel / s.out_w, x = rows ? 0 : pixel % s.out_w;
   for (int first = 0; first < count; first += lanes) {
     pixels.count = count - first < lanes ? count - first : lanes;
     for (int p = 0; p < pixels.count; ++p) {
+      if (rows) {
+        pixels.from[p] = args.src + (pixel + first + p) * args.src_row;
+        continue;
+      }
       pixels.from[p] = args.src + (static_cast<size_t>(y) * s.stride_h * s.w + x * s.stride_w) * lanes;
       if (++x == s.out_w) x = 0, ++y;
     }
@@ -59,6 +65,7 @@ struct Tile {
   const float* next;  // the next panel's weights
   float* dst;
   const float* residual;  // null: none
+  size_t step;            // floats from pixel to pixel of both
   const Activation* activation;
 };
 
@@ -82,7 +89,7 @@ template <int tile, bool fetch>
   }
   const Vf scale = load(of_block + lanes), bias = load(of_block + 2 * lanes);
   unroll<tile>([&](auto p) { sum[p] = fma(sum[p], scale * set(t.scale[p]), bias); });
-  finish_tile<1, tile>(sum, true, t.activation, t.dst, t.residual, 0, lanes);
+  finish_tile<1, tile>(sum, true, t.activation, t.dst, t.residual, 0, t.step);
 }
 
 using ComputeTile = void (*)(const Tile&);
@@ -97,32 +104,60 @@ constexpr Tiles all_tiles() {
 }
 constexpr Tiles tiles = all_tiles<max_tile>();
 
+// Of a matrix's last columns, fewer than a vector.
+inline void run_narrow(Tile tile, int pixels, int columns, bool fetch) {
+  alignas(64) float sums[max_tile * lanes];
+  const Tile out = tile;
+  tile.dst = sums;
+  tile.step = lanes;
+  for (int p = 0; p < pixels && out.residual != nullptr; ++p) {
+    store(sums + p * lanes, load_n(out.residual + p * out.step, columns));
+  }
+  if (out.residual != nullptr) tile.residual = sums;
+  tiles.compute[fetch][pixels - 1](tile);
+  for (int p = 0; p < pixels; ++p) store_n(out.dst + p * out.step, load(sums + p * lanes), columns);
+}
+
 inline void run(const ConvInnerProductArgs& args, int begin, int end, int pixel, int count, void* memory) {
   const ConvInnerProductShape& s = args.shape;
   const ConvInnerProductLayout layout(s, lanes);
   const Scratch scratch(s, args.row_block, static_cast<float*>(memory));
+  const Activation& activation = args.epilogue.activation;
   const int steps = ceil_div(count, max_tile);
+  const bool rows = args.dst_row != 0;
   for (int block = begin; block < end; ++block) {
     Tile tile{};
     tile.a_block = scratch.block;
     tile.panel = args.weights + static_cast<size_t>(block) * layout.panel;
     tile.layout = &layout;
     tile.next = tile.panel + layout.panel;
-    tile.activation = &args.epilogue.activation;
-    const size_t at = (static_cast<size_t>(block) * s.out_h * s.out_w + pixel) * lanes;
+    tile.step = rows ? static_cast<size_t>(args.dst_row) : lanes;
+    tile.activation = &activation;
+    const int channels = s.out_channels - block * lanes < lanes ? s.out_channels - block * lanes : lanes;
+    const size_t at = rows ? static_cast<size_t>(pixel) * tile.step + block * lanes
+                           : (static_cast<size_t>(block) * s.out_h * s.out_w + pixel) * lanes;
     for (int step = 0, first = 0; step < steps; ++step) {
       const int pixels = ceil_div(count - first, steps - step);
       tile.a = scratch.samples + first * lanes;
       tile.start = scratch.start + first;
       tile.scale = scratch.scale + first;
-      tile.dst = args.dst + at + first * lanes;
-      tile.residual = args.epilogue.residual != nullptr ? args.epilogue.residual + at + first * lanes : nullptr;
+      tile.dst = args.dst + at + first * tile.step;
+      tile.residual = args.epilogue.residual != nullptr ? args.epilogue.residual + at + first * tile.step : nullptr;
       const bool fetch = step == 0 && block + 1 < end;
-      tiles.compute[fetch][pixels - 1](tile);
+      if (rows && channels < lanes) {
+        run_narrow(tile, pixels, channels, fetch);
+      } else {
+        tiles.compute[fetch][pixels - 1](tile);
+      }
       first += pixels;
     }
-    const int channels = s.out_channels - block * lanes < lanes ? s.out_channels - block * lanes : lanes;
-    finish_rest(args.epilogue.activation, args.dst + at, count, channels);
+    if (!rows) finish_rest(activation, args.dst + at, count, channels);
+  }
+  if (!rows || finishes_in_registers(activation.kind)) return;
+  const int first = begin * lanes, past = end * lanes < s.out_channels ? end * lanes : s.out_channels;
+  for (int p = pixel; p < pixel + count; ++p) {
+    float* const row = args.dst + p * args.dst_row + first;
+    activate_row(row, row, static_cast<size_t>(past - first), activation);
   }
 }
 

@@ -28,6 +28,7 @@ struct Pixels {
   int count;
   size_t plane;  // floats from input block to input block
   int blocks;
+  int last = lanes;  // channels of the last block, if what lies behind them is another pixel's
 
   // All lanes, at equal distances.
   bool even() const {
@@ -43,18 +44,24 @@ template <class Body>
 SN_INLINE void each_even(const Pixels& pixels, const Body& body) {
   const float* from = pixels.from[0];
   const ptrdiff_t distance = pixels.from[1] - from;
-  for (int cb = 0; cb < pixels.blocks; ++cb, from += pixels.plane) {
+  const int whole = pixels.last == lanes ? pixels.blocks : pixels.blocks - 1;
+  for (int cb = 0; cb < whole; ++cb, from += pixels.plane) {
     const float* const next = cb + 1 < pixels.blocks ? from + pixels.plane : from;
     unroll<lanes>([&](auto p) {
       prefetch(next + p * distance);
       body(p, cb, load(from + p * distance));
     });
   }
+  if (whole == pixels.blocks) return;
+  unroll<lanes>([&](auto p) { body(p, whole, load_n(from + p * distance, pixels.last)); });
 }
 template <class Body>
 SN_INLINE void each_of_some(const Pixels& pixels, const Body& body) {
   for (int p = 0; p < pixels.count; ++p) {
-    for (int cb = 0; cb < pixels.blocks; ++cb) body(p, cb, load(pixels.from[p] + cb * pixels.plane));
+    for (int cb = 0; cb < pixels.blocks; ++cb) {
+      const float* const at = pixels.from[p] + cb * pixels.plane;
+      body(p, cb, cb + 1 < pixels.blocks || pixels.last == lanes ? load(at) : load_n(at, pixels.last));
+    }
   }
 }
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "kernels/conv_inner_product/conv_inner_product.h"
-#include "kernels/integers.h"
 #include "layers/conv2d/blocked.h"
 #include "layers/gemm_tasks.h"
+#include "layers/inner_product.h"
 #include "layers/packed_floats.h"
 
 namespace softneuro {
@@ -37,7 +37,7 @@ class PreparedInnerProduct final : public Prepared {
     // What is taken from another task has to be prepared again, unless all pixels are.
     constexpr int64_t few_pixels = 16, one_panel = 1;
     const int64_t unit = by == SplitBy::rows ? few_pixels : args_.row_block == pixels ? one_panel : 0;
-    const int64_t panels = ceil_div(args_.shape.out_channels, kernels.block);
+    const int panels = inner_product_panels(args_.shape, kernels.block);
     split_ = WorkSplit(p.n, panels, pixels, worth_threads(p, problem.threads), by, unit);
     scratch_ = round_to_line(kernels.scratch_bytes(args_.shape, args_.row_block));
   }
@@ -80,16 +80,9 @@ class PreparedInnerProduct final : public Prepared {
   size_t scratch_ = 0;  // bytes of a task
 };
 
-class InnerProductConv2d final : public Routine {
+class InnerProductConv2d final : public InnerProductRoutine {
  public:
-  explicit InnerProductConv2d(Isa isa)
-      : Routine({.layer_type = "conv2d",
-                 .algorithm = "inner_product",
-                 .isa = isa,
-                 .in = f32_blocked(isa_block(isa)),
-                 .out = f32_blocked(isa_block(isa)),
-                 .error = ErrorClass::inner_product,
-                 .spreads_nonfinite = true}) {}
+  explicit InnerProductConv2d(Isa isa) : InnerProductRoutine("conv2d", isa, f32_blocked(isa_block(isa))) {}
 
   Refusal check(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
@@ -100,62 +93,22 @@ class InnerProductConv2d final : public Routine {
     return check_int_sizes(p);
   }
 
-  // With 16 registers samples are loaded for each use as often as there are operations, and loads take the time that
-  // additions save. To prepare a pixel takes what two output blocks' products save.
-  bool promising(const Problem& problem) const override {
-    const int block = isa_block(info().isa);
-    return adds_beside_fmas() && block == 16 && conv2d_params(problem).k > 2 * block;
+ private:
+  ConvInnerProductShape shape(const Problem& problem) const override {
+    return inner_product_shape(conv2d_params(problem));
   }
-
-  std::vector<std::string> param_names() const override { return {"rows", "split"}; }
-
-  std::vector<Tuning> tunings(const Problem& problem) const override {
+  int64_t pixels(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
-    // Prepared pixels should stay in L2 while every panel passes over them.
-    const int64_t budget = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10)) / 4;
-    const int64_t pixels = std::max<int64_t>(p.oh * p.ow, 1);
-    const int64_t rows = std::clamp<int64_t>(budget / (std::max<int64_t>(p.c, 1) * 4) / 16 * 16, 16, 1 << 20);
-    const int split = pixels >= 28 * 28 ? 0 : 1;
-    const int64_t share = (pixels + problem.threads - 1) / problem.threads;  // of a thread, where rows are split
-    std::vector<Tuning> list;
-    const auto add = [&](int64_t wanted, int by) {
-      Tuning tuning{static_cast<int>(std::min(wanted, by == 0 ? share : pixels)), by};
-      if (std::find(list.begin(), list.end(), tuning) == list.end()) list.push_back(std::move(tuning));
-    };
-    add(rows, split);
-    add(rows / 4 / 16 * 16 + 16, split);
-    if (problem.threads > 1) add(rows, 1 - split), add(2 * rows, 1 - split);
-    return list;
+    return p.oh * p.ow;
   }
-
-  size_t packed_bytes(const Problem& problem, const Tuning&) const override {
-    return conv_inner_product_packed_size(shape(problem), isa_block(info().isa)) * sizeof(float);
+  int likely_split(const Problem& problem) const override {
+    return static_cast<int>(pixels(problem) >= 28 * 28 ? SplitBy::rows : SplitBy::panels);
   }
-  std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
-    const Constant* bias = problem.layer->find_weight("bias");
-    const auto biases = bias != nullptr ? (*bias)->values() : nullptr;
-    auto packed = std::make_shared<PackedFloats>(static_cast<int64_t>(packed_bytes(problem, tuning) / sizeof(float)));
-    conv_inner_product_pack(shape(problem), isa_block(info().isa), problem.layer->weight("weight")->values().get(),
-                            biases.get(), packed->data());
-    return packed;
-  }
-
-  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
-                                          std::shared_ptr<const Packed> packed) const override {
-    if (tuning[0] < 1) throw Error("rows must be positive, not " + std::to_string(tuning[0]));
+  std::unique_ptr<const Prepared> prepare_products(const Problem& problem, const Tuning& tuning,
+                                                   std::shared_ptr<const Packed> packed) const override {
     return std::make_unique<PreparedInnerProduct>(problem, kernels(), tuning[0], parse_split(tuning[1]),
                                                   std::move(packed));
   }
-
-  // Of samples that are not negative, whose pairs' products add up beside the result.
-  double expected_error(const Problem& problem, const Tuning&) const override {
-    return 1.5e-7 + 1e-9 * static_cast<double>(conv2d_params(problem).c);
-  }
-
- private:
-  static ConvInnerProductShape shape(const Problem& problem) { return inner_product_shape(conv2d_params(problem)); }
-  const ConvInnerProductKernels& kernels() const { return *conv_inner_product_kernels(info().isa); }
 };
 
 }  // namespace

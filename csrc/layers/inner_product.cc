@@ -1,0 +1,69 @@
+#include "layers/inner_product.h"
+
+#include <algorithm>
+
+#include "layers/conv2d/split.h"
+#include "layers/packed_floats.h"
+
+namespace softneuro {
+
+InnerProductRoutine::InnerProductRoutine(std::string layer_type, Isa isa, Schema schema)
+    : Routine({.layer_type = std::move(layer_type),
+               .algorithm = "inner_product",
+               .isa = isa,
+               .in = schema,
+               .out = schema,
+               .error = ErrorClass::inner_product,
+               .spreads_nonfinite = true}) {}
+
+// With 16 registers samples are loaded for each use as often as there are operations, and loads take the time that
+// additions save. To prepare a pixel takes what two output blocks' products save.
+bool InnerProductRoutine::promising(const Problem& problem) const {
+  const int block = isa_block(info().isa);
+  return adds_beside_fmas() && block == 16 && shape(problem).out_channels > 2 * block && pixels(problem) >= 16;
+}
+
+std::vector<Tuning> InnerProductRoutine::tunings(const Problem& problem) const {
+  // Prepared pixels should stay in L2 while every panel passes over them.
+  const int64_t budget = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10)) / 4;
+  const int64_t channels = std::max(shape(problem).in_channels, 1), all = std::max<int64_t>(pixels(problem), 1);
+  const int64_t rows = std::clamp<int64_t>(budget / (channels * 4) / 16 * 16, 16, 1 << 20);
+  const int64_t share = (all + problem.threads - 1) / problem.threads;  // of a thread, where rows are split
+  const int split = likely_split(problem);
+  std::vector<Tuning> list;
+  const auto add = [&](int64_t wanted, int by) {
+    Tuning tuning{static_cast<int>(std::min(wanted, by == 0 ? share : all)), by};
+    if (std::find(list.begin(), list.end(), tuning) == list.end()) list.push_back(std::move(tuning));
+  };
+  add(rows, split);
+  add(rows / 4 / 16 * 16 + 16, split);
+  add(4 * rows, split);
+  if (problem.threads > 1) add(rows, 1 - split), add(2 * rows, 1 - split);
+  return list;
+}
+
+size_t InnerProductRoutine::packed_bytes(const Problem& problem, const Tuning&) const {
+  return conv_inner_product_packed_size(shape(problem), isa_block(info().isa)) * sizeof(float);
+}
+
+std::shared_ptr<const Packed> InnerProductRoutine::pack(const Problem& problem, const Tuning& tuning) const {
+  const Constant* bias = problem.layer->find_weight("bias");
+  const auto biases = bias != nullptr ? (*bias)->values() : nullptr;
+  auto packed = std::make_shared<PackedFloats>(static_cast<int64_t>(packed_bytes(problem, tuning) / sizeof(float)));
+  conv_inner_product_pack(shape(problem), isa_block(info().isa), problem.layer->weight("weight")->values().get(),
+                          biases.get(), packed->data());
+  return packed;
+}
+
+std::unique_ptr<const Prepared> InnerProductRoutine::prepare(const Problem& problem, const Tuning& tuning,
+                                                             std::shared_ptr<const Packed> packed) const {
+  if (tuning[0] < 1) throw Error("rows must be positive, not " + std::to_string(tuning[0]));
+  return prepare_products(problem, tuning, std::move(packed));
+}
+
+// Of samples that are not negative, whose pairs' products add up beside the result.
+double InnerProductRoutine::expected_error(const Problem& problem, const Tuning&) const {
+  return 1.5e-7 + 1e-9 * shape(problem).in_channels;
+}
+
+}  // namespace softneuro

@@ -1,0 +1,43 @@
+// What routines whose products have additions for some of the multiplications share (kernels/inner_product/pairs.h).
+#pragma once
+
+#include "kernels/conv_inner_product/conv_inner_product.h"
+#include "layers/routine.h"
+
+namespace softneuro {
+
+// Tuning: pixels (rows of a matrix) that are prepared together, how work is dealt to threads (see SplitBy).
+class InnerProductRoutine : public Routine {
+ public:
+  InnerProductRoutine(std::string layer_type, Isa isa, Schema schema);
+
+  bool promising(const Problem& problem) const final;
+  std::vector<std::string> param_names() const final { return {"rows", "split"}; }
+  std::vector<Tuning> tunings(const Problem& problem) const final;
+  size_t packed_bytes(const Problem& problem, const Tuning& tuning) const final;
+  std::string pack_key(const Problem&, const Tuning&) const final { return {}; }
+  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const final;
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed> packed) const final;
+  double expected_error(const Problem& problem, const Tuning& tuning) const final;
+
+ protected:
+  const ConvInnerProductKernels& kernels() const { return *conv_inner_product_kernels(info().isa); }
+
+ private:
+  virtual ConvInnerProductShape shape(const Problem& problem) const = 0;
+  // Of an image, or rows of the matrix.
+  virtual int64_t pixels(const Problem& problem) const = 0;
+  // How work is best dealt, as a guess.
+  virtual int likely_split(const Problem& problem) const = 0;
+  // The params are checked.
+  virtual std::unique_ptr<const Prepared> prepare_products(const Problem& problem, const Tuning& tuning,
+                                                           std::shared_ptr<const Packed> packed) const = 0;
+};
+
+// Output blocks.
+inline int inner_product_panels(const ConvInnerProductShape& shape, int block) {
+  return (shape.out_channels + block - 1) / block;
+}
+
+}  // namespace softneuro

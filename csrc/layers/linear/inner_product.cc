@@ -1,0 +1,98 @@
+// Rows x weights with additions for some of the multiplications.
+#include <algorithm>
+
+#include "kernels/conv_inner_product/conv_inner_product.h"
+#include "layers/gemm_tasks.h"
+#include "layers/inner_product.h"
+#include "layers/linear/rows.h"
+#include "layers/packed_floats.h"
+
+namespace softneuro {
+namespace {
+
+class PreparedInnerProductLinear final : public Prepared {
+ public:
+  PreparedInnerProductLinear(const Problem& problem, const ConvInnerProductKernels& kernels,
+                             const ConvInnerProductShape& shape, const Tuning& tuning,
+                             std::shared_ptr<const Packed> packed)
+      : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual) {
+    const LinearParams p = linear_params(*problem.layer, problem.in[0]);
+    const SplitBy by = parse_split(tuning[1]);
+    args_.shape = shape;
+    args_.weights = packed_floats(packed_.get());
+    args_.epilogue.activation = problem.layer->post.activation;
+    if (p.rows * p.k == 0) return;
+    args_.row_block = static_cast<int>(std::min<int64_t>(tuning[0], p.rows));
+    split_ = split_linear(p, inner_product_panels(shape, kernels.block), problem.threads, by);
+    scratch_ = round_to_line(kernels.scratch_bytes(shape, args_.row_block));
+  }
+
+  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
+
+  void run(const RunArgs& args) const override {
+    args.parallel_for(split_.tasks, [&](int64_t task) {
+      std::byte* const scratch = args.workspace.task(task);
+      split_.for_task(task, [&](int64_t, Range panels, Range rows) {
+        for_even_rows(args, residual_, rows, [&](const EvenRows& even) {
+          ConvInnerProductArgs call = args_;
+          call.src = even.src;
+          call.src_row = even.src_stride;
+          call.dst = even.dst;
+          call.dst_row = even.dst_stride;
+          call.epilogue.residual = even.residual;
+          const int64_t blocks = (even.count + args_.row_block - 1) / args_.row_block;
+          for (int64_t i = 0; i < blocks; ++i) {
+            const Range block = split_range(even.count, blocks, i);
+            const auto first = static_cast<int>(block.begin), count = static_cast<int>(block.end - block.begin);
+            kernels_.prepare(call, first, count, scratch);
+            kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), first, count, scratch);
+          }
+        });
+      });
+    });
+  }
+
+ private:
+  std::shared_ptr<const Packed> packed_;
+  const ConvInnerProductKernels& kernels_;
+  ConvInnerProductArgs args_{};
+  WorkSplit split_;
+  bool residual_;
+  size_t scratch_ = 0;  // bytes of a task
+};
+
+class InnerProductLinear final : public InnerProductRoutine {
+ public:
+  explicit InnerProductLinear(Isa isa) : InnerProductRoutine("linear", isa, f32_nchw) {}
+
+  Refusal check(const Problem& problem) const override {
+    const LinearParams p = params(problem);
+    if (p.c == 0) return "has no products";
+    return check_gemm_sizes(p.rows, p.k, p.c);
+  }
+
+ private:
+  static LinearParams params(const Problem& problem) { return linear_params(*problem.layer, problem.in[0]); }
+
+  ConvInnerProductShape shape(const Problem& problem) const override {
+    const LinearParams p = params(problem);
+    return {.in_channels = static_cast<int>(p.c), .out_channels = static_cast<int>(p.k)};
+  }
+  int64_t pixels(const Problem& problem) const override { return params(problem).rows; }
+  int likely_split(const Problem& problem) const override {
+    const LinearParams p = params(problem);
+    return static_cast<int>(p.rows > p.k ? SplitBy::rows : SplitBy::panels);
+  }
+  std::unique_ptr<const Prepared> prepare_products(const Problem& problem, const Tuning& tuning,
+                                                   std::shared_ptr<const Packed> packed) const override {
+    return std::make_unique<PreparedInnerProductLinear>(problem, kernels(), shape(problem), tuning, std::move(packed));
+  }
+};
+
+}  // namespace
+
+void linear_inner_product(RoutineList& list) {
+  for (Isa isa : all_isas()) list.add<InnerProductLinear>(isa);
+}
+
+}  // namespace softneuro
