@@ -1,5 +1,6 @@
-// 1x1 convolution on blocked blobs, and products of rows with weights, with additions in the place of multiplications (kernels/inner_product/pairs.h): each
-// pixel is scaled when it is prepared, each output channel's weights when they are packed.
+// 1x1 convolution on blocked blobs, and products of rows with weights, with additions in the place of multiplications
+// (kernels/inner_product/pairs.h): each pixel is scaled when it is prepared, each output channel's weights when they
+// are packed.
 //
 //   dst[k][y][x] = act(bias[k] + residual[k][y][x] + sum over c of w[k][c] * src[c][y*stride_h][x*stride_w])
 #pragma once
@@ -24,8 +25,8 @@ struct ConvInnerProductArgs {
   const float* weights;  // of pack, 64-byte aligned
   float* dst;            // [out_channels / c][out_h][out_w][c]; lanes past the channels are written as zero
   Epilogue epilogue;     // the bias is in the packing
-  // Matrices instead of blobs: src is [pixel][in_channels], dst and the residual are [pixel][out_channels], with so many
-  // floats from row to row; of the shape only the channels count. 0: blobs.
+  // Matrices instead of blobs: src is [pixel][in_channels], dst and the residual are [pixel][out_channels], with so
+  // many floats from row to row; of the shape only the channels count. 0: blobs.
   ptrdiff_t src_row = 0, dst_row = 0;
 };
 

@@ -39,62 +39,54 @@ struct Pixels {
   }
 };
 
-// Calls body(pixel, block, vector) block by block, as neighbours share what the hardware fetches.
-template <class Body>
-SN_INLINE void each_even(const Pixels& pixels, const Body& body) {
-  const float* from = pixels.from[0];
-  const ptrdiff_t distance = pixels.from[1] - from;
+// Calls body(pixel, block, vector): if they are even, block by block, as neighbours share what the hardware fetches.
+template <bool even, class Body>
+SN_INLINE void each_vector(const Pixels& pixels, const Body& body) {
   const int whole = pixels.last == lanes ? pixels.blocks : pixels.blocks - 1;
-  for (int cb = 0; cb < whole; ++cb, from += pixels.plane) {
-    const float* const next = cb + 1 < pixels.blocks ? from + pixels.plane : from;
-    unroll<lanes>([&](auto p) {
-      prefetch(next + p * distance);
-      body(p, cb, load(from + p * distance));
-    });
-  }
-  if (whole == pixels.blocks) return;
-  unroll<lanes>([&](auto p) { body(p, whole, load_n(from + p * distance, pixels.last)); });
-}
-template <class Body>
-SN_INLINE void each_of_some(const Pixels& pixels, const Body& body) {
-  for (int p = 0; p < pixels.count; ++p) {
-    for (int cb = 0; cb < pixels.blocks; ++cb) {
-      const float* const at = pixels.from[p] + cb * pixels.plane;
-      body(p, cb, cb + 1 < pixels.blocks || pixels.last == lanes ? load(at) : load_n(at, pixels.last));
+  if constexpr (even) {
+    const float* from = pixels.from[0];
+    const ptrdiff_t distance = pixels.from[1] - from;
+    for (int cb = 0; cb < whole; ++cb, from += pixels.plane) {
+      const float* const next = cb + 1 < pixels.blocks ? from + pixels.plane : from;
+      unroll<lanes>([&](auto p) {
+        prefetch(next + p * distance);
+        body(p, cb, load(from + p * distance));
+      });
+    }
+    if (whole == pixels.blocks) return;
+    unroll<lanes>([&](auto p) { body(p, whole, load_n(from + p * distance, pixels.last)); });
+  } else {
+    for (int p = 0; p < pixels.count; ++p) {
+      for (int cb = 0; cb < pixels.blocks; ++cb) {
+        const float* const at = pixels.from[p] + cb * pixels.plane;
+        body(p, cb, cb < whole ? load(at) : load_n(at, pixels.last));
+      }
     }
   }
 }
 
 // The largest magnitude of each pixel.
-[[gnu::flatten]] inline Vf magnitudes(const Pixels& pixels, bool even) {
+template <bool even>
+[[gnu::flatten]] Vf magnitudes(const Pixels& pixels) {
   Vf most[lanes];
   unroll<lanes>([&](auto p) { most[p] = zero(); });
-  const auto add = [&](int p, int, Vf x) __attribute__((always_inline)) { most[p] = at_least(abs(x), most[p]); };
-  if (even) {
-    each_even(pixels, add);
-  } else {
-    each_of_some(pixels, add);
-  }
+  each_vector<even>(pixels,
+                    [&](int p, int, Vf x) __attribute__((always_inline)) { most[p] = at_least(abs(x), most[p]); });
   transpose(most);
-  for (int l = 1; l < lanes; ++l) most[0] = at_least(most[l], most[0]);
+  unroll<lanes - 1>([&](auto l) { most[0] = at_least(most[l + 1], most[0]); });
   return most[0];
 }
 
 // Samples times their pixel's factor; returns what the pixels' sums start with.
-[[gnu::flatten]] inline Vf scale_samples(const Pixels& pixels, bool even, const float* factor, float* to,
-                                         size_t block) {
+template <bool even>
+[[gnu::flatten]] Vf scale_samples(const Pixels& pixels, const float* factor, float* to, size_t block) {
   Vf products[lanes];
   unroll<lanes>([&](auto p) { products[p] = zero(); });
-  const auto add = [&](int p, int cb, Vf x) __attribute__((always_inline)) {
+  each_vector<even>(pixels, [&](int p, int cb, Vf x) __attribute__((always_inline)) {
     x = x * set(factor[p]);
     store(to + cb * block + p * lanes, x);
     products[p] = fma(x, swap_neighbours(x, AllLanes()), products[p]);
-  };
-  if (even) {
-    each_even(pixels, add);
-  } else {
-    each_of_some(pixels, add);
-  }
+  });
   transpose(products);
   Vf start = zero();
   unroll<pairs>([&](auto i) {
@@ -107,12 +99,12 @@ SN_INLINE void each_of_some(const Pixels& pixels, const Body& body) {
 // vector each. `to` may be where the samples are.
 inline void prepare(const Pixels& pixels, float* to, size_t block, float* start, float* scales) {
   const bool even = pixels.even();
-  const Vf largest = magnitudes(pixels, even), scale = power_of_two(largest);
+  const Vf largest = even ? magnitudes<true>(pixels) : magnitudes<false>(pixels), scale = power_of_two(largest);
   // Pixels of zeros have sums of zero, whatever rounding leaves of them.
   store(scales, select(eq(largest, zero()), zero(), scale));
   float factor[lanes];
   store(factor, inverse(scale));
-  store(start, scale_samples(pixels, even, factor, to, block));
+  store(start, even ? scale_samples<true>(pixels, factor, to, block) : scale_samples<false>(pixels, factor, to, block));
 }
 
 }  // namespace inner_product
