@@ -47,10 +47,12 @@ SN_INLINE void each_vector(const Pixels& pixels, const Body& body) {
     const float* from = pixels.from[0];
     const ptrdiff_t distance = pixels.from[1] - from;
     for (int cb = 0; cb < whole; ++cb, from += pixels.plane) {
-      const float* const next = cb + 1 < pixels.blocks ? from + pixels.plane : from;
+      // From pixel to pixel: products of the distance would take all general registers.
+      const float *at = from, *next = cb + 1 < pixels.blocks ? from + pixels.plane : from;
       unroll<lanes>([&](auto p) {
-        prefetch(next + p * distance);
-        body(p, cb, load(from + p * distance));
+        prefetch(next);
+        body(p, cb, load(at));
+        at += distance, next += distance;
       });
     }
     if (whole == pixels.blocks) return;
