@@ -30,33 +30,34 @@ struct Pixels {
   int blocks;
   int last = lanes;  // channels of the last block, if what lies behind them is another pixel's
 
-  // All lanes, at equal distances.
+  // At equal distances.
   bool even() const {
     for (int p = 2; p < count; ++p) {
       if (from[p] - from[p - 1] != from[1] - from[0]) return false;
     }
-    return count == lanes;
+    return true;
   }
 };
 
-// Calls body(pixel, block, vector): if they are even, block by block, as neighbours share what the hardware fetches.
-template <bool even, class Body>
+// Calls body(pixel, block, vector). Of `even` pixels, as many as they are, block by block, as neighbours share what the
+// hardware fetches; 0: of any.
+template <int even, class Body>
 SN_INLINE void each_vector(const Pixels& pixels, const Body& body) {
   const int whole = pixels.last == lanes ? pixels.blocks : pixels.blocks - 1;
-  if constexpr (even) {
+  if constexpr (even > 0) {
     const float* from = pixels.from[0];
-    const ptrdiff_t distance = pixels.from[1] - from;
+    const ptrdiff_t distance = even > 1 ? pixels.from[1] - from : 0;
     for (int cb = 0; cb < whole; ++cb, from += pixels.plane) {
       // From pixel to pixel: products of the distance would take all general registers.
       const float *at = from, *next = cb + 1 < pixels.blocks ? from + pixels.plane : from;
-      unroll<lanes>([&](auto p) {
+      unroll<even>([&](auto p) {
         prefetch(next);
         body(p, cb, load(at));
         at += distance, next += distance;
       });
     }
     if (whole == pixels.blocks) return;
-    unroll<lanes>([&](auto p) { body(p, whole, load_n(from + p * distance, pixels.last)); });
+    unroll<even>([&](auto p) { body(p, whole, load_n(from + p * distance, pixels.last)); });
   } else {
     for (int p = 0; p < pixels.count; ++p) {
       for (int cb = 0; cb < pixels.blocks; ++cb) {
@@ -68,7 +69,7 @@ SN_INLINE void each_vector(const Pixels& pixels, const Body& body) {
 }
 
 // The largest magnitude of each pixel.
-template <bool even>
+template <int even>
 [[gnu::flatten]] Vf magnitudes(const Pixels& pixels) {
   Vf most[lanes];
   unroll<lanes>([&](auto p) { most[p] = zero(); });
@@ -80,7 +81,7 @@ template <bool even>
 }
 
 // Samples times their pixel's factor; returns what the pixels' sums start with.
-template <bool even>
+template <int even>
 [[gnu::flatten]] Vf scale_samples(const Pixels& pixels, const float* factor, float* to, size_t block) {
   Vf products[lanes];
   unroll<lanes>([&](auto p) { products[p] = zero(); });
@@ -97,16 +98,30 @@ template <bool even>
   return start;
 }
 
+struct Preparation {
+  Vf (*magnitudes)(const Pixels&);
+  Vf (*scale_samples)(const Pixels&, const float* factor, float* to, size_t block);
+};
+template <int most>
+constexpr auto all_preparations() {
+  struct {
+    Preparation of[most + 1];  // by the number of even pixels
+  } table{};
+  unroll<most + 1>([&](auto even) { table.of[even] = {magnitudes<even>, scale_samples<even>}; });
+  return table;
+}
+constexpr auto preparations = all_preparations<lanes>();
+
 // Scaled samples to `to`, whose blocks are `block` floats apart; what the pixels' sums start with and their scales, a
 // vector each. `to` may be where the samples are.
 inline void prepare(const Pixels& pixels, float* to, size_t block, float* start, float* scales) {
-  const bool even = pixels.even();
-  const Vf largest = even ? magnitudes<true>(pixels) : magnitudes<false>(pixels), scale = power_of_two(largest);
+  const Preparation& preparation = preparations.of[pixels.even() ? pixels.count : 0];
+  const Vf largest = preparation.magnitudes(pixels), scale = power_of_two(largest);
   // Pixels of zeros have sums of zero, whatever rounding leaves of them.
   store(scales, select(eq(largest, zero()), zero(), scale));
   float factor[lanes];
   store(factor, inverse(scale));
-  store(start, even ? scale_samples<true>(pixels, factor, to, block) : scale_samples<false>(pixels, factor, to, block));
+  store(start, preparation.scale_samples(pixels, factor, to, block));
 }
 
 }  // namespace inner_product
