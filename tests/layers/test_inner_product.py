@@ -124,6 +124,14 @@ def test_the_largest_and_the_smallest_values(descriptor: str, value: float) -> N
 
 
 @pytest.mark.parametrize("descriptor", ROUTINES)
+def test_scales_whose_product_is_beyond_float32(descriptor: str) -> None:
+    x = np.zeros((1, 4, 1, 1), dtype=np.float32)
+    x[0, 0] = 2.0**100
+    weight = np.array([[2.0**-20, 2.0**30, 0, 0]], dtype=np.float32)
+    np.testing.assert_array_equal(run(descriptor, weight, x), np.full((1, 1, 1, 1), 2.0**80))
+
+
+@pytest.mark.parametrize("descriptor", ROUTINES)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_a_value_that_is_not_finite_stays_in_its_pixel(descriptor: str, value: float) -> None:
     x = np.ones((1, 20, 7, 9), dtype=np.float32)

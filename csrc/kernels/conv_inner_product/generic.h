@@ -88,7 +88,8 @@ template <int tile, bool fetch>
     w += lanes * lanes;
   }
   const Vf scale = load(of_block + lanes), bias = load(of_block + 2 * lanes);
-  unroll<tile>([&](auto p) { sum[p] = fma(sum[p], scale * set(t.scale[p]), bias); });
+  // One after the other: the product of both may be beyond float32 where the result is not.
+  unroll<tile>([&](auto p) { sum[p] = fma(sum[p] * scale, set(t.scale[p]), bias); });
   finish_tile<1, tile>(sum, true, t.activation, t.dst, t.residual, 0, t.step);
 }
 

@@ -51,7 +51,7 @@ template <int tiles, bool fetch>
     inner_product::multiply_block<tiles>(sum, src, weights);
   }
   const Vf scale = load(terms + lanes);
-  unroll<tiles>([&](auto t) { store(p.dst + t * lanes, sum[t] * (scale * set(p.scale[t]))); });
+  unroll<tiles>([&](auto t) { store(p.dst + t * lanes, sum[t] * scale * set(p.scale[t])); });
 }
 
 using MultiplyAdding = void (*)(const AddedProduct&);
