@@ -13,17 +13,10 @@ from hypothesis import HealthCheck, given, seed, settings
 
 import softneuro
 from softneuro import _C
+from tests.bounds import bound
 
 TYPES = sorted({entry["layer"] for entry in softneuro.registry()} - {"adapt"})
 EXAMPLES = int(os.environ.get("SOFTNEURO_TEST_EXAMPLES", "60"))  # per layer type
-BOUND = {  # relative L2, by error class
-    "exact": 1e-5,
-    "winograd": 1e-3,
-    "strassen": 1e-5,
-    "bfloat16": 1e-4,
-    "rounded": 1e-3,
-    "inner_product": 1e-5,
-}
 
 
 def relative_l2(actual: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:
@@ -76,8 +69,8 @@ def test_every_routine_matches_the_reference(layer: str) -> None:
         if not descriptors[descriptor.split("{", maxsplit=1)[0]]["spreads_nonfinite"]:
             np.testing.assert_array_equal(actual[~finite], reference[~finite], err_msg=descriptor)
         error = relative_l2(actual[finite], expected[finite])
-        bound = BOUND[descriptors[descriptor.split("{", maxsplit=1)[0]]["error"]]
-        assert error <= bound, f"{descriptor}: relative L2 error {error:.2e} is above {bound:.0e}"
+        most = bound(descriptor)
+        assert error <= most, f"{descriptor}: relative L2 error {error:.2e} is above {most:.0e}"
 
     for strategy, examples in [(module.problems(), EXAMPLES), *((s, EXAMPLES // 5) for s in special)]:
         limits = settings(

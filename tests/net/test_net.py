@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from softneuro._C import CacheLines, Error, Graph, Net, registry, testing
+from tests.bounds import bound
 from tests.graph.networks import Network, assert_close, dense_block, networks, resnet_like
 
 
@@ -51,8 +52,9 @@ def check(network: Network, plan: list[str] | None, threads: int = 2) -> Net:
     net = Net(network.graph, plan, threads=threads)
     check_memory(net)
     outputs = net.run(network.arrays)
+    tolerance = 2 * max((bound(descriptor) for descriptor in plan or () if descriptor), default=1e-5)
     for got, expected in zip(outputs, network.reference(), strict=True):
-        assert_close(got, expected, 1e-3 if any("winograd" in descriptor for descriptor in plan or ()) else 2e-5)
+        assert_close(got, expected, tolerance)
     for once, again in zip(outputs, net.run(network.arrays), strict=True):
         np.testing.assert_array_equal(once, again)
     return net
