@@ -25,7 +25,7 @@ class InnerProductRoutine : public Routine {
   const ConvInnerProductKernels& kernels() const { return *conv_inner_product_kernels(info().isa); }
 
  private:
-  virtual ConvInnerProductShape shape(const Problem& problem) const = 0;
+  virtual PointwiseShape shape(const Problem& problem) const = 0;
   // Of an image, or rows of the matrix.
   virtual int64_t pixels(const Problem& problem) const = 0;
   // How work is best dealt, as a guess.
@@ -36,7 +36,7 @@ class InnerProductRoutine : public Routine {
 };
 
 // Output blocks.
-inline int inner_product_panels(const ConvInnerProductShape& shape, int block) {
+inline int inner_product_panels(const PointwiseShape& shape, int block) {
   return (shape.out_channels + block - 1) / block;
 }
 

@@ -20,12 +20,12 @@ const ConvInnerProductKernels* conv_inner_product_kernels(Isa isa) {
   return nullptr;
 }
 
-size_t conv_inner_product_packed_size(const ConvInnerProductShape& shape, int block) {
+size_t conv_inner_product_packed_size(const PointwiseShape& shape, int block) {
   const ConvInnerProductLayout layout(shape, block);
   return static_cast<size_t>(layout.out_blocks) * layout.panel;
 }
 
-void conv_inner_product_pack(const ConvInnerProductShape& shape, int block, const float* weights, const float* bias,
+void conv_inner_product_pack(const PointwiseShape& shape, int block, const float* weights, const float* bias,
                              float* packed) {
   const ConvInnerProductLayout layout(shape, block);
   std::fill_n(packed, conv_inner_product_packed_size(shape, block), 0.F);

@@ -9,17 +9,12 @@
 
 #include "base/arch.h"
 #include "kernels/epilogue.h"
+#include "kernels/pointwise_shape.h"
 
 namespace softneuro {
 
-struct ConvInnerProductShape {
-  int in_channels = 0, out_channels = 0;
-  int h = 0, w = 0, out_h = 0, out_w = 0;
-  int stride_h = 1, stride_w = 1;
-};
-
 struct ConvInnerProductArgs {
-  ConvInnerProductShape shape;
+  PointwiseShape shape;
   int row_block;         // pixels that are prepared at most
   const float* src;      // [in_channels / c][h][w][c], the last block padded with zeros
   const float* weights;  // of pack, 64-byte aligned
@@ -33,7 +28,7 @@ struct ConvInnerProductArgs {
 struct ConvInnerProductKernels {
   int block;  // c
   // Bytes of scratch that the others need, 64-byte aligned.
-  size_t (*scratch_bytes)(const ConvInnerProductShape&, int row_block);
+  size_t (*scratch_bytes)(const PointwiseShape&, int row_block);
   // Pixels [pixel, pixel + count) of out_h * out_w into scratch; count <= row_block.
   void (*prepare)(const ConvInnerProductArgs&, int pixel, int count, void* scratch);
   // Output channel blocks [begin, end) of the pixels that were prepared last. What becomes of a pixel does not depend
@@ -45,9 +40,9 @@ struct ConvInnerProductKernels {
 const ConvInnerProductKernels* conv_inner_product_kernels(Isa isa);
 
 // Floats of the packing.
-size_t conv_inner_product_packed_size(const ConvInnerProductShape& shape, int block);
+size_t conv_inner_product_packed_size(const PointwiseShape& shape, int block);
 // From rows of weights, [out_channels][in_channels], and the bias (null: none).
-void conv_inner_product_pack(const ConvInnerProductShape& shape, int block, const float* weights, const float* bias,
+void conv_inner_product_pack(const PointwiseShape& shape, int block, const float* weights, const float* bias,
                              float* packed);
 
 }  // namespace softneuro

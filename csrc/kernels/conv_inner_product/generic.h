@@ -19,7 +19,7 @@ struct Scratch {
   size_t block;  // floats from input block to input block: an odd number of lines, so that they differ in cache sets
   size_t floats;
 
-  Scratch(const ConvInnerProductShape& s, int pixels, float* memory) {
+  Scratch(const PointwiseShape& s, int pixels, float* memory) {
     block = static_cast<size_t>(ceil_div(pixels * lanes, 16) | 1) * 16;
     samples = memory;
     start = samples + static_cast<size_t>(ceil_div(s.in_channels, lanes)) * block;
@@ -28,12 +28,12 @@ struct Scratch {
   }
 };
 
-inline size_t scratch_bytes(const ConvInnerProductShape& shape, int row_block) {
+inline size_t scratch_bytes(const PointwiseShape& shape, int row_block) {
   return Scratch(shape, row_block, nullptr).floats * sizeof(float);
 }
 
 inline void prepare(const ConvInnerProductArgs& args, int pixel, int count, void* memory) {
-  const ConvInnerProductShape& s = args.shape;
+  const PointwiseShape& s = args.shape;
   const Scratch scratch(s, args.row_block, static_cast<float*>(memory));
   Pixels pixels{};
   const bool rows = args.src_row != 0;
@@ -120,7 +120,7 @@ inline void run_narrow(Tile tile, int pixels, int columns, bool fetch) {
 }
 
 inline void run(const ConvInnerProductArgs& args, int begin, int end, int pixel, int count, void* memory) {
-  const ConvInnerProductShape& s = args.shape;
+  const PointwiseShape& s = args.shape;
   const ConvInnerProductLayout layout(s, lanes);
   const Scratch scratch(s, args.row_block, static_cast<float*>(memory));
   const Activation& activation = args.epilogue.activation;

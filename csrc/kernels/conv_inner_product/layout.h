@@ -11,7 +11,7 @@ struct ConvInnerProductLayout {
   int in_blocks, out_blocks;
   size_t products, panel;  // floats of an output block: of its products' weights, of all
 
-  [[gnu::always_inline]] constexpr ConvInnerProductLayout(const ConvInnerProductShape& s, int block)
+  [[gnu::always_inline]] constexpr ConvInnerProductLayout(const PointwiseShape& s, int block)
       : in_blocks(ceil_div(s.in_channels, block)),
         out_blocks(ceil_div(s.out_channels, block)),
         products(static_cast<size_t>(in_blocks) * block * block),

@@ -17,12 +17,12 @@ const ConvStrassenKernels* conv_strassen_kernels(Isa isa) {
   return nullptr;
 }
 
-int conv_strassen_panels(const ConvStrassenShape& shape, int block, int panel) {
+int conv_strassen_panels(const PointwiseShape& shape, int block, int panel) {
   const ConvStrassenBlocks blocks(shape, block);
   return ceil_div(blocks.out_half, panel) + blocks.out_rest;
 }
 
-size_t conv_strassen_packed_size(const ConvStrassenShape& shape, int block) {
+size_t conv_strassen_packed_size(const PointwiseShape& shape, int block) {
   const ConvStrassenBlocks blocks(shape, block);
   const auto pairs = static_cast<size_t>(blocks.out_half), in_half = static_cast<size_t>(blocks.in_half);
   const size_t squares = pairs * (7 * in_half + 2 * static_cast<size_t>(blocks.in_rest)) +
@@ -45,7 +45,7 @@ constexpr int products[7][4] = {
 
 }  // namespace
 
-void conv_strassen_pack(const ConvStrassenShape& shape, int block, int panel, const float* weights, float* packed) {
+void conv_strassen_pack(const PointwiseShape& shape, int block, int panel, const float* weights, float* packed) {
   const ConvStrassenBlocks blocks(shape, block);
   const int in_half = blocks.in_half * block, out_half = blocks.out_half * block;
   const auto at = [&](int k, int c) -> double {

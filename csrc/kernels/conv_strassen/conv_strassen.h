@@ -18,16 +18,9 @@
 
 #include "base/arch.h"
 #include "kernels/epilogue.h"
+#include "kernels/pointwise_shape.h"
 
 namespace softneuro {
-
-struct ConvStrassenShape {
-  int in_channels = 0, out_channels = 0;
-  int h = 0, w = 0, out_h = 0, out_w = 0;
-  int stride_h = 1, stride_w = 1;
-
-  bool dense() const { return stride_h == 1 && stride_w == 1; }
-};
 
 // How the work is cut; every value is right for every shape, speed differs.
 struct ConvStrassenTiling {
@@ -36,7 +29,7 @@ struct ConvStrassenTiling {
 };
 
 struct ConvStrassenArgs {
-  ConvStrassenShape shape;
+  PointwiseShape shape;
   ConvStrassenTiling tiling;
   const float* src;      // [in_channels / c][h][w][c], the last block padded with zeros
   const float* weights;  // of pack, 64-byte aligned
@@ -48,7 +41,7 @@ struct ConvStrassenKernels {
   int block;      // c
   int max_panel;  // largest tiling.panel
   // Bytes of scratch that run needs, 64-byte aligned.
-  size_t (*scratch_bytes)(const ConvStrassenShape&, const ConvStrassenTiling&);
+  size_t (*scratch_bytes)(const PointwiseShape&, const ConvStrassenTiling&);
   // Panels [panel_begin, panel_end) of conv_strassen_panels, pixels [pixel_begin, pixel_end) of out_h * out_w.
   void (*run)(const ConvStrassenArgs&, int panel_begin, int panel_end, int pixel_begin, int pixel_end, void* scratch);
 };
@@ -59,7 +52,7 @@ const ConvStrassenKernels* conv_strassen_kernels(Isa isa);
 // The blocks of channels on either side: `half` twice, and perhaps one more.
 struct ConvStrassenBlocks {
   int in_half, in_rest, out_half, out_rest;
-  [[gnu::always_inline]] constexpr ConvStrassenBlocks(const ConvStrassenShape& s, int block)
+  [[gnu::always_inline]] constexpr ConvStrassenBlocks(const PointwiseShape& s, int block)
       : in_half((s.in_channels + block - 1) / block / 2),
         in_rest((s.in_channels + block - 1) / block % 2),
         out_half((s.out_channels + block - 1) / block / 2),
@@ -68,9 +61,9 @@ struct ConvStrassenBlocks {
 };
 
 // Panels of pairs of output blocks, as even as can be, then one for the rest.
-int conv_strassen_panels(const ConvStrassenShape& shape, int block, int panel);
-size_t conv_strassen_packed_size(const ConvStrassenShape& shape, int block);  // floats
+int conv_strassen_panels(const PointwiseShape& shape, int block, int panel);
+size_t conv_strassen_packed_size(const PointwiseShape& shape, int block);  // floats
 // From rows of weights, [out_channels][in_channels].
-void conv_strassen_pack(const ConvStrassenShape& shape, int block, int panel, const float* weights, float* packed);
+void conv_strassen_pack(const PointwiseShape& shape, int block, int panel, const float* weights, float* packed);
 
 }  // namespace softneuro

@@ -16,7 +16,7 @@ struct Scratch {
   size_t dense_block, s_block;
   size_t floats = 0;
 
-  Scratch(const ConvStrassenShape& shape, const ConvStrassenTiling& tiling, float* memory) {
+  Scratch(const PointwiseShape& shape, const ConvStrassenTiling& tiling, float* memory) {
     const ConvStrassenBlocks blocks(shape, lanes);
     const auto take = [&](size_t count) {
       float* at = memory + floats;
@@ -38,7 +38,7 @@ struct Scratch {
   }
 };
 
-inline size_t scratch_bytes(const ConvStrassenShape& shape, const ConvStrassenTiling& tiling) {
+inline size_t scratch_bytes(const PointwiseShape& shape, const ConvStrassenTiling& tiling) {
   return Scratch(shape, tiling, nullptr).floats * sizeof(float);
 }
 
@@ -268,7 +268,7 @@ class Chain {
 // Pixels one behind the other, without the stride.
 inline void gather(const ConvStrassenArgs& args, const ConvStrassenBlocks& blocks, const Scratch& scratch, int pixel,
                    int pixels) {
-  const ConvStrassenShape& s = args.shape;
+  const PointwiseShape& s = args.shape;
   for (int cb = 0; cb < blocks.in(); ++cb) {
     const float* src = args.src + static_cast<size_t>(cb) * s.h * s.w * lanes;
     float* dst = scratch.dense + cb * scratch.dense_block;
@@ -282,7 +282,7 @@ inline void gather(const ConvStrassenArgs& args, const ConvStrassenBlocks& block
 
 inline void run(const ConvStrassenArgs& args, int panel_begin, int panel_end, int pixel_begin, int pixel_end,
                 void* memory) {
-  const ConvStrassenShape& s = args.shape;
+  const PointwiseShape& s = args.shape;
   const ConvStrassenBlocks blocks(s, lanes);
   const Scratch scratch(s, args.tiling, static_cast<float*>(memory));
   for (int i = 0; i < tile_floats; i += lanes) store(scratch.tile[zeros] + i, zero());

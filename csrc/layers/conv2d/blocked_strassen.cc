@@ -3,7 +3,7 @@
 
 #include "kernels/conv_strassen/conv_strassen.h"
 #include "kernels/integers.h"
-#include "layers/conv2d/blocked.h"
+#include "layers/conv2d/pointwise_shape.h"
 #include "layers/gemm_tasks.h"
 #include "layers/packed_floats.h"
 #include "layers/strassen.h"
@@ -11,25 +11,13 @@
 namespace softneuro {
 namespace {
 
-ConvStrassenShape strassen_shape(const Conv2dParams& p) {
-  const auto narrow = [](int64_t value) { return static_cast<int>(value); };
-  return {.in_channels = narrow(p.c),
-          .out_channels = narrow(p.k),
-          .h = narrow(p.h),
-          .w = narrow(p.w),
-          .out_h = narrow(p.oh),
-          .out_w = narrow(p.ow),
-          .stride_h = narrow(p.sh),
-          .stride_w = narrow(p.sw)};
-}
-
 class PreparedBlockedStrassen final : public Prepared {
  public:
   PreparedBlockedStrassen(const Problem& problem, const ConvStrassenKernels& kernels, const ConvStrassenTiling& tiling,
                           SplitBy by, std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual) {
     const Conv2dParams p = conv2d_params(problem);
-    args_.shape = strassen_shape(p);
+    args_.shape = pointwise_shape(p);
     args_.tiling = tiling;
     args_.weights = packed_floats(packed_.get());
     args_.epilogue.activation = problem.layer->post.activation;
@@ -80,12 +68,8 @@ class BlockedStrassen final : public Routine {
                  .spreads_nonfinite = true}) {}
 
   Refusal check(const Problem& problem) const override {
-    const Conv2dParams p = conv2d_params(problem);
-    if (!p.pointwise()) return "not a 1x1 kernel without padding";
-    if (p.groups != 1) return "has groups";
     constexpr int64_t most_channels = 1 << 20;  // 224 MiB of scratch with blocks of 28 pixels
-    if (p.c > most_channels) return "more than " + std::to_string(most_channels) + " input channels";
-    return check_int_sizes(p);
+    return check_pointwise(conv2d_params(problem), most_channels);
   }
 
   // An eighth of the products is saved for sums of the input, and for tiles of sums that go through L1. One core of a
@@ -121,7 +105,7 @@ class BlockedStrassen final : public Routine {
   }
 
   size_t packed_bytes(const Problem& problem, const Tuning&) const override {
-    const ConvStrassenShape shape = strassen_shape(conv2d_params(problem));
+    const PointwiseShape shape = pointwise_shape(conv2d_params(problem));
     return conv_strassen_packed_size(shape, isa_block(info().isa)) * sizeof(float);
   }
 
@@ -131,7 +115,7 @@ class BlockedStrassen final : public Routine {
 
   // The products' weights, then the bias.
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
-    const ConvStrassenShape shape = strassen_shape(conv2d_params(problem));
+    const PointwiseShape shape = pointwise_shape(conv2d_params(problem));
     const int block = isa_block(info().isa), biases = round_up(shape.out_channels, block);
     const size_t weights = conv_strassen_packed_size(shape, block);
     const Constant* bias = problem.layer->find_weight("bias");

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "kernels/conv_inner_product/conv_inner_product.h"
-#include "layers/conv2d/blocked.h"
+#include "layers/conv2d/pointwise_shape.h"
 #include "layers/gemm_tasks.h"
 #include "layers/inner_product.h"
 #include "layers/packed_floats.h"
@@ -10,25 +10,13 @@
 namespace softneuro {
 namespace {
 
-ConvInnerProductShape inner_product_shape(const Conv2dParams& p) {
-  const auto narrow = [](int64_t value) { return static_cast<int>(value); };
-  return {.in_channels = narrow(p.c),
-          .out_channels = narrow(p.k),
-          .h = narrow(p.h),
-          .w = narrow(p.w),
-          .out_h = narrow(p.oh),
-          .out_w = narrow(p.ow),
-          .stride_h = narrow(p.sh),
-          .stride_w = narrow(p.sw)};
-}
-
 class PreparedInnerProduct final : public Prepared {
  public:
   PreparedInnerProduct(const Problem& problem, const ConvInnerProductKernels& kernels, int rows, SplitBy by,
                        std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual) {
     const Conv2dParams p = conv2d_params(problem);
-    args_.shape = inner_product_shape(p);
+    args_.shape = pointwise_shape(p);
     args_.weights = packed_floats(packed_.get());
     args_.epilogue.activation = problem.layer->post.activation;
     if (p.empty()) return;
@@ -85,18 +73,12 @@ class InnerProductConv2d final : public InnerProductRoutine {
   explicit InnerProductConv2d(Isa isa) : InnerProductRoutine("conv2d", isa, f32_blocked(isa_block(isa))) {}
 
   Refusal check(const Problem& problem) const override {
-    const Conv2dParams p = conv2d_params(problem);
-    if (!p.pointwise()) return "not a 1x1 kernel without padding";
-    if (p.groups != 1) return "has groups";
     constexpr int64_t most_channels = 1 << 20;  // 64 MiB of scratch with blocks of 16 pixels
-    if (p.c > most_channels) return "more than " + std::to_string(most_channels) + " input channels";
-    return check_int_sizes(p);
+    return check_pointwise(conv2d_params(problem), most_channels);
   }
 
  private:
-  ConvInnerProductShape shape(const Problem& problem) const override {
-    return inner_product_shape(conv2d_params(problem));
-  }
+  PointwiseShape shape(const Problem& problem) const override { return pointwise_shape(conv2d_params(problem)); }
   int64_t pixels(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
     return p.oh * p.ow;

@@ -13,8 +13,7 @@ namespace {
 class PreparedInnerProductLinear final : public Prepared {
  public:
   PreparedInnerProductLinear(const Problem& problem, const ConvInnerProductKernels& kernels,
-                             const ConvInnerProductShape& shape, const Tuning& tuning,
-                             std::shared_ptr<const Packed> packed)
+                             const PointwiseShape& shape, const Tuning& tuning, std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual) {
     const LinearParams p = linear_params(*problem.layer, problem.in[0]);
     const SplitBy by = parse_split(tuning[1]);
@@ -74,7 +73,7 @@ class InnerProductLinear final : public InnerProductRoutine {
  private:
   static LinearParams params(const Problem& problem) { return linear_params(*problem.layer, problem.in[0]); }
 
-  ConvInnerProductShape shape(const Problem& problem) const override {
+  PointwiseShape shape(const Problem& problem) const override {
     const LinearParams p = params(problem);
     return {.in_channels = static_cast<int>(p.c), .out_channels = static_cast<int>(p.k)};
   }
