@@ -128,6 +128,7 @@ extern const WinogradKernels SN_ISA_NAME(winograd);
 const WinogradKernels SN_ISA_NAME(winograd) = {
     .block = SN_ISA::lanes,
     .max_group = SN_ISA::winograd::max_group,
+    .added_group = SN_ISA::winograd::added_group,
     .has_transform = SN_ISA::winograd::has_transform,
     .scratch_bytes = SN_ISA::winograd::scratch_bytes,
     .can_pass = SN_ISA::winograd::can_pass,

@@ -73,8 +73,9 @@ struct WinogradWeights {
 };
 
 struct WinogradKernels {
-  int block;      // c
-  int max_group;  // tiles per step of the products: blocks that are multiples of it run best
+  int block;  // c
+  // Tiles per step of the products, plain ones and those with additions: blocks that are multiples of it run best.
+  int max_group, added_group;
   // Both axes are independent of each other; true if encode and decode exist for this form of one.
   bool (*has_transform)(int tile, int kernel, int stride);
   size_t (*scratch_bytes)(const WinogradShape&, int block);  // of run, 64-byte aligned

@@ -240,7 +240,7 @@ std::vector<WinogradConv2d::Tiling> WinogradConv2d::tilings(const Conv2dParams& 
       Tiling t{winograd_shape(p, tile, in_passing, adds_), tile, {}, 0, 0};
       if (!has_transforms(kernels(), t.shape) || (in_passing && !kernels().can_pass(t.shape))) continue;
       t.error = winograd_error(t.shape);
-      const int tiles = std::max(t.shape.tiles(), 1), group = adds_ ? 16 : kernels().max_group,
+      const int tiles = std::max(t.shape.tiles(), 1), group = adds_ ? kernels().added_group : kernels().max_group,
                 positions = t.shape.positions();
       const int kinds = t.shape.weights();  // of weights, which some positions share
       // Either a block stays in L2 between encoding and decoding, or weights that are larger than that, or that are
