@@ -298,16 +298,6 @@ Isa vectors_of(Isa isa) {
 
 int isa_block(Isa isa) { return level_of(isa).block; }
 
-bool halves_512_bits() {
-  static const bool halves = cpu_id().starts_with("amd-25-");
-  return halves;
-}
-
-bool adds_beside_fmas() {
-  static const bool beside = cpu_id().starts_with("amd-");
-  return beside;
-}
-
 const std::string& cpu_id() {
   static const std::string id = detect_cpu_id();
   return id;

@@ -44,10 +44,6 @@ int isa_block(Isa isa);
 
 // For instance "intel-6-85-4"; stable between runs on one machine type.
 const std::string& cpu_id();
-// Whether 512-bit operations are done in two halves (Zen 4): half a vector then takes half the time.
-bool halves_512_bits();
-// Whether additions have units of their own beside those of multiply-adds (AMD's Zen), so that both are done at once.
-bool adds_beside_fmas();
 std::string cpu_brand();
 const CacheInfo& caches();
 // Physical cores that this process may run on.

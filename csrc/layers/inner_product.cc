@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/cpu_traits.h"
 #include "layers/conv2d/split.h"
 #include "layers/packed_floats.h"
 

@@ -240,6 +240,17 @@ inline void run(const ConvDirectArgs& args, int panel_begin, int panel_end, int 
   }
 }
 
+// Whether what tiles of 1x1 kernels write, of so many pixels by panels, and the residual are asked for while they sum.
+// With 16 registers that loop is so much slower than compute_near's that it never pays; where stores hide misses, for
+// residuals from memory.
+inline bool fetches_dst(const ConvDirectArgs& args, int64_t pixels) {
+  if (registers < 32) return false;
+  const int64_t bytes = pixels * args.tiling.panel * lanes * static_cast<int64_t>(sizeof(float));
+  constexpr int64_t mib = 1 << 20;
+  const bool residual = args.epilogue.residual != nullptr;
+  return stores_hide_misses() ? residual && bytes > 8 * mib : residual || bytes > 2 * mib;
+}
+
 inline void run_pointwise(const ConvDirectArgs& args, int panel_begin, int panel_end, int pixel_begin, int pixel_end) {
   const ConvDirectShape& s = args.shape;
   const int in_blocks = ceil_div(s.in_channels, lanes);
@@ -255,11 +266,7 @@ inline void run_pointwise(const ConvDirectArgs& args, int panel_begin, int panel
   t.rows = t.taps = 1;
   t.activation = &args.epilogue.activation;
   const float* end = source_end(args, panel_begin, panel_end);
-  // More than stays in L2.
-  constexpr size_t far = size_t{2} << 20;
-  const size_t written = static_cast<size_t>(panel_end - panel_begin) * args.tiling.panel * lanes * sizeof(float) *
-                         static_cast<size_t>(pixel_end - pixel_begin);
-  t.fetch_dst = args.epilogue.residual != nullptr || written > far;
+  t.fetch_dst = fetches_dst(args, static_cast<int64_t>(panel_end - panel_begin) * (pixel_end - pixel_begin));
   for (int pixel = pixel_begin; pixel < pixel_end; pixel += args.tiling.row_block) {
     const int pixels = pixel_end - pixel < args.tiling.row_block ? pixel_end - pixel : args.tiling.row_block;
     for (int index = panel_begin; index < panel_end; ++index) {

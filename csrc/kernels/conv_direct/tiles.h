@@ -2,6 +2,7 @@
 // block, r, s, lane).
 #pragma once
 
+#include "base/cpu_traits.h"
 #include "kernels/conv_direct/conv_direct.h"
 #include "kernels/finish_sums.h"
 #include "kernels/integers.h"
@@ -31,7 +32,7 @@ struct Tile {
   int fetch;       // floats of them for each input channel and tap, of which one line is fetched: more would cost time
   bool far;        // these weights are not in L2 yet
   bool fetch_src;  // into L2: the pixels of a tile behind this one, which nothing has read yet
-  bool fetch_dst;  // and the residual: where they are in L2 this would take a tenth of the time of short sums
+  bool fetch_dst;  // and the residual, which for short sums has a cost of its own (fetches_dst)
   int blocks, rows, taps;  // input channel blocks, r, s
   int last_block;          // channels to sum of the last of these blocks, a multiple of 4: the rest is padding
   float* dst;
@@ -135,9 +136,9 @@ constexpr int near_tile(int panel) {
 constexpr int near_channels = registers < 32 ? 1 << 30 : 192;
 
 // What a short 1x1 kernel mostly is: `count` tiles one behind the other, from the bias to the end, weights near. Moves
-// src and dst on. What a call of compute_tile does around its sums takes up to a quarter of the time of short ones.
-// Residuals and lines asked for stay there: a little more in this loop, and g++ 12 spills sums.
-template <int tile, int panel>
+// src, dst and the residual on. What a call of compute_tile does around its sums takes up to a quarter of the time of
+// short ones. Lines asked for stay there: a little more in this loop, and g++ 12 spills sums.
+template <int tile, int panel, bool has_residual>
 [[gnu::flatten]] void compute_near(Tile& t, int count) {
   static constexpr float none[panel * lanes] = {};
   const float* bias = t.bias != nullptr ? t.bias : none;
@@ -145,6 +146,7 @@ template <int tile, int panel>
   const bool hardswish = t.activation->kind == ActivationKind::hardswish;
   const float* src = t.src;
   float* dst = t.dst;
+  const float* residual = t.residual;
   for (; count > 0; --count, src += tile * lanes, dst += tile * lanes) {
     Vf sum[tile * panel];
     unroll<panel>([&](auto b) {
@@ -166,6 +168,10 @@ template <int tile, int panel>
       unroll<panel>(
           [&](auto b) { unroll<tile>([&](auto p) { body(b * t.dst_block + p * lanes, sum[b * tile + p]); }); });
     };
+    if constexpr (has_residual) {
+      each([&](size_t at, Vf& x) { x = x + load(residual + at); });
+      residual += tile * lanes;
+    }
     if (hardswish) {
       each([&](size_t at, const Vf& x) { store(dst + at, activate<ActivationKind::hardswish>(x, x, x)); });
     } else {
@@ -173,20 +179,23 @@ template <int tile, int panel>
       each([&](size_t at, const Vf& x) { store(dst + at, clamp(x, lo, hi)); });
     }
   }
-  t.src = src, t.dst = dst;
+  t.src = src, t.dst = dst, t.residual = residual;
 }
 
 using ComputeTile = void (*)(const Tile&);
 using ComputeNear = void (*)(Tile&, int);
 struct TileTable {
   ComputeTile compute[2][2][max_panel + 1][max_tile(1) + 1] = {};  // [narrow][far]
-  ComputeNear near[max_panel + 1][near_tile(1) + 1] = {};
+  ComputeNear near[2][max_panel + 1][near_tile(1) + 1] = {};       // [residual]
 };
 constexpr TileTable tile_table() {
   TileTable table;
   unroll<max_panel>([&](auto b) {
     constexpr int panel = b + 1;
-    unroll<near_tile(panel)>([&](auto p) { table.near[panel][p + 1] = compute_near<p + 1, panel>; });
+    unroll<near_tile(panel)>([&](auto p) {
+      table.near[0][panel][p + 1] = compute_near<p + 1, panel, false>;
+      table.near[1][panel][p + 1] = compute_near<p + 1, panel, true>;
+    });
     unroll<max_tile(panel)>([&](auto p) {
       unroll<2>([&](auto far) {
         table.compute[0][far][panel][p + 1] = compute_tile<p + 1, panel, false, far != 0>;
@@ -200,8 +209,9 @@ constexpr TileTable tiles = tile_table();
 
 inline void compute_near_run(Tile& t, int panel, int pixels) {
   const int count = ceil_div(pixels, near_tile(panel)), length = pixels / count, longer = pixels % count;
-  if (longer > 0) tiles.near[panel][length + 1](t, longer);
-  tiles.near[panel][length](t, count - longer);
+  const auto& near = tiles.near[t.residual != nullptr][panel];
+  if (longer > 0) near[length + 1](t, longer);
+  near[length](t, count - longer);
 }
 
 // A run of output pixels, cut in tiles of nearly equal length. channels: of the panel's last block. Moves t.next on,
@@ -212,8 +222,8 @@ inline void compute_run(Tile& t, int panel, int channels, int pixels) {
   float* dst = t.dst;
   const bool narrow = has_half && channels <= lanes / 2 && (panel > 2 || (panel == 2 && halves_512_bits()));
   const int count = ceil_div(pixels, max_tile(panel)), length = pixels / count, longer = pixels % count;
-  const bool plain = t.rows == 1 && t.taps == 1 && t.first && t.last && !t.fetch_dst && t.residual == nullptr &&
-                     !narrow && t.blocks * lanes <= near_channels;
+  const bool plain =
+      t.rows == 1 && t.taps == 1 && t.first && t.last && !t.fetch_dst && !narrow && t.blocks * lanes <= near_channels;
   for (int i = 0, x = 0; i < count; ++i) {
     if (plain && !t.far && t.fetch == 0) {
       compute_near_run(t, panel, pixels - x);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/cpu_traits.h"
 #include "kernels/integers.h"
 #include "kernels/winograd/winograd.h"
 #include "layers/conv2d/blocked.h"
