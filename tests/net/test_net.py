@@ -52,7 +52,7 @@ def check(network: Network, plan: list[str] | None, threads: int = 2) -> Net:
     net = Net(network.graph, plan, threads=threads)
     check_memory(net)
     outputs = net.run(network.arrays)
-    tolerance = 2 * max((bound(descriptor) for descriptor in plan or () if descriptor), default=1e-5)
+    tolerance = max([2e-5, *(bound(descriptor) for descriptor in plan or () if descriptor)])
     for got, expected in zip(outputs, network.reference(), strict=True):
         assert_close(got, expected, tolerance)
     for once, again in zip(outputs, net.run(network.arrays), strict=True):
