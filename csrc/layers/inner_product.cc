@@ -18,10 +18,10 @@ InnerProductRoutine::InnerProductRoutine(std::string layer_type, Isa isa, Schema
                .spreads_nonfinite = true}) {}
 
 // With 16 registers samples are loaded for each use as often as there are operations, and loads take the time that
-// additions save. To prepare a pixel takes what two output blocks' products save.
+// additions save. To prepare a pixel takes what more than one output block's products save.
 bool InnerProductRoutine::promising(const Problem& problem) const {
   const int block = isa_block(info().isa);
-  return adds_beside_fmas() && block == 16 && shape(problem).out_channels > 2 * block && pixels(problem) >= 16;
+  return adds_beside_fmas() && block == 16 && shape(problem).out_channels >= 2 * block && pixels(problem) >= 16;
 }
 
 std::vector<Tuning> InnerProductRoutine::tunings(const Problem& problem) const {

@@ -9,6 +9,14 @@
 namespace softneuro::test {
 namespace {
 
+// Planes of `dense` floats, `apart` from each other.
+std::vector<float> spread(const std::vector<float>& planes, size_t dense, size_t apart) {
+  const size_t count = planes.size() / dense;
+  std::vector<float> out(count * apart, NAN);
+  for (size_t i = 0; i < count; ++i) std::copy_n(&planes[i * dense], dense, &out[i * apart]);
+  return out;
+}
+
 void check(Isa isa, const Conv& c) {
   const ConvInnerProductKernels& kernels = *conv_inner_product_kernels(isa);
   const int block = kernels.block, pixels = c.out_h * c.out_w;
@@ -22,13 +30,19 @@ void check(Isa isa, const Conv& c) {
   args.row_block = pick(1, pixels);
   Guarded packed(conv_inner_product_packed_size(args.shape, block), NAN);
   conv_inner_product_pack(args.shape, block, weights.data(), bias.empty() ? nullptr : bias.data(), packed.data());
-  Guarded own_src(to_blocked(src, c.in_channels, c.h * c.w, block));
-  Guarded own_residual(residual.empty() ? residual : to_blocked(residual, c.out_channels, pixels, block));
-  Guarded dst(static_cast<size_t>(round_up(c.out_channels, block)) * pixels, NAN);
+  const size_t src_plane = static_cast<size_t>(c.h) * c.w * block, dst_plane = static_cast<size_t>(pixels) * block;
+  if (pick(0, 1) != 0) args.src_plane = src_plane + pick(0, 2) * block;
+  if (pick(0, 1) != 0) args.dst_plane = dst_plane + pick(0, 2) * block;
+  const size_t src_apart = args.src_plane != 0 ? args.src_plane : src_plane;
+  const size_t dst_apart = args.dst_plane != 0 ? args.dst_plane : dst_plane;
+  Guarded own_src(spread(to_blocked(src, c.in_channels, c.h * c.w, block), src_plane, src_apart));
+  Guarded own_residual(residual.empty() ? residual
+                                        : spread(to_blocked(residual, c.out_channels, pixels, block), dst_plane, dst_apart));
+  const size_t floats = ceil_div(c.out_channels, block) * dst_apart;
+  Guarded dst(floats, NAN);
   // The residual may be the output's own memory.
   const bool in_place = !residual.empty() && pick(0, 1) != 0;
-  if (in_place)
-    std::copy_n(own_residual.data(), static_cast<size_t>(round_up(c.out_channels, block)) * pixels, dst.data());
+  if (in_place) std::copy_n(own_residual.data(), floats, dst.data());
   args.src = own_src.data();
   args.weights = packed.data();
   args.dst = dst.data();
@@ -43,7 +57,11 @@ void check(Isa isa, const Conv& c) {
     kernels.run(args, 0, cut, pixel, count, scratch.data());
     kernels.run(args, cut, blocks, pixel, count, scratch.data());
   }
-  report(compare_blocked(dst.data(), reference(c, src, weights, bias, residual, act), c.out_channels, pixels, block),
+  std::vector<float> result;
+  for (int b = 0; b < blocks; ++b) {
+    result.insert(result.end(), dst.data() + b * dst_apart, dst.data() + b * dst_apart + dst_plane);
+  }
+  report(compare_blocked(result.data(), reference(c, src, weights, bias, residual, act), c.out_channels, pixels, block),
          "conv_inner_product", isa, c, static_cast<int>(act.kind));
 }
 

@@ -23,6 +23,8 @@ struct ConvInnerProductArgs {
   // Matrices instead of blobs: src is [pixel][in_channels], dst and the residual are [pixel][out_channels], with so
   // many floats from row to row; of the shape only the channels count. 0: blobs.
   ptrdiff_t src_row = 0, dst_row = 0;
+  // Floats from channel block to channel block where blobs are not dense; 0: dense.
+  size_t src_plane = 0, dst_plane = 0;
 };
 
 struct ConvInnerProductKernels {

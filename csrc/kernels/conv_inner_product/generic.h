@@ -1,6 +1,9 @@
 // conv_inner_product over Vf. Contract: conv_inner_product.h.
 #pragma once
 
+#include <utility>
+
+#include "base/cpu_traits.h"
 #include "kernels/conv_inner_product/layout.h"
 #include "kernels/finish_sums.h"
 #include "kernels/inner_product/products.h"
@@ -23,8 +26,9 @@ struct Scratch {
     block = static_cast<size_t>(ceil_div(pixels * lanes, 16) | 1) * 16;
     samples = memory;
     start = samples + static_cast<size_t>(ceil_div(s.in_channels, lanes)) * block;
-    scale = start + round_up(pixels, 16);
-    floats = static_cast<size_t>(scale - memory) + round_up(pixels, 16);
+    // Vectors are written, from any pixel on.
+    scale = start + round_up(pixels + lanes, 16);
+    floats = static_cast<size_t>(scale - memory) + round_up(pixels + lanes, 16);
   }
 };
 
@@ -37,22 +41,22 @@ inline void prepare(const ConvInnerProductArgs& args, int pixel, int count, void
   const Scratch scratch(s, args.row_block, static_cast<float*>(memory));
   Pixels pixels{};
   const bool rows = args.src_row != 0;
-  pixels.plane = rows ? lanes : static_cast<size_t>(s.h) * s.w * lanes;
+  pixels.distance = rows ? args.src_row : s.stride_w * lanes;
+  pixels.plane = rows ? lanes : args.src_plane != 0 ? args.src_plane : static_cast<size_t>(s.h) * s.w * lanes;
   pixels.blocks = ceil_div(s.in_channels, lanes);
   if (rows) pixels.last = s.in_channels - (pixels.blocks - 1) * lanes;
-  int y = rows ? 0 : pixel / s.out_w, x = rows ? 0 : pixel % s.out_w;
-  for (int first = 0; first < count; first += lanes) {
-    pixels.count = count - first < lanes ? count - first : lanes;
-    for (int p = 0; p < pixels.count; ++p) {
-      if (rows) {
-        pixels.from[p] = args.src + (pixel + first + p) * args.src_row;
-        continue;
-      }
-      pixels.from[p] = args.src + (static_cast<size_t>(y) * s.stride_h * s.w + x * s.stride_w) * lanes;
-      if (++x == s.out_w) x = 0, ++y;
-    }
+  // With a stride, those of a row are evenly far from each other.
+  const int wide = rows || s.dense() ? pixel + count : s.out_w;
+  const size_t row = static_cast<size_t>(s.stride_h) * s.w * lanes;
+  int y = pixel / wide, x = pixel % wide;
+  for (int first = 0; first < count; first += pixels.count) {
+    pixels.from = args.src + y * row + x * pixels.distance;
+    const int left = count - first < wide - x ? count - first : wide - x;
+    pixels.count = left < lanes ? left : lanes;
     inner_product::prepare(pixels, scratch.samples + first * lanes, scratch.block, scratch.start + first,
                            scratch.scale + first);
+    x += pixels.count;
+    if (x == wide) x = 0, ++y;
   }
 }
 
@@ -62,61 +66,77 @@ struct Tile {
   const float *start, *scale;  // of the pixels
   const float* panel;
   const ConvInnerProductLayout* layout;
-  const float* next;  // the next panel's weights
+  bool half;          // of the last input block only the lower half counts
+  const float* next;  // the next panel's weights, which the first tile fetches into L2; null: none
   float* dst;
   const float* residual;  // null: none
   size_t step;            // floats from pixel to pixel of both
   const Activation* activation;
 };
 
-// fetch: the next panel's weights, into L2.
-template <int tile, bool fetch>
-[[gnu::flatten]] void compute_tile(const Tile& t) {
-  const float *a = t.a, *w = t.panel, *next = t.next;
+// `count` tiles one behind the other; moves a, start, scale, dst and residual on.
+// narrow: of the output block only the lower half counts.
+template <int tile, bool narrow>
+[[gnu::flatten]] void compute_tiles(Tile& t, int count) {
+  const int whole = t.half ? t.layout->in_blocks - 1 : t.layout->in_blocks;
   const float* const of_block = t.panel + t.layout->products;
-  Vf sum[tile];
-  const Vf start = load(of_block);
-  unroll<tile>([&](auto p) { sum[p] = start + set(t.start[p]); });
-  for (int cb = 0; cb < t.layout->in_blocks; ++cb) {
-    for (int p = 0; p < tile; ++p) prefetch(a + t.a_block + p * lanes);
-    if constexpr (fetch) {
-      for (int i = 0; i < lanes * lanes; i += 16) prefetch_l2(next + i);
-      next += lanes * lanes;
+  for (; count > 0; --count) {
+    const float *a = t.a, *w = t.panel;
+    Vf sum[tile];
+    const Vf start = load(of_block);
+    unroll<tile>([&](auto p) { sum[p] = start + set(t.start[p]); });
+    for (int cb = 0; cb < whole; ++cb, a += t.a_block, w += lanes * lanes) {
+      if (cb + 1 < t.layout->in_blocks) {
+        for (int p = 0; p < tile; ++p) prefetch(a + t.a_block + p * lanes);
+      }
+      if (t.next != nullptr) {
+        for (int i = 0; i < lanes * lanes; i += 16) prefetch_l2(t.next + i);
+        t.next += lanes * lanes;
+      }
+      multiply_block<tile, narrow>(sum, a, w);
     }
-    multiply_block<tile>(sum, a, w);
-    a += t.a_block;
-    w += lanes * lanes;
+    if (t.half) multiply_half_block<tile, narrow>(sum, a, w);
+    t.next = nullptr;
+    const Vf scale = load(of_block + lanes), bias = load(of_block + 2 * lanes);
+    // One after the other: the product of both may be beyond float32 where the result is not.
+    unroll<tile>([&](auto p) { sum[p] = fma(sum[p] * scale, set(t.scale[p]), bias); });
+    finish_tile<1, tile>(sum, true, t.activation, t.dst, t.residual, 0, t.step);
+    t.a += tile * lanes, t.start += tile, t.scale += tile, t.dst += tile * t.step;
+    if (t.residual != nullptr) t.residual += tile * t.step;
   }
-  const Vf scale = load(of_block + lanes), bias = load(of_block + 2 * lanes);
-  // One after the other: the product of both may be beyond float32 where the result is not.
-  unroll<tile>([&](auto p) { sum[p] = fma(sum[p] * scale, set(t.scale[p]), bias); });
-  finish_tile<1, tile>(sum, true, t.activation, t.dst, t.residual, 0, t.step);
 }
 
-using ComputeTile = void (*)(const Tile&);
-struct Tiles {
-  ComputeTile compute[2][max_tile];  // [fetch][pixels - 1]
-};
+using ComputeTiles = void (*)(Tile&, int count);
 template <int largest>
-constexpr Tiles all_tiles() {
-  return [&]<int... i>(Indices<i...>) -> Tiles {
-    return {{{compute_tile<i + 1, false>...}, {compute_tile<i + 1, true>...}}};
-  }(Indices<__integer_pack(largest)...>{});
+constexpr auto all_tiles() {
+  struct {
+    ComputeTiles of[2][largest + 1];  // [narrow][pixels]
+  } table{};
+  unroll<largest>([&](auto p) {
+    table.of[0][p + 1] = compute_tiles<p + 1, false>;
+    table.of[1][p + 1] = compute_tiles<p + 1, has_half>;
+  });
+  return table;
 }
-constexpr Tiles tiles = all_tiles<max_tile>();
+constexpr auto tiles = all_tiles<max_tile>();
 
-// Of a matrix's last columns, fewer than a vector.
-inline void run_narrow(Tile tile, int pixels, int columns, bool fetch) {
+// Of a matrix's last columns, fewer than a vector: tiles of `length` rows, `longer` of them with one more.
+inline void run_narrow(Tile& tile, int count, int length, int longer, int columns) {
   alignas(64) float sums[max_tile * lanes];
-  const Tile out = tile;
-  tile.dst = sums;
-  tile.step = lanes;
-  for (int p = 0; p < pixels && out.residual != nullptr; ++p) {
-    store(sums + p * lanes, load_n(out.residual + p * out.step, columns));
+  float* dst = tile.dst;
+  const float* residual = tile.residual;
+  const size_t step = std::exchange(tile.step, lanes);
+  for (int i = 0; i < count; ++i) {
+    const int rows = i < longer ? length + 1 : length;
+    tile.dst = sums;
+    if (residual != nullptr) {
+      for (int p = 0; p < rows; ++p) store(sums + p * lanes, load_n(residual + p * step, columns));
+      tile.residual = sums;
+      residual += rows * step;
+    }
+    tiles.of[0][rows](tile, 1);
+    for (int p = 0; p < rows; ++p, dst += step) store_n(dst, load(sums + p * lanes), columns);
   }
-  if (out.residual != nullptr) tile.residual = sums;
-  tiles.compute[fetch][pixels - 1](tile);
-  for (int p = 0; p < pixels; ++p) store_n(out.dst + p * out.step, load(sums + p * lanes), columns);
 }
 
 inline void run(const ConvInnerProductArgs& args, int begin, int end, int pixel, int count, void* memory) {
@@ -124,34 +144,35 @@ inline void run(const ConvInnerProductArgs& args, int begin, int end, int pixel,
   const ConvInnerProductLayout layout(s, lanes);
   const Scratch scratch(s, args.row_block, static_cast<float*>(memory));
   const Activation& activation = args.epilogue.activation;
-  const int steps = ceil_div(count, max_tile);
+  const float* const residual = args.epilogue.residual;
+  // Tiles of nearly equal length, the longer ones first.
+  const int steps = ceil_div(count, max_tile), length = count / steps, longer = count % steps;
   const bool rows = args.dst_row != 0;
+  const size_t step = rows ? static_cast<size_t>(args.dst_row) : lanes;
+  const size_t plane = args.dst_plane != 0 ? args.dst_plane : static_cast<size_t>(s.out_h) * s.out_w * lanes;
   for (int block = begin; block < end; ++block) {
-    Tile tile{};
-    tile.a_block = scratch.block;
-    tile.panel = args.weights + static_cast<size_t>(block) * layout.panel;
-    tile.layout = &layout;
-    tile.next = tile.panel + layout.panel;
-    tile.step = rows ? static_cast<size_t>(args.dst_row) : lanes;
-    tile.activation = &activation;
+    const size_t at = pixel * step + (rows ? static_cast<size_t>(block) * lanes : block * plane);
+    const float* const panel = args.weights + static_cast<size_t>(block) * layout.panel;
+    Tile tile{.a = scratch.samples,
+              .a_block = scratch.block,
+              .start = scratch.start,
+              .scale = scratch.scale,
+              .panel = panel,
+              .layout = &layout,
+              .half = has_half_block && s.in_channels - (layout.in_blocks - 1) * lanes <= lanes / 2,
+              .next = block + 1 < end ? panel + layout.panel : nullptr,
+              .dst = args.dst + at,
+              .residual = residual != nullptr ? residual + at : nullptr,
+              .step = step,
+              .activation = &activation};
     const int channels = s.out_channels - block * lanes < lanes ? s.out_channels - block * lanes : lanes;
-    const size_t at = rows ? static_cast<size_t>(pixel) * tile.step + block * lanes
-                           : (static_cast<size_t>(block) * s.out_h * s.out_w + pixel) * lanes;
-    for (int step = 0, first = 0; step < steps; ++step) {
-      const int pixels = ceil_div(count - first, steps - step);
-      tile.a = scratch.samples + first * lanes;
-      tile.start = scratch.start + first;
-      tile.scale = scratch.scale + first;
-      tile.dst = args.dst + at + first * tile.step;
-      tile.residual = args.epilogue.residual != nullptr ? args.epilogue.residual + at + first * tile.step : nullptr;
-      const bool fetch = step == 0 && block + 1 < end;
-      if (rows && channels < lanes) {
-        run_narrow(tile, pixels, channels, fetch);
-      } else {
-        tiles.compute[fetch][pixels - 1](tile);
-      }
-      first += pixels;
+    if (rows && channels < lanes) {
+      run_narrow(tile, steps, length, longer, channels);
+      continue;
     }
+    const auto& of = tiles.of[halves_512_bits() && channels <= lanes / 2];
+    if (longer > 0) of[length + 1](tile, longer);
+    of[length](tile, steps - longer);
     if (!rows) finish_rest(activation, args.dst + at, count, channels);
   }
   if (!rows || finishes_in_registers(activation.kind)) return;

@@ -12,13 +12,14 @@ constexpr int added_group = registers >= 32 ? 16 : 8;  // tiles per step
 // Encoded tiles, in place.
 inline void prepare_tiles(const Plan& plan, int positions, int count) {
   inner_product::Pixels tiles{};
+  tiles.distance = lanes;
   tiles.plane = static_cast<size_t>(count) * lanes;
   tiles.blocks = plan.in_blocks;
   for (int position = 0; position < positions; ++position) {
     for (int first = 0; first < count; first += lanes) {
       float* const at = plan.encoded + position * plan.encoded_position + first * lanes;
       tiles.count = count - first < lanes ? count - first : lanes;
-      for (int t = 0; t < tiles.count; ++t) tiles.from[t] = at + t * lanes;
+      tiles.from = at;
       const int term = position * plan.terms + first;
       inner_product::prepare(tiles, at, tiles.plane, plan.start + term, plan.scale + term);
     }
