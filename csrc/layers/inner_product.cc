@@ -19,9 +19,15 @@ InnerProductRoutine::InnerProductRoutine(std::string layer_type, Isa isa, Schema
 
 // With 16 registers samples are loaded for each use as often as there are operations, and loads take the time that
 // additions save. To prepare a pixel takes what more than one output block's products save.
+bool inner_product_promises(Isa isa, int64_t out_channels) {
+  const int block = isa_block(isa);
+  return adds_beside_fmas() && block == 16 && out_channels >= 2 * block;
+}
+
+double inner_product_error(int64_t in_channels) { return 1.5e-7 + 1e-9 * static_cast<double>(in_channels); }
+
 bool InnerProductRoutine::promising(const Problem& problem) const {
-  const int block = isa_block(info().isa);
-  return adds_beside_fmas() && block == 16 && shape(problem).out_channels >= 2 * block && pixels(problem) >= 16;
+  return inner_product_promises(info().isa, shape(problem).out_channels) && pixels(problem) >= 16;
 }
 
 std::vector<Tuning> InnerProductRoutine::tunings(const Problem& problem) const {
@@ -62,9 +68,8 @@ std::unique_ptr<const Prepared> InnerProductRoutine::prepare(const Problem& prob
   return prepare_products(problem, tuning, std::move(packed));
 }
 
-// Of samples that are not negative, whose pairs' products add up beside the result.
 double InnerProductRoutine::expected_error(const Problem& problem, const Tuning&) const {
-  return 1.5e-7 + 1e-9 * shape(problem).in_channels;
+  return inner_product_error(shape(problem).in_channels);
 }
 
 }  // namespace softneuro

@@ -35,6 +35,11 @@ class InnerProductRoutine : public Routine {
                                                            std::shared_ptr<const Packed> packed) const = 0;
 };
 
+// Where it may pay to prepare pixels for so many output channels.
+bool inner_product_promises(Isa isa, int64_t out_channels);
+// Of samples that are not negative, whose pairs' products add up beside the result.
+double inner_product_error(int64_t in_channels);
+
 // Output blocks.
 inline int inner_product_panels(const PointwiseShape& shape, int block) {
   return (shape.out_channels + block - 1) / block;

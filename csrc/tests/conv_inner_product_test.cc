@@ -36,8 +36,8 @@ void check(Isa isa, const Conv& c) {
   const size_t src_apart = args.src_plane != 0 ? args.src_plane : src_plane;
   const size_t dst_apart = args.dst_plane != 0 ? args.dst_plane : dst_plane;
   Guarded own_src(spread(to_blocked(src, c.in_channels, c.h * c.w, block), src_plane, src_apart));
-  Guarded own_residual(residual.empty() ? residual
-                                        : spread(to_blocked(residual, c.out_channels, pixels, block), dst_plane, dst_apart));
+  Guarded own_residual(
+      residual.empty() ? residual : spread(to_blocked(residual, c.out_channels, pixels, block), dst_plane, dst_apart));
   const size_t floats = ceil_div(c.out_channels, block) * dst_apart;
   Guarded dst(floats, NAN);
   // The residual may be the output's own memory.

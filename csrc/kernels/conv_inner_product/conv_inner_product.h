@@ -25,6 +25,8 @@ struct ConvInnerProductArgs {
   ptrdiff_t src_row = 0, dst_row = 0;
   // Floats from channel block to channel block where blobs are not dense; 0: dense.
   size_t src_plane = 0, dst_plane = 0;
+  // Blobs of stride 1 only: src is scratch, too, whose pixels are prepared where they are.
+  bool in_place = false;
 };
 
 struct ConvInnerProductKernels {

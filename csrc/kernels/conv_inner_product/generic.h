@@ -25,10 +25,26 @@ struct Scratch {
   Scratch(const PointwiseShape& s, int pixels, float* memory) {
     block = static_cast<size_t>(ceil_div(pixels * lanes, 16) | 1) * 16;
     samples = memory;
-    start = samples + static_cast<size_t>(ceil_div(s.in_channels, lanes)) * block;
+    take_terms(pixels, samples + static_cast<size_t>(ceil_div(s.in_channels, lanes)) * block);
+    floats = static_cast<size_t>(scale - memory) + round_up(pixels + lanes, 16);
+  }
+  // Of pixels from `pixel` on.
+  Scratch(const ConvInnerProductArgs& args, int pixel, float* memory) : Scratch(args.shape, args.row_block, memory) {
+    if (!args.in_place) return;
+    block = plane(args);
+    samples = const_cast<float*>(args.src) + static_cast<size_t>(pixel) * lanes;
+    take_terms(args.row_block, memory);
+  }
+
+  static size_t plane(const ConvInnerProductArgs& args) {
+    return args.src_plane != 0 ? args.src_plane : static_cast<size_t>(args.shape.h) * args.shape.w * lanes;
+  }
+
+ private:
+  void take_terms(int pixels, float* memory) {
+    start = memory;
     // Vectors are written, from any pixel on.
     scale = start + round_up(pixels + lanes, 16);
-    floats = static_cast<size_t>(scale - memory) + round_up(pixels + lanes, 16);
   }
 };
 
@@ -38,11 +54,11 @@ inline size_t scratch_bytes(const PointwiseShape& shape, int row_block) {
 
 inline void prepare(const ConvInnerProductArgs& args, int pixel, int count, void* memory) {
   const PointwiseShape& s = args.shape;
-  const Scratch scratch(s, args.row_block, static_cast<float*>(memory));
+  const Scratch scratch(args, pixel, static_cast<float*>(memory));
   Pixels pixels{};
   const bool rows = args.src_row != 0;
   pixels.distance = rows ? args.src_row : s.stride_w * lanes;
-  pixels.plane = rows ? lanes : args.src_plane != 0 ? args.src_plane : static_cast<size_t>(s.h) * s.w * lanes;
+  pixels.plane = rows ? lanes : Scratch::plane(args);
   pixels.blocks = ceil_div(s.in_channels, lanes);
   if (rows) pixels.last = s.in_channels - (pixels.blocks - 1) * lanes;
   // With a stride, those of a row are evenly far from each other.
@@ -142,7 +158,7 @@ inline void run_narrow(Tile& tile, int count, int length, int longer, int column
 inline void run(const ConvInnerProductArgs& args, int begin, int end, int pixel, int count, void* memory) {
   const PointwiseShape& s = args.shape;
   const ConvInnerProductLayout layout(s, lanes);
-  const Scratch scratch(s, args.row_block, static_cast<float*>(memory));
+  const Scratch scratch(args, pixel, static_cast<float*>(memory));
   const Activation& activation = args.epilogue.activation;
   const float* const residual = args.epilogue.residual;
   // Tiles of nearly equal length, the longer ones first.

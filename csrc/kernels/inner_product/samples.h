@@ -94,9 +94,8 @@ template <int count>
     products[p] = fma(x, swap_neighbours(x, AllLanes()), products[p]);
   });
   // Both lanes of a pair have its product.
-  unroll<pairs>([&](auto i) {
-    products[i] = without_others(even_lanes(products[2 * i], products[2 * i + 1]), AllLanes());
-  });
+  unroll<pairs>(
+      [&](auto i) { products[i] = without_others(even_lanes(products[2 * i], products[2 * i + 1]), AllLanes()); });
   store(start, zero() - fold<pairs>(products, [](Vf a, Vf b) { return a + b; }));
 }
 

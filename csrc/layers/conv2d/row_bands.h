@@ -22,10 +22,13 @@ class KeptRows {
   void begin(int64_t image) {
     if (std::exchange(image_, image) != image) have_ = {0, 0};
   }
+  // Of rows `need`.
+  int64_t first_missing(Range need) const {
+    return need.begin >= have_.begin ? std::clamp(have_.end, need.begin, need.end) : need.begin;
+  }
   // Brings the rows `need` to the start of the planes: what is there already is moved. The first that is still missing.
   int64_t bring(float* planes, int64_t plane, int64_t blocks, int64_t row_floats, Range need) const {
-    const int64_t kept =
-        need.begin >= have_.begin ? std::clamp<int64_t>(have_.end - need.begin, 0, need.end - need.begin) : 0;
+    const int64_t kept = first_missing(need) - need.begin;
     if (kept > 0 && need.begin > have_.begin) {
       for (int64_t block = 0; block < blocks; ++block) {
         float* const to = planes + block * plane;

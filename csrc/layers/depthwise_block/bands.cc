@@ -4,6 +4,9 @@
 #include "layers/conv2d/row_bands.h"
 #include "layers/depthwise_block/bands.h"
 #include "layers/depthwise_block/packing.h"
+#include "layers/depthwise_block/pointwise_stage.h"
+#include "layers/gemm_tasks.h"
+#include "layers/inner_product.h"
 #include "layers/packed_floats.h"
 
 namespace softneuro {
@@ -13,39 +16,51 @@ class PreparedBands final : public Prepared {
  public:
   PreparedBands(const Problem& problem, Isa isa, const Tuning& tuning, std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)),
-        direct_(*conv_direct_kernels(isa)),
         depthwise_kernels_(*conv_depthwise_kernels(isa)),
         residual_(problem.layer->post.residual),
-        rows_(tuning[0]) {
+        block_(isa_block(isa)) {
     const DepthwiseBlockStages stages = depthwise_block_stages(*problem.layer);
     p_ = depthwise_block_params(stages, problem.in[0]);
     const float* weights = packed_floats(packed_.get());
-    const DepthwiseBlockPacking at(p_, direct_packing(direct_, tuning[1], tuning[2]), direct_.block);
-    if (p_.expand) {
-      expand_ = pointwise_args(*p_.expand, *stages.expand, tuning[1], weights + at.expand, weights + at.expand_bias);
-    }
-    if (p_.project) {
-      project_ =
-          pointwise_args(*p_.project, *stages.project, tuning[2], weights + at.project, weights + at.project_bias);
-    }
+    const DepthwiseBlockPacking at(p_, block_packing(isa, tuning[1], tuning[2]));
     const Conv2dParams& d = p_.depthwise;
     depthwise_ = depthwise_args(d, stages.depthwise, weights + at.depthwise, weights + at.depthwise_bias);
     if (p_.last().empty()) return;
     split_ = WorkSplit(d.n, 1, d.oh, depthwise_block_threads(p_, problem.threads), SplitBy::rows, 1);
-    const int block = direct_.block;
-    blocks_ = static_cast<int>(channel_blocks(d.c, block));
-    rows_ = static_cast<int>(std::min<int64_t>(rows_, d.oh));
+    blocks_ = static_cast<int>(channel_blocks(d.c, block_));
+    rows_ = std::min<int64_t>(tuning[0], d.oh);
+    const auto take = [&](size_t bytes) {
+      const size_t place = scratch_;
+      scratch_ += round_to_line(bytes);
+      return place;
+    };
+    // Blocks' planes, of so many pixels; how far they are apart is set.
+    const auto take_planes = [&](int64_t pixels, size_t& apart) {
+      apart = static_cast<size_t>(plane_floats(pixels, block_));
+      return take(apart * static_cast<size_t>(blocks_) * sizeof(float));
+    };
     if (p_.expand) {
-      expanded_plane_ = plane_floats(most_rows_below(d, rows_) * d.w, block);
-      expand_.dst_plane = depthwise_.src_plane = static_cast<size_t>(expanded_plane_);
+      const int64_t pixels = most_rows_below(d, rows_) * d.w;
+      expanded_ = take_planes(pixels, depthwise_.src_plane);
+      expand_ =
+          PointwiseStage(*p_.expand, *stages.expand, isa, tuning[1], weights + at.expand, weights + at.expand_bias,
+                         {.src = static_cast<size_t>(d.h * d.w * block_),
+                          .dst = depthwise_.src_plane,
+                          .most_pixels = pixels,
+                          .in_place = false});
+      expand_scratch_ = take(expand_.scratch_bytes());
     }
     if (p_.project) {
-      filtered_plane_ = plane_floats(rows_ * d.ow, block);
-      depthwise_.dst_plane = project_.src_plane = static_cast<size_t>(filtered_plane_);
-      project_.dst_plane = static_cast<size_t>(d.oh * d.ow * block);
+      const int64_t pixels = rows_ * d.ow;
+      filtered_ = take_planes(pixels, depthwise_.dst_plane);
+      project_ =
+          PointwiseStage(*p_.project, *stages.project, isa, tuning[2], weights + at.project, weights + at.project_bias,
+                         {.src = depthwise_.dst_plane,
+                          .dst = static_cast<size_t>(d.oh * d.ow * block_),
+                          .most_pixels = pixels,
+                          .in_place = true});
+      project_scratch_ = take(project_.scratch_bytes());
     }
-    if (p_.expand) expand_.src_plane = static_cast<size_t>(d.h * d.w * block);
-    scratch_ = static_cast<size_t>((expanded_plane_ + filtered_plane_) * blocks_) * sizeof(float);
   }
 
   WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
@@ -53,7 +68,7 @@ class PreparedBands final : public Prepared {
   void run(const RunArgs& args) const override {
     SharedWork work(split_);
     args.parallel_for(split_.tasks, [&](int64_t task) {
-      auto* scratch = reinterpret_cast<float*>(args.workspace.task(task));
+      std::byte* const scratch = args.workspace.task(task);
       KeptRows kept;  // of the expanded image in scratch
       work.for_task(task, [&](int64_t image, Range, Range rows) {
         kept.begin(image);
@@ -65,98 +80,129 @@ class PreparedBands final : public Prepared {
   }
 
  private:
-  void run_rows(const float* src, const float* residual, float* dst, Range rows, KeptRows& kept, float* scratch) const {
+  void run_rows(const float* src, const float* residual, float* dst, Range rows, KeptRows& kept,
+                std::byte* scratch) const {
     const Conv2dParams& d = p_.depthwise;
-    float* filtered = scratch + expanded_plane_ * blocks_;
+    auto* const filtered = reinterpret_cast<float*>(scratch + filtered_);
     for (int64_t row = rows.begin; row < rows.end; row += rows_) {
-      const int64_t end = std::min(row + rows_, rows.end), at = row * d.ow * direct_.block;
+      const int64_t end = std::min(row + rows_, rows.end), at = row * d.ow * block_;
       const float* residual_rows = residual != nullptr ? residual + at : nullptr;
       ConvDepthwiseArgs filter = depthwise_;
       filter.dst = p_.project ? filtered : dst + at;
       filter.dst_row = static_cast<int>(row);
       if (!p_.project) filter.epilogue.residual = residual_rows;
       if (p_.expand) {
-        const Range need = rows_below(d, row, end);
-        filter.src = scratch;
-        filter.src_row = static_cast<int>(need.begin);
-        // Panel by panel, so that what was expanded is filtered out of the first cache.
-        const int panel = expand_.tiling.panel;
-        for (int begin = 0; begin < blocks_; begin += panel) {
-          const int count = std::min(panel, blocks_ - begin);
-          expand(src, kept, need, begin, count, scratch);
-          depthwise_kernels_.run(filter, begin, begin + count, static_cast<int>(row), static_cast<int>(end));
-        }
-        kept.set(need);
+        expand_and_filter(src, kept, {row, end}, filter, scratch);
       } else {
         filter.src = src;
         depthwise_kernels_.run(filter, 0, blocks_, static_cast<int>(row), static_cast<int>(end));
       }
       if (p_.project) {
-        ConvDirectArgs call = project_;
-        call.src = filtered;
-        call.src_near = true;
-        call.dst = dst + at;
-        call.epilogue.residual = residual_rows;
-        const int panels = conv_direct_panels(call.shape, direct_.block, call.tiling.panel);
-        direct_.run_pointwise(call, 0, panels, 0, static_cast<int>((end - row) * d.ow));
+        const StagePixels pixels{.src = filtered,
+                                 .dst = dst + at,
+                                 .residual = residual_rows,
+                                 .count = static_cast<int>((end - row) * d.ow),
+                                 .near = true};
+        project_.prepare(pixels, scratch + project_scratch_);
+        project_.run(pixels, 0, static_cast<int>(channel_blocks(p_.project->k, block_)), scratch + project_scratch_);
       }
     }
   }
 
-  // A panel's channel blocks: rows that the band before left are moved, the others computed.
-  void expand(const float* src, const KeptRows& kept, Range need, int first_block, int count, float* expanded) const {
-    const int64_t row = p_.depthwise.w * direct_.block;
-    float* const first = expanded + first_block * expanded_plane_;
-    const int64_t begin = kept.bring(first, expanded_plane_, count, row, need);
-    if (begin >= need.end) return;
-    ConvDirectArgs call = expand_;
-    call.src = src + begin * row;
-    call.dst = expanded + (begin - need.begin) * row;
-    call.src_near = first_block > 0;
-    const int panel = first_block / call.tiling.panel;
-    direct_.run_pointwise(call, panel, panel + 1, 0, static_cast<int>((need.end - begin) * p_.depthwise.w));
+  // Panel by panel, so that what was expanded is filtered out of the first cache: rows that the band before left are
+  // moved, the others computed.
+  void expand_and_filter(const float* src, KeptRows& kept, Range rows, ConvDepthwiseArgs& filter,
+                         std::byte* scratch) const {
+    const Conv2dParams& d = p_.depthwise;
+    const Range need = rows_below(d, rows.begin, rows.end);
+    const int64_t row = d.w * block_, plane = static_cast<int64_t>(depthwise_.src_plane);
+    const int64_t missing = kept.first_missing(need);
+    auto* const expanded = reinterpret_cast<float*>(scratch + expanded_);
+    filter.src = expanded;
+    filter.src_row = static_cast<int>(need.begin);
+    StagePixels pixels{.src = src + missing * row,
+                       .dst = expanded + (missing - need.begin) * row,
+                       .residual = nullptr,
+                       .count = static_cast<int>((need.end - missing) * d.w),
+                       .near = false};
+    if (pixels.count > 0) expand_.prepare(pixels, scratch + expand_scratch_);
+    for (int begin = 0; begin < blocks_; begin += expand_.panel()) {
+      const int end = std::min(begin + expand_.panel(), blocks_);
+      kept.bring(expanded + begin * plane, plane, end - begin, row, need);
+      if (pixels.count > 0) expand_.run(pixels, begin, end, scratch + expand_scratch_);
+      pixels.near = true;
+      depthwise_kernels_.run(filter, begin, end, static_cast<int>(rows.begin), static_cast<int>(rows.end));
+    }
+    kept.set(need);
   }
 
   std::shared_ptr<const Packed> packed_;
-  const ConvDirectKernels& direct_;
   const ConvDepthwiseKernels& depthwise_kernels_;
   bool residual_;
-  int rows_;  // of a band
+  int block_;
   DepthwiseBlockParams p_;
-  ConvDirectArgs expand_{}, project_{};
+  PointwiseStage expand_, project_;
   ConvDepthwiseArgs depthwise_;
   WorkSplit split_;
-  int blocks_ = 0;                                   // between the stages
-  int64_t expanded_plane_ = 0, filtered_plane_ = 0;  // floats of a block in scratch
-  size_t scratch_ = 0;                               // bytes of a task
+  int64_t rows_ = 1;                    // of a band
+  int blocks_ = 0;                      // between the stages
+  size_t expanded_ = 0, filtered_ = 0;  // where they are in scratch
+  size_t expand_scratch_ = 0, project_scratch_ = 0;
+  size_t scratch_ = 0;  // bytes of a task
 };
 
 class DepthwiseBlockBands final : public Routine {
  public:
-  explicit DepthwiseBlockBands(Isa isa)
-      : Routine({.layer_type = "depthwise_block",
-                 .algorithm = "bands",
-                 .isa = isa,
-                 .in = f32_blocked(isa_block(isa)),
-                 .out = f32_blocked(isa_block(isa))}) {}
+  // adds: 1x1 stages may have additions for some of the multiplications, at least one has.
+  DepthwiseBlockBands(Isa isa, bool adds) : Routine(bands_info(isa, adds)), adds_(adds) {}
 
-  Refusal check(const Problem& problem) const override { return check_pointwise_block(params(problem)); }
+  Refusal check(const Problem& problem) const override {
+    const DepthwiseBlockParams p = params(problem);
+    if (adds_ && !p.expand && !p.project) return "has no 1x1 stage";
+    return check_pointwise_block(p);
+  }
+  bool promising(const Problem& problem) const override {
+    if (!adds_) return true;
+    const DepthwiseBlockParams p = params(problem);
+    return (p.expand && inner_product_promises(info().isa, p.expand->k)) ||
+           (p.project && inner_product_promises(info().isa, p.project->k));
+  }
+  double expected_error(const Problem& problem, const Tuning& tuning) const override {
+    const DepthwiseBlockParams p = params(problem);
+    double error = 0;
+    if (p.expand && tuning[1] == added_panel) error += inner_product_error(p.expand->c);
+    if (p.project && tuning[2] == added_panel) error += inner_product_error(p.project->c);
+    return error;
+  }
 
-  // Rows of a band, and the output channel blocks that share a pass over the input of each 1x1 stage.
+  // Rows of a band, and the output channel blocks that share a pass over the input of each 1x1 stage (0: the stage has
+  // additions).
   std::vector<std::string> param_names() const override { return {"rows", "expand", "project"}; }
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const DepthwiseBlockParams p = params(problem);
     const int rows = rows_in_l2(p, block());
+    std::vector<Tuning> list;
+    const auto add = [&](int expand, int project) {
+      list.push_back({rows, expand, project});
+      if (rows > 4) list.push_back({4, expand, project});
+    };
     const int expand = panel(p.expand ? p.expand->k : 0), project = panel(p.project ? p.project->k : 0);
-    std::vector<Tuning> list{{rows, expand, project}};
-    if (rows > 4) list.push_back({4, expand, project});
+    if (!adds_) {
+      add(expand, project);
+    } else if (!p.project) {
+      add(added_panel, project);
+    } else if (!p.expand) {
+      add(expand, added_panel);
+    } else {
+      add(added_panel, added_panel);
+      add(added_panel, project);
+    }
     return list;
   }
 
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
     check_tuning(tuning);
-    return pack_depthwise_block(problem, direct_packing(*conv_direct_kernels(info().isa), tuning[1], tuning[2]),
-                                block());
+    return pack_depthwise_block(problem, block_packing(info().isa, tuning[1], tuning[2]));
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
@@ -166,6 +212,15 @@ class DepthwiseBlockBands final : public Routine {
   }
 
  private:
+  static RoutineInfo bands_info(Isa isa, bool adds) {
+    RoutineInfo info{.layer_type = "depthwise_block",
+                     .algorithm = adds ? "bands_adds" : "bands",
+                     .isa = isa,
+                     .in = f32_blocked(isa_block(isa)),
+                     .out = f32_blocked(isa_block(isa))};
+    if (adds) info.error = ErrorClass::inner_product, info.spreads_nonfinite = true;
+    return info;
+  }
   int block() const { return info().in.layout.block; }
   static DepthwiseBlockParams params(const Problem& problem) {
     return depthwise_block_params(depthwise_block_stages(*problem.layer), problem.in[0]);
@@ -173,17 +228,22 @@ class DepthwiseBlockBands final : public Routine {
 
   int panel(int64_t channels) const { return widest_panel(info().isa, channels); }
   void check_tuning(const Tuning& tuning) const {
-    const int most = conv_direct_kernels(info().isa)->max_panel;
-    if (tuning[0] < 1 || tuning[1] < 1 || tuning[1] > most || tuning[2] < 1 || tuning[2] > most) {
-      throw Error("rows must be positive, panels in [1, " + std::to_string(most) + "]");
+    const int most = conv_direct_kernels(info().isa)->max_panel, least = adds_ ? added_panel : 1;
+    if (tuning[0] < 1 || tuning[1] < least || tuning[1] > most || tuning[2] < least || tuning[2] > most) {
+      throw Error("rows must be positive, panels in [" + std::to_string(least) + ", " + std::to_string(most) + "]");
     }
   }
+
+  bool adds_;
 };
 
 }  // namespace
 
 void depthwise_block_bands(RoutineList& list) {
-  for (Isa isa : all_isas()) list.add<DepthwiseBlockBands>(isa);
+  for (Isa isa : all_isas()) {
+    list.add<DepthwiseBlockBands>(isa, false);
+    list.add<DepthwiseBlockBands>(isa, true);
+  }
 }
 
 }  // namespace softneuro

@@ -30,16 +30,16 @@ ConvBfloat16Shape column_shape(const Conv2dParams& p, int parts, int64_t pixels)
           .x = {.in = 1, .out = 1}};
 }
 
-StagePacking tile_packing(int parts, const ConvBfloat16Kernels& kernels) {
-  const auto pack = [parts, run = kernels.pack](const Conv2dParams& p, const float* weights, float* packed) {
-    run(column_shape(p, parts, 0), weights, packed);
-  };
-  return {.floats =
-              [parts, block = kernels.block](const Conv2dParams& p) {
-                return conv_bfloat16_packed_bytes(column_shape(p, parts, 0), block) / sizeof(float);
-              },
-          .expand = pack,
-          .project = pack};
+BlockPacking tile_packing(int parts, const ConvBfloat16Kernels& kernels) {
+  const StagePacking stage{.floats =
+                               [parts, block = kernels.block](const Conv2dParams& p) {
+                                 return conv_bfloat16_packed_bytes(column_shape(p, parts, 0), block) / sizeof(float);
+                               },
+                           .pack =
+                               [parts, run = kernels.pack](const Conv2dParams& p, const Layer& layer, float* packed) {
+                                 run(column_shape(p, parts, 0), layer.weight("weight")->values().get(), packed);
+                               }};
+  return {stage, stage, kernels.block};
 }
 
 class PreparedTiles final : public Prepared {
@@ -53,7 +53,7 @@ class PreparedTiles final : public Prepared {
     const DepthwiseBlockStages stages = depthwise_block_stages(*problem.layer);
     p_ = depthwise_block_params(stages, problem.in[0]);
     const float* weights = packed_floats(packed_.get());
-    const DepthwiseBlockPacking at(p_, tile_packing(parts, kernels_), block_);
+    const DepthwiseBlockPacking at(p_, tile_packing(parts, kernels_));
     const Conv2dParams& d = p_.depthwise;
     depthwise_ = depthwise_args(d, stages.depthwise, weights + at.depthwise, weights + at.depthwise_bias);
     if (p_.last().empty()) return;
@@ -254,14 +254,14 @@ class DepthwiseBlockTiles final : public Routine {
 
   size_t packed_bytes(const Problem& problem, const Tuning&) const override {
     const ConvBfloat16Kernels& kernels = *conv_bfloat16_kernels(info().isa);
-    const DepthwiseBlockPacking at(params(problem), tile_packing(parts_, kernels), kernels.block);
+    const DepthwiseBlockPacking at(params(problem), tile_packing(parts_, kernels));
     return static_cast<size_t>(at.size) * sizeof(float);
   }
   std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
     check_tuning(tuning);
     const ConvBfloat16Kernels& kernels = *conv_bfloat16_kernels(info().isa);
-    return pack_depthwise_block(problem, tile_packing(parts_, kernels), kernels.block);
+    return pack_depthwise_block(problem, tile_packing(parts_, kernels));
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,

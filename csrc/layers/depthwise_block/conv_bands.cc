@@ -5,7 +5,7 @@
 
 #include "layers/conv2d/row_bands.h"
 #include "layers/depthwise_block/bands.h"
-#include "layers/depthwise_block/packing.h"
+#include "layers/depthwise_block/pointwise_stage.h"
 #include "layers/gemm_tasks.h"
 #include "layers/packed_floats.h"
 
@@ -37,8 +37,9 @@ struct PackedStages final : Packed {
   size_t bytes() const override { return (conv != nullptr ? conv->bytes() : 0) + later->bytes(); }
 };
 
-StagePacking later_packing(Isa isa, const DepthwiseBlockParams& p) {
-  return direct_packing(*conv_direct_kernels(isa), 1, widest_panel(isa, p.project ? p.project->k : 0));
+int project_panel(Isa isa, const DepthwiseBlockParams& p) { return widest_panel(isa, p.project ? p.project->k : 0); }
+BlockPacking later_packing(Isa isa, const DepthwiseBlockParams& p) {
+  return block_packing(isa, 1, project_panel(isa, p));
 }
 
 class PreparedConvBands final : public Prepared {
@@ -48,34 +49,35 @@ class PreparedConvBands final : public Prepared {
       : packed_(std::move(packed)),
         owner_(std::move(conv)),
         conv_(dynamic_cast<const PreparedConv2dRows&>(*owner_)),
-        direct_(*conv_direct_kernels(isa)),
         depthwise_kernels_(*conv_depthwise_kernels(isa)),
         residual_(problem.layer->post.residual),
+        block_(isa_block(isa)),
         p_(stages.p) {
     const float* weights = packed_floats(packed_.get());
-    const DepthwiseBlockPacking at(stages.later, later_packing(isa, p_), direct_.block);
+    const DepthwiseBlockPacking at(stages.later, later_packing(isa, p_));
     const Conv2dParams& d = p_.depthwise;
     depthwise_ = depthwise_args(d, stages.layers.depthwise, weights + at.depthwise, weights + at.depthwise_bias);
-    if (p_.project) {
-      project_ = pointwise_args(*p_.project, *stages.layers.project, widest_panel(isa, p_.project->k),
-                                weights + at.project, weights + at.project_bias);
-    }
     if (p_.last().empty()) return;
     // Where rows are computed by several, what is next to each other depends on where a piece begins.
     const int64_t unit = conv_.row_step() == 1 ? 1 : 0;
     split_ = WorkSplit(d.n, 1, d.oh, depthwise_block_threads(p_, problem.threads), SplitBy::rows, unit);
-    blocks_ = static_cast<int>(channel_blocks(d.c, direct_.block));
+    blocks_ = static_cast<int>(channel_blocks(d.c, block_));
     rows_ = std::min<int64_t>(rows, d.oh);
     plane_rows_ = most_rows_below(d, rows_) + conv_.row_step() - 1;
-    const int64_t plane = plane_rows_ * d.w * direct_.block;
+    const int64_t plane = plane_rows_ * d.w * block_;
     depthwise_.src_plane = static_cast<size_t>(plane);
     band_ = round_to_line(static_cast<size_t>(blocks_ * plane) * sizeof(float));
     scratch_ = band_ + round_to_line(conv_.rows_scratch(plane_rows_));
     filtered_ = scratch_;
     if (p_.project) {
-      const int64_t filtered_plane = plane_floats(rows_ * d.ow, direct_.block);
-      depthwise_.dst_plane = project_.src_plane = static_cast<size_t>(filtered_plane);
-      project_.dst_plane = static_cast<size_t>(d.oh * d.ow * direct_.block);
+      const int64_t pixels = rows_ * d.ow, filtered_plane = plane_floats(pixels, block_);
+      depthwise_.dst_plane = static_cast<size_t>(filtered_plane);
+      project_ = PointwiseStage(*p_.project, *stages.layers.project, isa, project_panel(isa, p_), weights + at.project,
+                                weights + at.project_bias,
+                                {.src = depthwise_.dst_plane,
+                                 .dst = static_cast<size_t>(d.oh * d.ow * block_),
+                                 .most_pixels = pixels,
+                                 .in_place = true});
       scratch_ += static_cast<size_t>(blocks_ * filtered_plane) * sizeof(float);
     }
   }
@@ -103,10 +105,10 @@ class PreparedConvBands final : public Prepared {
     auto* band = reinterpret_cast<float*>(scratch);
     auto* filtered = reinterpret_cast<float*>(scratch + filtered_);
     for (int64_t row = rows.begin; row < rows.end; row += rows_) {
-      const int64_t end = std::min(row + rows_, rows.end), at = row * d.ow * direct_.block;
+      const int64_t end = std::min(row + rows_, rows.end), at = row * d.ow * block_;
       const float* residual_rows = residual != nullptr ? residual + at : nullptr;
       const Range need = rows_below(d, row, end);
-      const int64_t row_floats = d.w * direct_.block;
+      const int64_t row_floats = d.w * block_;
       const int64_t missing = kept.bring(band, plane_rows_ * row_floats, blocks_, row_floats, need);
       if (missing < need.end) {
         conv_.run_rows({.src = src,
@@ -124,13 +126,12 @@ class PreparedConvBands final : public Prepared {
       if (!p_.project) filter.epilogue.residual = residual_rows;
       depthwise_kernels_.run(filter, 0, blocks_, static_cast<int>(row), static_cast<int>(end));
       if (p_.project) {
-        ConvDirectArgs call = project_;
-        call.src = filtered;
-        call.src_near = true;
-        call.dst = dst + at;
-        call.epilogue.residual = residual_rows;
-        const int panels = conv_direct_panels(call.shape, direct_.block, call.tiling.panel);
-        direct_.run_pointwise(call, 0, panels, 0, static_cast<int>((end - row) * d.ow));
+        const StagePixels pixels{.src = filtered,
+                                 .dst = dst + at,
+                                 .residual = residual_rows,
+                                 .count = static_cast<int>((end - row) * d.ow),
+                                 .near = true};
+        project_.run(pixels, 0, static_cast<int>(channel_blocks(p_.project->k, block_)), nullptr);
       }
     }
   }
@@ -138,12 +139,12 @@ class PreparedConvBands final : public Prepared {
   std::shared_ptr<const Packed> packed_;  // of the later stages
   std::unique_ptr<const Prepared> owner_;
   const PreparedConv2dRows& conv_;
-  const ConvDirectKernels& direct_;
   const ConvDepthwiseKernels& depthwise_kernels_;
   bool residual_;
+  int block_;
   DepthwiseBlockParams p_;
   ConvDepthwiseArgs depthwise_;
-  ConvDirectArgs project_{};
+  PointwiseStage project_;
   WorkSplit split_;
   int blocks_ = 0;                                // between the stages
   int64_t rows_ = 1;                              // of a band
@@ -178,14 +179,13 @@ class DepthwiseBlockConvBands final : public RowBandsRoutine<Stages> {
 
   size_t packed_bytes(const Problem& problem, const Tuning& tuning) const override {
     const Stages stages(problem);
-    const DepthwiseBlockPacking at(stages.later, later_packing(vectors(), stages.p), isa_block(vectors()));
+    const DepthwiseBlockPacking at(stages.later, later_packing(vectors(), stages.p));
     return conv().packed_bytes(stages.conv, conv_tuning(tuning)) + static_cast<size_t>(at.size) * sizeof(float);
   }
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
     const Stages stages(problem);
-    return std::make_shared<PackedStages>(
-        conv().pack(stages.conv, conv_tuning(tuning)),
-        pack_stages(stages.layers, stages.later, later_packing(vectors(), stages.p), isa_block(vectors())));
+    return std::make_shared<PackedStages>(conv().pack(stages.conv, conv_tuning(tuning)),
+                                          pack_stages(stages.layers, stages.later, later_packing(vectors(), stages.p)));
   }
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {

@@ -21,24 +21,25 @@ inline int64_t plane_floats(int64_t pixels, int block) { return ((pixels * block
 // How a 1x1 stage's weights are packed for some kernels: how many floats they take, and their packing.
 struct StagePacking {
   std::function<size_t(const Conv2dParams&)> floats;
-  std::function<void(const Conv2dParams&, const float* weights, float* packed)> expand, project;
+  std::function<void(const Conv2dParams&, const Layer& stage, float* packed)> pack;
 };
-StagePacking direct_packing(const ConvDirectKernels& kernels, int expand_panel, int project_panel);
+
+// Of the stages around the depthwise one.
+struct BlockPacking {
+  StagePacking expand, project;
+  int block;
+};
 
 // Where each stage's weights and bias are in the packed floats.
 struct DepthwiseBlockPacking {
   int64_t expand = 0, expand_bias = 0, depthwise = 0, depthwise_bias = 0, project = 0, project_bias = 0, size = 0;
 
-  DepthwiseBlockPacking(const DepthwiseBlockParams& p, const StagePacking& packing, int block);
+  DepthwiseBlockPacking(const DepthwiseBlockParams& p, const BlockPacking& packing);
 };
-std::shared_ptr<const Packed> pack_depthwise_block(const Problem& problem, const StagePacking& packing, int block);
+std::shared_ptr<const Packed> pack_depthwise_block(const Problem& problem, const BlockPacking& packing);
 // Of the stages that `p` has.
 std::shared_ptr<const Packed> pack_stages(const DepthwiseBlockStages& stages, const DepthwiseBlockParams& p,
-                                          const StagePacking& packing, int block);
-
-// Without blobs. Bias: of conv_direct_bias_size.
-ConvDirectArgs pointwise_args(const Conv2dParams& p, const Layer& stage, int panel, const float* weights,
-                              const float* bias);
+                                          const BlockPacking& packing);
 
 // Output channel blocks of a 1x1 stage that share a pass over its input: as many as pay, and so that a last block that
 // is at most half full is not alone.

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "layers/depthwise_block/bands.h"
-#include "layers/depthwise_block/packing.h"
+#include "layers/depthwise_block/pointwise_stage.h"
 
 namespace softneuro {
 namespace {
@@ -12,20 +12,24 @@ class PreparedPanels final : public Prepared {
  public:
   PreparedPanels(const Problem& problem, Isa isa, int panel, std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)),
-        direct_(*conv_direct_kernels(isa)),
         depthwise_kernels_(*conv_depthwise_kernels(isa)),
         residual_(problem.layer->post.residual) {
     const DepthwiseBlockStages stages = depthwise_block_stages(*problem.layer);
     const DepthwiseBlockParams p = depthwise_block_params(stages, problem.in[0]);
     const Conv2dParams& d = p.depthwise;
     const float* weights = packed_floats(packed_.get());
-    const DepthwiseBlockPacking at(p, direct_packing(direct_, panel, 1), direct_.block);
-    expand_ = pointwise_args(*p.expand, *stages.expand, panel, weights + at.expand, weights + at.expand_bias);
+    const DepthwiseBlockPacking at(p, block_packing(isa, panel, 1));
     depthwise_ = depthwise_args(d, stages.depthwise, weights + at.depthwise, weights + at.depthwise_bias);
     if (d.empty()) return;
-    blocks_ = static_cast<int>(channel_blocks(d.c, direct_.block));
-    plane_ = plane_floats(d.h * d.w, direct_.block);
-    expand_.dst_plane = depthwise_.src_plane = static_cast<size_t>(plane_);
+    const int block = isa_block(isa);
+    blocks_ = static_cast<int>(channel_blocks(d.c, block));
+    plane_ = plane_floats(d.h * d.w, block);
+    depthwise_.src_plane = static_cast<size_t>(plane_);
+    expand_ = PointwiseStage(*p.expand, *stages.expand, isa, panel, weights + at.expand, weights + at.expand_bias,
+                             {.src = static_cast<size_t>(d.h * d.w * block),
+                              .dst = depthwise_.src_plane,
+                              .most_pixels = d.h * d.w,
+                              .in_place = false});
     // By panels alone: rows of the second stage reach beyond those of the first.
     const int threads = depthwise_block_threads(p, problem.threads);
     split_ = WorkSplit(d.n, (blocks_ + panel - 1) / panel, 1, threads, SplitBy::panels, 1);
@@ -39,21 +43,24 @@ class PreparedPanels final : public Prepared {
     args.parallel_for(split_.tasks, [&](int64_t task) {
       auto* scratch = reinterpret_cast<float*>(args.workspace.task(task));
       work.for_task(task, [&](int64_t image, Range panels, Range) {
-        ConvDirectArgs expand = expand_;
-        expand.src = args.in[0].f32() + image * args.in[0].batch_stride;
         ConvDepthwiseArgs filter = depthwise_;
         filter.dst = args.out.f32() + image * args.out.batch_stride;
         if (residual_) filter.epilogue.residual = args.in[1].f32() + image * args.in[1].batch_stride;
+        StagePixels pixels{.src = args.in[0].f32() + image * args.in[0].batch_stride,
+                           .dst = nullptr,
+                           .residual = nullptr,
+                           .count = filter.h * filter.w,
+                           .near = false};
         for (int64_t index = panels.begin; index < panels.end; ++index) {
-          const int first = static_cast<int>(index) * expand.tiling.panel;
-          const int count = std::min(expand.tiling.panel, blocks_ - first);
+          const int first = static_cast<int>(index) * expand_.panel();
+          const int end = std::min(first + expand_.panel(), blocks_);
           // Both kernels count blocks from the image's first one, which lies before the scratch.
           const std::ptrdiff_t before = first * plane_;
-          expand.dst = scratch - before;
-          expand.src_near = index > panels.begin;
+          pixels.dst = scratch - before;
+          pixels.near = index > panels.begin;
           filter.src = scratch - before;
-          direct_.run_pointwise(expand, static_cast<int>(index), static_cast<int>(index) + 1, 0, filter.h * filter.w);
-          depthwise_kernels_.run(filter, first, first + count, 0, filter.out_h);
+          expand_.run(pixels, first, end, nullptr);
+          depthwise_kernels_.run(filter, first, end, 0, filter.out_h);
         }
       });
     });
@@ -61,10 +68,9 @@ class PreparedPanels final : public Prepared {
 
  private:
   std::shared_ptr<const Packed> packed_;
-  const ConvDirectKernels& direct_;
   const ConvDepthwiseKernels& depthwise_kernels_;
   bool residual_;
-  ConvDirectArgs expand_{};
+  PointwiseStage expand_;
   ConvDepthwiseArgs depthwise_;
   WorkSplit split_;
   int blocks_ = 0;      // between the stages
@@ -103,8 +109,7 @@ class DepthwiseBlockPanels final : public Routine {
   }
 
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
-    const ConvDirectKernels& kernels = *conv_direct_kernels(info().isa);
-    return pack_depthwise_block(problem, direct_packing(kernels, checked(tuning), 1), kernels.block);
+    return pack_depthwise_block(problem, block_packing(info().isa, checked(tuning), 1));
   }
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {

@@ -1,0 +1,56 @@
+// A 1x1 stage of depthwise_block on pixels that follow each other in planes of channel blocks: by conv_direct's kernels
+// or, with additions for some of the multiplications, by conv_inner_product's.
+#pragma once
+
+#include "kernels/conv_inner_product/conv_inner_product.h"
+#include "layers/depthwise_block/packing.h"
+
+namespace softneuro {
+
+// The panel of a stage with additions, where others have output channel blocks that share a pass over the input.
+constexpr int added_panel = 0;
+
+// Of both stages by their panels.
+BlockPacking block_packing(Isa isa, int expand_panel, int project_panel);
+
+struct StagePixels {
+  const float* src;
+  float* dst;
+  const float* residual;  // lies like dst; null: none
+  int count;
+  bool near;  // src was read or written before
+};
+
+class PointwiseStage {
+ public:
+  struct Planes {
+    size_t src, dst;      // floats from channel block to channel block
+    int64_t most_pixels;  // of a call
+    bool in_place;        // src may be written to
+  };
+
+  PointwiseStage() = default;
+  // Weights of block_packing. Bias: of conv_direct_bias_size.
+  PointwiseStage(const Conv2dParams& p, const Layer& stage, Isa isa, int panel, const float* weights, const float* bias,
+                 const Planes& planes);
+
+  // 64-byte aligned; 0: none.
+  size_t scratch_bytes() const;
+  // Output channel blocks that are best run together.
+  int panel() const { return panel_; }
+  // Before the first run of these pixels.
+  void prepare(const StagePixels& pixels, void* scratch) const;
+  // Output channel blocks [begin, end), where begin is a multiple of panel() and end is, too, or the last block's.
+  void run(const StagePixels& pixels, int begin, int end, void* scratch) const;
+
+ private:
+  ConvInnerProductArgs added_call(const StagePixels& pixels) const;
+
+  int panel_ = 1;
+  const ConvDirectKernels* direct_ = nullptr;  // or
+  const ConvInnerProductKernels* added_ = nullptr;
+  ConvDirectArgs direct_args_{};
+  ConvInnerProductArgs added_args_{};
+};
+
+}  // namespace softneuro
