@@ -44,6 +44,7 @@ void check(Isa isa, const Conv& c) {
   const bool in_place = !residual.empty() && pick(0, 1) != 0;
   if (in_place) std::copy_n(own_residual.data(), floats, dst.data());
   args.src = own_src.data();
+  args.in_place = args.shape.dense() && pick(0, 1) != 0;
   args.weights = packed.data();
   args.dst = dst.data();
   args.epilogue.residual = residual.empty() ? nullptr : in_place ? dst.data() : own_residual.data();

@@ -17,6 +17,11 @@ ROUTINES = [
     for entry in softneuro.registry()
     if entry["layer"] == "conv2d" and entry["available"] and "/inner_product_" in entry["descriptor"]
 ]
+BLOCKS = [
+    entry["descriptor"]
+    for entry in softneuro.registry()
+    if entry["layer"] == "depthwise_block" and entry["available"] and "/bands_adds_" in entry["descriptor"]
+]
 Array = np.ndarray[Any, Any]
 
 
@@ -160,6 +165,69 @@ def test_how_work_is_cut_does_not_change_a_bit(descriptor: str) -> None:
         for split in (0, 1):
             for threads in (1, 2, 3):
                 np.testing.assert_array_equal(run(descriptor, weight, x, rows, split, threads), expected)
+
+
+def inverted_residual(channels: int, wide: int) -> tuple[dict[str, Any], dict[str, Array]]:
+    rng = np.random.default_rng(channels)
+    relu6 = {f"{stage}_{name}": value for stage in ("expand", "depthwise") for name, value in RELU6.items()}
+    weights = {
+        "expand_weight": rng.standard_normal((wide, channels, 1, 1), dtype=np.float32) / np.float32(channels**0.5),
+        "expand_bias": rng.standard_normal(wide, dtype=np.float32),
+        "depthwise_weight": rng.standard_normal((wide, 1, 3, 3), dtype=np.float32) / 3,
+        "project_weight": rng.standard_normal((channels, wide, 1, 1), dtype=np.float32) / np.float32(wide**0.5),
+    }
+    return {"padding": [1, 1, 1, 1]} | relu6, weights
+
+
+RELU6 = {"function": "clamp", "a": 0.0, "b": 6.0}
+
+
+@pytest.mark.parametrize("descriptor", BLOCKS)
+@pytest.mark.parametrize(("channels", "wide"), [(24, 144), (160, 960)])
+@pytest.mark.parametrize("panels", ["expand=0,project=0", "expand=0,project=2", "expand=2,project=0"])
+def test_fused_blocks_have_the_error_of_their_stages(descriptor: str, channels: int, wide: int, panels: str) -> None:
+    attrs, weights = inverted_residual(channels, wide)
+    x = np.random.default_rng(1).standard_normal((1, channels, 14, 14), dtype=np.float32)
+    tuned = f"{descriptor}{{rows=4,{panels}}}"
+    out = _C.testing.run_routine("depthwise_block", attrs, weights, [x], tuned, {}, 2)
+    graph = softneuro.Graph()
+    graph.output(graph.add("depthwise_block", [graph.input("x", x.shape)], weights=weights, **attrs))
+    naive = graph.reference([x])[0]
+    bound = _C.testing.expected_error("depthwise_block", attrs, weights, [x.shape], tuned)
+    assert relative(out, naive) < bound + 3e-7  # of float32 between the stages
+
+
+@pytest.mark.parametrize("descriptor", BLOCKS)
+def test_what_is_not_finite_reaches_no_further_than_in_separate_layers(descriptor: str) -> None:
+    attrs, weights = inverted_residual(24, 96)
+    x = np.ones((1, 24, 12, 12), dtype=np.float32)
+    x[0, 5, 6, 3] = np.inf
+    tuned = f"{descriptor}{{rows=4,expand=0,project=0}}"
+    finite = np.isfinite(_C.testing.run_routine("depthwise_block", attrs, weights, [x], tuned, {}, 1)[0])
+    reached = np.zeros((12, 12), dtype=bool)
+    reached[5:8, 2:5] = True
+    assert finite[:, ~reached].all()
+
+
+@pytest.mark.parametrize("descriptor", BLOCKS)
+def test_how_blocks_are_cut_does_not_change_a_bit(descriptor: str) -> None:
+    attrs, weights = inverted_residual(24, 96)
+    x = np.random.default_rng(2).standard_normal((1, 24, 13, 11), dtype=np.float32)
+    outs = [
+        _C.testing.run_routine(
+            "depthwise_block", attrs, weights, [x], f"{descriptor}{{rows={rows},expand=0,project=0}}", {}, threads
+        )
+        for rows, threads in [(2, 1), (4, 2), (13, 3)]
+    ]
+    np.testing.assert_array_equal(outs[0], outs[1])
+    np.testing.assert_array_equal(outs[0], outs[2])
+
+
+def test_blocks_refuse_panels_that_are_none() -> None:
+    attrs, weights = inverted_residual(24, 96)
+    x = np.ones((1, 24, 4, 4), dtype=np.float32)
+    with pytest.raises(softneuro.Error, match=r"panels in \[0, "):
+        _C.testing.run_routine("depthwise_block", attrs, weights, [x], BLOCKS[0] + "{rows=2,expand=-1,project=0}", {}, 1)
 
 
 def test_no_rows_are_refused() -> None:
