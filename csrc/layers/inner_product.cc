@@ -24,6 +24,12 @@ bool inner_product_promises(Isa isa, int64_t out_channels) {
   return adds_beside_fmas() && block == 16 && out_channels >= 2 * block;
 }
 
+void pack_inner_product(const Layer& layer, const PointwiseShape& shape, Isa isa, float* packed) {
+  const Constant* bias = layer.find_weight("bias");
+  const auto biases = bias != nullptr ? (*bias)->values() : nullptr;
+  conv_inner_product_pack(shape, isa_block(isa), layer.weight("weight")->values().get(), biases.get(), packed);
+}
+
 double inner_product_error(int64_t in_channels) { return 1.5e-7 + 1e-9 * static_cast<double>(in_channels); }
 
 bool InnerProductRoutine::promising(const Problem& problem) const {
@@ -54,11 +60,8 @@ size_t InnerProductRoutine::packed_bytes(const Problem& problem, const Tuning&) 
 }
 
 std::shared_ptr<const Packed> InnerProductRoutine::pack(const Problem& problem, const Tuning& tuning) const {
-  const Constant* bias = problem.layer->find_weight("bias");
-  const auto biases = bias != nullptr ? (*bias)->values() : nullptr;
   auto packed = std::make_shared<PackedFloats>(static_cast<int64_t>(packed_bytes(problem, tuning) / sizeof(float)));
-  conv_inner_product_pack(shape(problem), isa_block(info().isa), problem.layer->weight("weight")->values().get(),
-                          biases.get(), packed->data());
+  pack_inner_product(*problem.layer, shape(problem), info().isa, packed->data());
   return packed;
 }
 

@@ -37,6 +37,8 @@ class InnerProductRoutine : public Routine {
 
 // Where it may pay to prepare pixels for so many output channels.
 bool inner_product_promises(Isa isa, int64_t out_channels);
+// The layer's weights and bias, to conv_inner_product_packed_size floats.
+void pack_inner_product(const Layer& layer, const PointwiseShape& shape, Isa isa, float* packed);
 // Of samples that are not negative, whose pairs' products add up beside the result.
 double inner_product_error(int64_t in_channels);
 

@@ -226,8 +226,9 @@ def test_how_blocks_are_cut_does_not_change_a_bit(descriptor: str) -> None:
 def test_blocks_refuse_panels_that_are_none() -> None:
     attrs, weights = inverted_residual(24, 96)
     x = np.ones((1, 24, 4, 4), dtype=np.float32)
+    tuned = BLOCKS[0] + "{rows=2,expand=-1,project=0}"
     with pytest.raises(softneuro.Error, match=r"panels in \[0, "):
-        _C.testing.run_routine("depthwise_block", attrs, weights, [x], BLOCKS[0] + "{rows=2,expand=-1,project=0}", {}, 1)
+        _C.testing.run_routine("depthwise_block", attrs, weights, [x], tuned, {}, 1)
 
 
 def test_no_rows_are_refused() -> None:

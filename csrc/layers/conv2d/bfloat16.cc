@@ -57,7 +57,6 @@ class Bfloat16Conv2d final : public Bfloat16Routine {
   // Pixels of 1x1 kernels are one long column, so that no row's end leaves a tile unfilled.
   ConvBfloat16Shape shape(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
-    const auto narrow = [](int64_t value) { return static_cast<int>(value); };
     ConvBfloat16Shape shape{.in_channels = narrow(p.c),
                             .out_channels = narrow(p.k),
                             .y = {.in = narrow(p.h),

@@ -125,7 +125,6 @@ int worth_threads(const Conv2dParams& p, int threads) {
 }
 
 ConvDirectShape direct_shape(const Conv2dParams& p) {
-  const auto narrow = [](int64_t value) { return static_cast<int>(value); };
   return {.groups = narrow(p.groups),
           .in_channels = narrow(p.group_c()),
           .out_channels = narrow(p.group_k()),

@@ -14,6 +14,8 @@ namespace softneuro {
 Conv2dParams conv2d_params(const Problem& problem);
 // Kernels count in int: refuses images and kernels that it cannot hold.
 Refusal check_int_sizes(const Conv2dParams& p);
+// A size that it let pass.
+inline int narrow(int64_t size) { return static_cast<int>(size); }
 ConvDirectShape direct_shape(const Conv2dParams& p);
 // Threads that pay for a convolution (see split.h).
 int worth_threads(const Conv2dParams& p, int threads);

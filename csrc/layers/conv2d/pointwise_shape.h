@@ -10,7 +10,6 @@
 namespace softneuro {
 
 inline PointwiseShape pointwise_shape(const Conv2dParams& p) {
-  const auto narrow = [](int64_t value) { return static_cast<int>(value); };
   return {.in_channels = narrow(p.c),
           .out_channels = narrow(p.k),
           .h = narrow(p.h),

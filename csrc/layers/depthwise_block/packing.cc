@@ -3,6 +3,7 @@
 #include <algorithm>
 
 namespace softneuro {
+
 DepthwiseBlockPacking::DepthwiseBlockPacking(const DepthwiseBlockParams& p, const BlockPacking& packing) {
   const int block = packing.block;
   const auto take = [&](size_t floats) {

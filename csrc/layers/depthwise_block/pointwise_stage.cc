@@ -3,25 +3,20 @@
 #include <algorithm>
 
 #include "layers/conv2d/pointwise_shape.h"
+#include "layers/inner_product.h"
 
 namespace softneuro {
-
 namespace {
 
 constexpr int pixel_bytes = 24 << 10;  // of a stage's input that all its panels pass over: most of an L1
 
 StagePacking stage_packing(Isa isa, int panel) {
   if (panel == added_panel) {
-    const int block = isa_block(isa);
     return {
-        .floats = [block](const Conv2dParams& p) { return conv_inner_product_packed_size(pointwise_shape(p), block); },
-        .pack =
-            [block](const Conv2dParams& p, const Layer& stage, float* packed) {
-              const Constant* bias = stage.find_weight("bias");
-              const auto biases = bias != nullptr ? (*bias)->values() : nullptr;
-              conv_inner_product_pack(pointwise_shape(p), block, stage.weight("weight")->values().get(), biases.get(),
-                                      packed);
-            }};
+        .floats =
+            [isa](const Conv2dParams& p) { return conv_inner_product_packed_size(pointwise_shape(p), isa_block(isa)); },
+        .pack = [isa](const Conv2dParams& p, const Layer& stage,
+                      float* packed) { pack_inner_product(stage, pointwise_shape(p), isa, packed); }};
   }
   const ConvDirectKernels& kernels = *conv_direct_kernels(isa);
   return {
