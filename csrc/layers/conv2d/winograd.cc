@@ -226,7 +226,15 @@ class WinogradConv2d final : public Routine {
     double cost, error;
   };
   std::vector<Tiling> tilings(const Conv2dParams& p, int threads) const;
+  // Of the plain sum, by the same count.
+  double plain_cost(const Conv2dParams& p) const;
 };
+
+double WinogradConv2d::plain_cost(const Conv2dParams& p) const {
+  const int block = isa_block(info().isa);
+  const auto blocks = [block](int64_t channels) { return static_cast<double>((channels + block - 1) / block); };
+  return static_cast<double>(p.n * p.oh * p.ow * p.kh * p.kw) * blocks(p.group_c()) * blocks(p.group_k()) * block;
+}
 
 // Tile sizes with the blocks to try, cheapest first by a rough count of vector operations and weight traffic.
 std::vector<WinogradConv2d::Tiling> WinogradConv2d::tilings(const Conv2dParams& p, int threads) const {
@@ -271,8 +279,7 @@ std::vector<WinogradConv2d::Tiling> WinogradConv2d::tilings(const Conv2dParams& 
   }
   std::stable_sort(list.begin(), list.end(), [](const Tiling& a, const Tiling& b) { return a.cost < b.cost; });
   // A stride leaves less to save, and what the plain sum beats by this count is not worth a try.
-  const double plain = static_cast<double>(p.n * p.oh * p.ow * p.kh * p.kw) * in_blocks * out_blocks * lanes;
-  while (p.sh * p.sw > 1 && list.size() > 1 && list.back().cost > plain) list.pop_back();
+  while (p.sh * p.sw > 1 && list.size() > 1 && list.back().cost > plain_cost(p)) list.pop_back();
   return list;
 }
 
@@ -303,6 +310,14 @@ std::vector<Tuning> WinogradConv2d::tunings(const Problem& problem) const {
   for (const Tiling& t : list) {
     if (t.tile == 4 && t.cost < 2.5 * list[0].cost && !t.shape.in_passing) add(t, 0, split);
   }
+  // And the most exact that saves a third: some networks magnify their first layers' errors so much that a plan of
+  // allowed error has no others there.
+  const Tiling* exact = nullptr;
+  for (const Tiling& t : list) {
+    if (adds_ || t.shape.in_passing || t.cost > plain_cost(p) / 1.5) continue;
+    if (exact == nullptr || t.error < exact->error) exact = &t;
+  }
+  if (exact != nullptr) add(*exact, 0, split);
   for (const Tiling& t : list) {
     if (!t.shape.in_passing) continue;
     add(t, 0, split);
