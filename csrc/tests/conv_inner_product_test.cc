@@ -51,7 +51,7 @@ void check(Isa isa, const Conv& c) {
   args.epilogue.activation = act;
 
   const int blocks = ceil_div(c.out_channels, block), cut = pick(0, blocks);
-  Guarded scratch(kernels.scratch_bytes(args.shape, args.row_block) / sizeof(float), NAN);
+  Guarded scratch(kernels.scratch_bytes(args) / sizeof(float), NAN);
   for (int pixel = 0, count; pixel < pixels; pixel += count) {
     count = std::min(pick(1, args.row_block), pixels - pixel);
     kernels.prepare(args, pixel, count, scratch.data());

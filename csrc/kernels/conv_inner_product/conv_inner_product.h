@@ -32,7 +32,7 @@ struct ConvInnerProductArgs {
 struct ConvInnerProductKernels {
   int block;  // c
   // Bytes of scratch that the others need, 64-byte aligned.
-  size_t (*scratch_bytes)(const PointwiseShape&, int row_block);
+  size_t (*scratch_bytes)(const ConvInnerProductArgs&);
   // Pixels [pixel, pixel + count) of out_h * out_w into scratch; count <= row_block.
   void (*prepare)(const ConvInnerProductArgs&, int pixel, int count, void* scratch);
   // Output channel blocks [begin, end) of the pixels that were prepared last. What becomes of a pixel does not depend

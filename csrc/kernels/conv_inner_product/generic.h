@@ -25,15 +25,14 @@ struct Scratch {
   Scratch(const PointwiseShape& s, int pixels, float* memory) {
     block = static_cast<size_t>(ceil_div(pixels * lanes, 16) | 1) * 16;
     samples = memory;
-    take_terms(pixels, samples + static_cast<size_t>(ceil_div(s.in_channels, lanes)) * block);
-    floats = static_cast<size_t>(scale - memory) + round_up(pixels + lanes, 16);
+    take_terms(pixels, memory, static_cast<size_t>(ceil_div(s.in_channels, lanes)) * block);
   }
   // Of pixels from `pixel` on.
   Scratch(const ConvInnerProductArgs& args, int pixel, float* memory) : Scratch(args.shape, args.row_block, memory) {
     if (!args.in_place) return;
     block = plane(args);
     samples = const_cast<float*>(args.src) + static_cast<size_t>(pixel) * lanes;
-    take_terms(args.row_block, memory);
+    take_terms(args.row_block, memory, 0);
   }
 
   static size_t plane(const ConvInnerProductArgs& args) {
@@ -41,15 +40,17 @@ struct Scratch {
   }
 
  private:
-  void take_terms(int pixels, float* memory) {
-    start = memory;
+  void take_terms(int pixels, float* memory, size_t before) {
     // Vectors are written, from any pixel on.
-    scale = start + round_up(pixels + lanes, 16);
+    const int each = round_up(pixels + lanes, 16);
+    start = memory + before;
+    scale = start + each;
+    floats = before + 2 * static_cast<size_t>(each);
   }
 };
 
-inline size_t scratch_bytes(const PointwiseShape& shape, int row_block) {
-  return Scratch(shape, row_block, nullptr).floats * sizeof(float);
+inline size_t scratch_bytes(const ConvInnerProductArgs& args) {
+  return Scratch(args, 0, nullptr).floats * sizeof(float);
 }
 
 inline void prepare(const ConvInnerProductArgs& args, int pixel, int count, void* memory) {

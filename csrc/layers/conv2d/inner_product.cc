@@ -27,7 +27,7 @@ class PreparedInnerProduct final : public Prepared {
     const int64_t unit = by == SplitBy::rows ? few_pixels : args_.row_block == pixels ? one_panel : 0;
     const int panels = inner_product_panels(args_.shape, kernels.block);
     split_ = WorkSplit(p.n, panels, pixels, worth_threads(p, problem.threads), by, unit);
-    scratch_ = round_to_line(kernels.scratch_bytes(args_.shape, args_.row_block));
+    scratch_ = round_to_line(kernels.scratch_bytes(args_));
   }
 
   bool works_on_residual() const override { return true; }

@@ -66,9 +66,7 @@ PointwiseStage::PointwiseStage(const Conv2dParams& p, const Layer& stage, Isa is
   direct_args_.dst_plane = planes.dst;
 }
 
-size_t PointwiseStage::scratch_bytes() const {
-  return added_ == nullptr ? 0 : added_->scratch_bytes(added_args_.shape, added_args_.row_block);
-}
+size_t PointwiseStage::scratch_bytes() const { return added_ == nullptr ? 0 : added_->scratch_bytes(added_args_); }
 
 ConvInnerProductArgs PointwiseStage::added_call(const StagePixels& pixels) const {
   ConvInnerProductArgs call = added_args_;

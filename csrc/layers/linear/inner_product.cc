@@ -23,7 +23,7 @@ class PreparedInnerProductLinear final : public Prepared {
     if (p.rows * p.k == 0) return;
     args_.row_block = static_cast<int>(std::min<int64_t>(tuning[0], p.rows));
     split_ = split_linear(p, inner_product_panels(shape, kernels.block), problem.threads, by);
-    scratch_ = round_to_line(kernels.scratch_bytes(shape, args_.row_block));
+    scratch_ = round_to_line(kernels.scratch_bytes(args_));
   }
 
   WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
