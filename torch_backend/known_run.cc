@@ -34,7 +34,7 @@ void find_wrap() {
 AtenTensorHandle handle_of(void* tensor) { return static_cast<AtenTensorHandle>(tensor); }
 
 // Appends the input's rank and sizes; null for what nets do not take as it is.
-const float* data_of(AtenTensorHandle input, std::vector<int64_t>& signature) {
+const void* data_of(AtenTensorHandle input, std::vector<int64_t>& signature) {
   int32_t dtype = -1, device = -1;
   int64_t rank = 0, *sizes = nullptr;
   bool contiguous = false;
@@ -47,7 +47,7 @@ const float* data_of(AtenTensorHandle input, std::vector<int64_t>& signature) {
   }
   signature.push_back(rank);
   signature.insert(signature.end(), sizes, sizes + rank);
-  return static_cast<const float*>(data);
+  return data;
 }
 
 void drop(void* tensor) { aoti_torch_delete_tensor_object(handle_of(tensor)); }
@@ -57,7 +57,7 @@ size_t run(std::string_view region, std::span<void* const> inputs, std::span<con
   std::vector<int64_t> signature;
   signature.reserve(1 + inputs.size() * 5 + sizes.size());
   signature.push_back(torch::stable::get_num_threads());
-  std::vector<const float*> in;
+  std::vector<const void*> in;
   in.reserve(inputs.size());
   for (void* const input : inputs) {
     in.push_back(data_of(handle_of(input), signature));
@@ -69,7 +69,7 @@ size_t run(std::string_view region, std::span<void* const> inputs, std::span<con
   if (count == 0 || count > outputs.size()) return 0;
 
   const ProfilerRange range(region);
-  std::vector<float*> out(count);
+  std::vector<void*> out(count);
   size_t made = 0;
   try {
     while (made < count) {
@@ -77,7 +77,7 @@ size_t run(std::string_view region, std::span<void* const> inputs, std::span<con
       outputs[made++] = output;
       void* data = nullptr;
       STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_data_ptr(output, &data));
-      out[made - 1] = static_cast<float*>(data);
+      out[made - 1] = data;
     }
     const std::array lines{&entry->looked_at, read_next};
     run_on_torch(*entry, in, out, std::span(lines).first(read_next != nullptr ? 2 : 1));

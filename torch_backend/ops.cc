@@ -30,20 +30,20 @@ std::vector<Tensor> run_net(const RegionEntry& entry, const std::vector<Tensor>&
                             std::span<const CacheLines* const> read_next = {}) {
   std::vector<Tensor> copies, outputs;
   copies.reserve(inputs.size());
-  std::vector<const float*> in;
+  std::vector<const void*> in;
   in.reserve(inputs.size());
   for (const Tensor& input : inputs) {
     if (input.is_contiguous()) {
-      in.push_back(static_cast<const float*>(input.data_ptr()));
+      in.push_back(input.data_ptr());
     } else {
       copies.push_back(torch::stable::contiguous(input));
-      in.push_back(static_cast<const float*>(copies.back().data_ptr()));
+      in.push_back(copies.back().data_ptr());
     }
   }
-  std::vector<float*> out;
+  std::vector<void*> out;
   for (size_t i = 0; i < entry.net->output_descs().size(); ++i) {
     outputs.emplace_back(softneuro::empty_output(entry, i));
-    out.push_back(static_cast<float*>(outputs.back().data_ptr()));
+    out.push_back(outputs.back().data_ptr());
   }
   softneuro::run_on_torch(entry, in, out, read_next);
   return outputs;
@@ -189,7 +189,7 @@ Tensor run_layer(softneuro::Layer layer, const Tensor& x, const Tensor& weight, 
     made.signature = std::move(signature);
     made.weights.add(data[0], static_cast<size_t>(dense_weight.numel()) * sizeof(float), true);
     if (bias) made.weights.add(data[1], static_cast<size_t>(dense_bias.numel()) * sizeof(float), true);
-    made.net = softneuro::prepare_layer(std::move(layer), {{shape_of(x), softneuro::DType::float32}}, routine, threads);
+    made.net = softneuro::prepare_layer(std::move(layer), {{shape_of(x)}}, routine, threads);
     entry = std::make_shared<const RegionEntry>(made);
     constexpr size_t capacity = 64;
     RegionTable::global().put(key, std::move(made), capacity);

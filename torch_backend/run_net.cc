@@ -56,7 +56,7 @@ AtenTensorHandle empty_output(const RegionEntry& entry, size_t output) {
   return handle;
 }
 
-void run_on_torch(const RegionEntry& entry, std::span<const float* const> inputs, std::span<float* const> outputs,
+void run_on_torch(const RegionEntry& entry, std::span<const void* const> inputs, std::span<void* const> outputs,
                   std::span<const CacheLines* const> read_next) {
   TorchPool pool(entry.net->threads());
   entry.net->run(inputs, outputs, pool.parallel_for(), read_next);

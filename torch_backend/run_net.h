@@ -27,7 +27,7 @@ class ProfilerRange {
 AtenTensorHandle empty_output(const RegionEntry& entry, size_t output);
 
 // `read_next` as Net::run takes it.
-void run_on_torch(const RegionEntry& entry, std::span<const float* const> inputs, std::span<float* const> outputs,
+void run_on_torch(const RegionEntry& entry, std::span<const void* const> inputs, std::span<void* const> outputs,
                   std::span<const CacheLines* const> read_next);
 
 }  // namespace softneuro

@@ -4,6 +4,7 @@ namespace softneuro {
 namespace {
 
 constexpr int known_blocks[] = {4, 8, 16};
+constexpr std::string_view strided_suffix = "_strided";
 
 [[noreturn]] void unknown(const char* what, std::string_view text, const char* known) {
   throw Error(std::string("unknown ") + what + " '" + std::string(text) + "'", {}, std::string("known: ") + known);
@@ -18,47 +19,38 @@ int64_t checked_product(int64_t a, int64_t b, const Shape& shape) {
 
 }  // namespace
 
-std::string_view dtype_name(DType dtype) {
-  switch (dtype) {
-    case DType::float32:
-      return "float32";
+std::string_view platform_name(Platform platform) {
+  switch (platform) {
+    case Platform::cpu:
+      return "cpu";
   }
   return "?";
 }
 
-DType parse_dtype(std::string_view name) {
-  if (name == "float32") return DType::float32;
-  unknown("dtype", name, "float32");
-}
-
-size_t dtype_size(DType dtype) {
-  switch (dtype) {
-    case DType::float32:
-      return 4;
-  }
-  return 0;
+Platform parse_platform(std::string_view name) {
+  if (name == platform_name(Platform::cpu)) return Platform::cpu;
+  unknown("platform", name, "cpu");
 }
 
 std::string Layout::str() const {
-  switch (kind) {
-    case Kind::nchw:
-      return "nchw";
-    case Kind::nhwc:
-      return "nhwc";
-    case Kind::blocked:
-      return "nchw" + std::to_string(block) + "c";
-  }
-  return "?";
+  std::string text = kind == Kind::nhwc ? "nhwc" : "nchw";
+  if (is_blocked()) text += std::to_string(block) + "c";
+  if (strided) text += strided_suffix;
+  return text;
 }
 
-std::string Schema::str() const { return "cpu:" + std::string(dtype_name(dtype)) + ":" + layout.str(); }
+std::string Schema::str() const {
+  return std::string(platform_name(platform)) + ":" + std::string(dtype_name(dtype)) + ":" + layout.str();
+}
 
 Layout parse_layout(std::string_view text) {
-  if (text == "nchw") return Layout::nchw();
-  if (text == "nhwc") return Layout::nhwc();
+  for (const bool strided : {false, true}) {
+    for (const Layout& layout : {Layout::nchw(), Layout::nhwc()})
+      if (text == layout.with_strides(strided).str()) return layout.with_strides(strided);
+  }
   for (int block : known_blocks)
     if (text == Layout::blocked(block).str()) return Layout::blocked(block);
-  unknown("layout", text, "nchw, nhwc, nchw4c, nchw8c, nchw16c");
+  unknown("layout", text, "nchw, nhwc, nchw_strided, nhwc_strided, nchw4c, nchw8c, nchw16c");
 }
 
 Schema parse_schema(std::string_view text) {
@@ -66,9 +58,16 @@ Schema parse_schema(std::string_view text) {
   const size_t second = first == text.npos ? text.npos : text.find(':', first + 1);
   if (second == text.npos || text.find(':', second + 1) != text.npos)
     throw Error("schema '" + std::string(text) + "' is not platform:dtype:layout", {}, "for instance cpu:float32:nchw");
-  if (text.substr(0, first) != "cpu") unknown("platform", text.substr(0, first), "cpu");
-  return {Platform::cpu, parse_dtype(text.substr(first + 1, second - first - 1)),
+  return {parse_platform(text.substr(0, first)), parse_dtype(text.substr(first + 1, second - first - 1)),
           parse_layout(text.substr(second + 1))};
+}
+
+std::vector<int> memory_order(int rank, const Layout& layout) {
+  std::vector<int> order;
+  for (int axis = 0; axis < rank; ++axis)
+    if (layout.kind != Layout::Kind::nhwc || axis != 1) order.push_back(axis);
+  if (layout.kind == Layout::Kind::nhwc) order.push_back(1);
+  return order;
 }
 
 int64_t physical_elements(const Shape& shape, const Layout& layout) {
@@ -88,11 +87,11 @@ int64_t physical_elements(const Shape& shape, const Layout& layout) {
 bool layout_fits(const Shape& shape, const Layout& layout) {
   switch (layout.kind) {
     case Layout::Kind::nchw:
-      return true;
+      return !layout.strided || shape.rank() >= 1;
     case Layout::Kind::nhwc:
       return shape.rank() >= 3;
     case Layout::Kind::blocked:
-      return shape.rank() >= 2;
+      return shape.rank() >= 2 && !layout.strided;
   }
   return false;
 }

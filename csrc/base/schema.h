@@ -1,32 +1,38 @@
-// Schema: where a blob lives, what its elements are and how they are laid out. `cpu:float32:nchw16c`.
+// Schema: how a blob is stored: where, in which elements and in which order. `cpu:float32:nchw16c`.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/dtype.h"
 #include "base/shape.h"
 
 namespace softneuro {
 
-enum class DType : uint8_t { float32 };
 enum class Platform : uint8_t { cpu };
+inline constexpr int platform_count = 1;
 
-std::string_view dtype_name(DType dtype);
-DType parse_dtype(std::string_view name);
-size_t dtype_size(DType dtype);
+std::string_view platform_name(Platform platform);
+// Throws Error naming the known ones.
+Platform parse_platform(std::string_view name);
 
 // nchw: row-major at any rank. nhwc: channels (axis 1) last, rank >= 3. blocked, `nchw{c}c`: axis 1 split in blocks of
-// c that become the innermost dimension, [N][C/c][...][c]; the lanes past C in the last block are zero in every blob.
+// c that become the innermost dimension, [N][C/c][...][c]; the lanes past C in the last block hold the value zero in
+// every blob. strided, `nchw_strided` and `nhwc_strided`: a part of a larger blob. Every axis has a stride of its own
+// but the innermost one, whose elements are side by side. What reads such a blob reads a dense one, too.
 struct Layout {
   enum class Kind : uint8_t { nchw, nhwc, blocked };
   Kind kind = Kind::nchw;
   uint8_t block = 1;  // c of a blocked layout, else 1
+  bool strided = false;
 
   static constexpr Layout nchw() { return {}; }
   static constexpr Layout nhwc() { return {Kind::nhwc, 1}; }
   static constexpr Layout blocked(int c) { return {Kind::blocked, static_cast<uint8_t>(c)}; }
+  constexpr Layout with_strides(bool any = true) const { return {kind, block, any}; }
   bool is_blocked() const { return kind == Kind::blocked; }
   std::string str() const;
   friend bool operator==(const Layout&, const Layout&) = default;
@@ -37,6 +43,8 @@ struct Schema {
   DType dtype = DType::float32;
   Layout layout;
 
+  constexpr Schema with(DType other) const { return {platform, other, layout}; }
+  constexpr Schema with(const Layout& other) const { return {platform, dtype, other}; }
   std::string str() const;
   friend bool operator==(const Schema&, const Schema&) = default;
 };
@@ -45,6 +53,8 @@ Layout parse_layout(std::string_view text);
 // Throws Error for anything but `platform:dtype:layout`.
 Schema parse_schema(std::string_view text);
 
+// Axes of a row-major or channels-last blob, outermost in memory first.
+std::vector<int> memory_order(int rank, const Layout& layout);
 // Elements that a dense blob occupies, padding lanes included.
 int64_t physical_elements(const Shape& shape, const Layout& layout);
 // False where the layout is not defined for the rank (nhwc below 3, blocked below 2).

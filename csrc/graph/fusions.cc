@@ -21,8 +21,9 @@ std::vector<Fusion> find_fusions(const Graph& graph) {
 }
 
 Problem fusion_problem(const Graph& graph, const Fusion& fusion, int threads) {
-  Problem problem{&fusion.layer, {}, graph.blob(fusion.layer.output).desc, threads};
+  Problem problem{&fusion.layer, {}, {}, threads};
   for (const int blob : fusion.layer.inputs) problem.in.push_back(graph.blob(blob).desc);
+  for (const int blob : fusion.layer.outputs) problem.outs.push_back(graph.blob(blob).desc);
   return problem;
 }
 
@@ -55,7 +56,7 @@ void set_ends(const Graph& graph, Fusion& fusion) {
   fusion.layer.inputs = {first.inputs[0]};
   fusion.layer.post = last.post;
   if (last.post.residual) fusion.layer.inputs.push_back(last.inputs.back());
-  fusion.layer.output = last.output;
+  fusion.layer.outputs = last.outputs;
 }
 
 }  // namespace softneuro

@@ -15,6 +15,13 @@ std::string where_of(const Layer& layer) {
   return layer.name.empty() ? "layer of type '" + layer.type + "'" : "layer '" + layer.name + "' (" + layer.type + ")";
 }
 
+void check_boundary(const TensorDesc& desc, const Schema& schema, const std::string& where) {
+  if (const Refusal refusal = fits(desc, schema); !refusal.accepted()) throw Error(refusal.reason(), where);
+  if (schema.layout.strided) {
+    throw Error("a strided layout cannot be at the border", where, "hand over nchw or nhwc");
+  }
+}
+
 }  // namespace
 
 int Graph::check_blob(int blob, std::string_view where) const {
@@ -23,11 +30,19 @@ int Graph::check_blob(int blob, std::string_view where) const {
 }
 
 int Graph::add_input(std::string name, const TensorDesc& desc) {
+  return add_input(std::move(name), desc, natural_schema(desc));
+}
+
+int Graph::add_input(std::string name, const TensorDesc& desc, const Schema& schema) {
+  const std::string where = "input '" + name + "'";
   for (int64_t dim : desc.shape) {
-    if (dim < 0) throw Error("shape " + desc.shape.str() + " has a negative dimension", "input '" + name + "'");
+    if (dim < 0) throw Error("shape " + desc.shape.str() + " has a negative dimension", where);
   }
+  if (desc.quantization != nullptr) check_quantization(*desc.quantization, desc.shape);
+  check_boundary(desc, schema, where);
   blobs_.push_back({std::move(name), desc, -1});
   inputs_.push_back(static_cast<int>(blobs_.size()) - 1);
+  input_schemas_.push_back(schema);
   return inputs_.back();
 }
 
@@ -35,29 +50,44 @@ int Graph::add_layer(Layer layer) {
   const std::string where = where_of(layer);
   std::vector<TensorDesc> in;
   for (int input : layer.inputs) in.push_back(blob(check_blob(input, where)).desc);
-  TensorDesc out;
+  OutputDescs outs;
   try {
     const std::span<const TensorDesc> main(in.data(), static_cast<size_t>(layer.main_inputs()));
-    out = layer_def(layer.type).infer(layer, main);
+    outs = infer_outputs(layer_def(layer.type), layer, main);
   } catch (const Error& error) {
     throw Error(error.what(), where);
   }
-  if (layer.post.residual && in.back() != out) {
-    throw Error("residual of shape " + in.back().shape.str() + " does not match the output's " + out.shape.str(),
-                where);
+  if (layer.post.residual && in.back().shape != outs.front().shape) {
+    throw Error(
+        "residual of shape " + in.back().shape.str() + " does not match the output's " + outs.front().shape.str(),
+        where);
   }
-  layer.output = static_cast<int>(blobs_.size());
-  blobs_.push_back({layer.name, out, static_cast<int>(layers_.size())});
+  layer.outputs.clear();
+  for (size_t k = 0; k < outs.size(); ++k) {
+    layer.outputs.push_back(static_cast<int>(blobs_.size()));
+    const std::string name = k == 0 ? layer.name : layer.name + "." + std::to_string(k);
+    blobs_.push_back({name, std::move(outs[k]), static_cast<int>(layers_.size())});
+  }
   layers_.push_back(std::move(layer));
-  return layers_.back().output;
+  return layers_.back().output();
 }
 
-void Graph::add_output(int blob) { outputs_.push_back(check_blob(blob, "graph output")); }
+void Graph::add_output(int blob) {
+  add_output(blob, natural_schema(this->blob(check_blob(blob, "graph output")).desc));
+}
+
+void Graph::add_output(int blob, const Schema& schema) {
+  const std::string where = "output " + std::to_string(outputs_.size());
+  check_boundary(this->blob(check_blob(blob, where)).desc, schema, where);
+  outputs_.push_back(blob);
+  output_schemas_.push_back(schema);
+}
 
 Problem Graph::problem(int index, int threads) const {
   const Layer& layer = layers_[static_cast<size_t>(index)];
-  Problem problem{&layer, {}, blob(layer.output).desc, threads};
+  Problem problem{&layer, {}, {}, threads};
   for (int input : layer.inputs) problem.in.push_back(blob(input).desc);
+  for (int output : layer.outputs) problem.outs.push_back(blob(output).desc);
   return problem;
 }
 
@@ -116,10 +146,12 @@ void Graph::compact() {
   for (int index : order) {
     Layer layer = std::move(layers_[static_cast<size_t>(index)]);
     for (int& input : layer.inputs) input = new_blob[static_cast<size_t>(input)];
-    blobs.push_back(blob(layer.output));
-    blobs.back().producer = static_cast<int>(layers.size());
-    new_blob[static_cast<size_t>(layer.output)] = static_cast<int>(blobs.size()) - 1;
-    layer.output = static_cast<int>(blobs.size()) - 1;
+    for (int& output : layer.outputs) {
+      blobs.push_back(blob(output));
+      blobs.back().producer = static_cast<int>(layers.size());
+      new_blob[static_cast<size_t>(output)] = static_cast<int>(blobs.size()) - 1;
+      output = static_cast<int>(blobs.size()) - 1;
+    }
     layers.push_back(std::move(layer));
   }
   for (int& output : outputs_) output = new_blob[static_cast<size_t>(output)];
@@ -129,13 +161,18 @@ void Graph::compact() {
 
 std::string Graph::canonical() const {
   std::ostringstream text;
-  for (int input : inputs_) text << "input " << input << ' ' << blob(input).desc.shape.str() << '\n';
+  for (size_t k = 0; k < inputs_.size(); ++k) {
+    text << "input " << inputs_[k] << ' ' << blob(inputs_[k]).desc.exact() << ' ' << input_schemas_[k].str() << '\n';
+  }
   for (size_t i = 0; i < layers_.size(); ++i) {
-    text << layers_[i].output << " = " << problem(static_cast<int>(i), 1).signature() << " (";
+    for (int output : layers_[i].outputs) text << output << ' ';
+    text << "= " << problem(static_cast<int>(i), 1).exact_signature() << " (";
     for (int input : layers_[i].inputs) text << ' ' << input;
     text << " )\n";
   }
-  for (int output : outputs_) text << "output " << output << '\n';
+  for (size_t k = 0; k < outputs_.size(); ++k) {
+    text << "output " << outputs_[k] << ' ' << output_schemas_[k].str() << '\n';
+  }
   return text.str();
 }
 

@@ -17,12 +17,15 @@ struct Blob {
 
 class Graph {
  public:
-  // Each returns a blob id.
+  // Each returns a blob id. The caller's memory comes, or is wanted, in a boundary schema, by default the row-major one
+  // of hosts. Throws Error if that cannot hold the blob.
   int add_input(std::string name, const TensorDesc& desc);
-  // Validates and infers through the layer's type. Throws Error naming the layer.
+  int add_input(std::string name, const TensorDesc& desc, const Schema& schema);
+  // Validates and infers through the layer's type. Throws Error naming the layer. The id is the first output's.
   int add_layer(Layer layer);
   // One blob may be several outputs, and an input may be an output.
   void add_output(int blob);
+  void add_output(int blob, const Schema& schema);
 
   const std::vector<Blob>& blobs() const { return blobs_; }
   const Blob& blob(int id) const { return blobs_[static_cast<size_t>(id)]; }
@@ -30,6 +33,9 @@ class Graph {
   const std::vector<Layer>& layers() const { return layers_; }
   const std::vector<int>& inputs() const { return inputs_; }
   const std::vector<int>& outputs() const { return outputs_; }
+  // By input and by output.
+  const std::vector<Schema>& input_schemas() const { return input_schemas_; }
+  const std::vector<Schema>& output_schemas() const { return output_schemas_; }
 
   Problem problem(int layer, int threads) const;
   // Layer indices that read a blob, each once, ascending.
@@ -46,7 +52,8 @@ class Graph {
   // the topology alone, renumbers both.
   void compact();
 
-  // Canonical text: types, attributes, weight shapes, post-ops, blob shapes and topology; layers and blobs by index.
+  // Canonical text: types, attributes, weights' shapes and patterns, post-ops, blobs and topology; layers and blobs by
+  // index.
   std::string canonical() const;
   // 128 bits of canonical() in hex: the same for the same model through any door, whatever its weights and names.
   std::string structural_hash() const;
@@ -57,6 +64,7 @@ class Graph {
   std::vector<Blob> blobs_;
   std::vector<Layer> layers_;
   std::vector<int> inputs_, outputs_;
+  std::vector<Schema> input_schemas_, output_schemas_;
 };
 
 }  // namespace softneuro

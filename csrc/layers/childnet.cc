@@ -24,12 +24,10 @@ class PackedParts final : public Packed {
 // would meet itself in the same sets of a cache.
 TensorView inner_view(const ChildPart& part) {
   TensorView view = dense_view(nullptr, part.out.shape, part.choice.routine->info().out);
-  view.batch_stride = ((view.image_elements() + line - 1) / line | 1) * line;
+  view.strides[0] = ((view.image_elements() + line - 1) / line | 1) * line;
   return view;
 }
-size_t view_bytes(const TensorView& view) {
-  return static_cast<size_t>(view.shape[0] * view.batch_stride) * sizeof(float);
-}
+size_t view_bytes(const TensorView& view) { return dtype_bytes(view.schema.dtype, view.shape[0] * view.strides[0]); }
 
 class PreparedChildnet final : public Prepared {
  public:
@@ -65,7 +63,7 @@ class PreparedChildnet final : public Prepared {
         blob += view_bytes(out);
       }
       if (step.residual) in[1] = args.in[1];
-      step.prepared->run({in, out, args.workspace.without(blobs_), args.parallel_for});
+      step.prepared->run({in, &out, args.workspace.without(blobs_), args.parallel_for});
       in[0] = out;
     }
   }
@@ -86,8 +84,8 @@ class PreparedChildnet final : public Prepared {
 
 ChildPart child_part(Layer layer, std::vector<TensorDesc> in, RoutineChoice choice) {
   const auto main = static_cast<size_t>(static_cast<int>(in.size()) - (layer.post.residual ? 1 : 0));
-  const TensorDesc out = layer_def(layer.type).infer(layer, std::span(in).first(main));
-  return {std::make_shared<const Layer>(std::move(layer)), std::move(in), out, std::move(choice)};
+  const OutputDescs outs = infer_outputs(layer_def(layer.type), layer, std::span(in).first(main));
+  return {std::make_shared<const Layer>(std::move(layer)), std::move(in), outs.front(), std::move(choice)};
 }
 
 size_t childnet_blob_bytes(const Childnet& net) {

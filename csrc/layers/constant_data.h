@@ -1,4 +1,5 @@
-// Constant weights. Values are produced on demand, so that a folded weight costs no memory until a routine packs it.
+// Constant weights. Values are produced on demand, so that a folded or converted weight costs no memory until a routine
+// packs it.
 #pragma once
 
 #include <functional>
@@ -8,56 +9,74 @@
 #include <string>
 #include <vector>
 
-#include "base/shape.h"
+#include "base/blob.h"
+#include "layers/weight_traits.h"
 
 namespace softneuro {
 
 class ConstantData;
 using Constant = std::shared_ptr<const ConstantData>;
 
-// Row-major float32 values. Immutable; shared between graphs.
+// A row-major tensor of any element type. Immutable; shared between graphs.
 class ConstantData {
  public:
   using Values = std::shared_ptr<const float>;
+  using Memory = std::shared_ptr<const void>;
   using MakeFactors = std::function<std::vector<double>()>;
 
-  // Borrows memory that `values` keeps alive.
+  // Borrows float32 memory that `values` keeps alive.
   ConstantData(const Shape& shape, Values values);
-  // Computes the values at each call of values(); `make` must be pure and thread-safe.
+  // Borrows memory of any type: row-major elements of `dtype`, which has to fit the description. Throws Error.
+  ConstantData(TensorDesc desc, DType dtype, Memory memory);
+  // Computes float32 values at each call of values(); `make` must be pure and thread-safe.
   ConstantData(const Shape& shape, std::function<Values()> make);
   // The rows of another, which are its parts along axis 0, each times its own factor; computed at each call of
   // values().
   ConstantData(Constant rows, MakeFactors factors);
 
-  const Shape& shape() const { return shape_; }
-  int64_t elements() const { return shape_.elements(); }
-  // May compute: keep the result for as long as it is needed, no longer. While somebody holds it, others get the same.
+  const TensorDesc& desc() const { return desc_; }
+  const Shape& shape() const { return desc_.shape; }
+  int64_t elements() const { return shape().elements(); }
+  // Of the memory that it comes from.
+  DType dtype() const { return rows_ != nullptr ? rows_->dtype() : dtype_; }
+  // As reals, dequantized if need be. May compute: keep the result for as long as it is needed, no longer. While
+  // somebody holds it, others get the same.
   Values values() const;
-  // Hash of the values, or of the rows and factors that they come from, computed once: equal for weights that come from
-  // equal ones in the same way, wherever they are.
+  // Exactly, for references: integers beyond what a float holds, too.
+  std::vector<double> doubles() const;
+  // The elements as they are; null where values are computed.
+  const Memory& memory() const { return memory_; }
+  // Hash of what the values come from, computed once: equal for weights that come from equal ones in the same way,
+  // wherever they are.
   const std::string& identity() const;
+  // What is special about the values, found once.
+  const WeightTraits& traits() const;
 
-  // The memory that the values come from, without computing them.
+  // The float32 memory that the values come from, without computing them.
   struct Rows {
     Values values;
     std::vector<double> factors;  // one per row, or none
   };
   // Nothing where they are computed otherwise.
   std::optional<Rows> rows() const;
-  bool has_rows() const { return !computed() || (rows_ != nullptr && rows_->has_rows()); }
+  bool has_rows() const;
 
  private:
-  bool computed() const { return make_ || rows_ != nullptr; }
+  bool computed() const { return make_ || rows_ != nullptr || dtype_ != DType::float32; }
   Values compute() const;
+  Values convert() const;
+  std::string find_identity() const;
 
-  Shape shape_;
-  Values values_;
+  TensorDesc desc_;
+  DType dtype_ = DType::float32;
+  Memory memory_;
   Constant rows_;
   MakeFactors factors_;
   std::function<Values()> make_;
   mutable std::mutex mutex_;
   mutable std::weak_ptr<const float> made_;
   mutable std::string identity_;
+  mutable std::optional<WeightTraits> traits_;
 };
 
 Constant constant_from(const Shape& shape, std::vector<float> values);

@@ -74,25 +74,69 @@ void Layer::set_weight(std::string_view role, Constant value) {
   if (value) weights.emplace_back(role, std::move(value));
 }
 
-std::string Problem::signature() const {
-  std::string text = layer->type + "{" + layer->attrs.str() + "}";
-  auto sorted = layer->weights;
+template <typename WeightText, typename BlobText>
+static std::string problem_text(const Problem& problem, const WeightText& weight_text, const BlobText& blob_text) {
+  const Layer& layer = *problem.layer;
+  std::string text = layer.type + "{" + layer.attrs.str() + "}";
+  auto sorted = layer.weights;
   std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [role, value] : sorted) text += " " + role + ":" + value->shape().str();
-  text += layer->post.str();
-  for (const TensorDesc& desc : in) text += " " + desc.shape.str();
-  return text + "->" + out.shape.str();
+  for (const auto& [role, value] : sorted) text += " " + role + ":" + weight_text(*value);
+  text += layer.post.str();
+  for (const TensorDesc& desc : problem.in) text += " " + blob_text(desc);
+  text += "->";
+  for (size_t k = 0; k < problem.outs.size(); ++k) text += (k == 0 ? "" : " ") + blob_text(problem.outs[k]);
+  return text;
+}
+
+std::string Problem::signature() const {
+  return problem_text(
+      *this, [](const ConstantData& value) { return value.desc().str(); },
+      [](const TensorDesc& desc) { return desc.str(); });
+}
+
+std::string Problem::exact_signature() const {
+  return problem_text(
+      *this, [](const ConstantData& value) { return value.desc().exact() + value.traits().str(); },
+      [](const TensorDesc& desc) { return desc.exact(); });
+}
+
+std::string Problem::pattern() const {
+  std::string text;
+  for (const auto& [role, value] : layer->weights) {
+    if (const std::string own = value->traits().str(); !own.empty()) text += " " + role + own;
+  }
+  return text;
+}
+
+OutputDescs infer_outputs(const LayerDef& def, const Layer& layer, std::span<const TensorDesc> in) {
+  if (def.takes == Takes::reals) {
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (in[i].kind == ValueKind::real) continue;
+      throw Error("input " + std::to_string(i) + " (" + in[i].str() + ") has no real values", {},
+                  "convert it first, by the layer `cast`");
+    }
+  }
+  OutputDescs outs = def.infer(layer, in);
+  if (def.takes == Takes::reals) {
+    for (TensorDesc& desc : outs) desc.quantization = nullptr;
+  }
+  return outs;
+}
+
+int updated_input(const LayerDef& def, const Layer& layer, int output) {
+  return def.updates == nullptr ? -1 : def.updates(layer, output);
 }
 
 std::vector<double> reference_weight(const Layer& layer, std::string_view role) {
-  const Constant& constant = layer.weight(role);
-  const auto values = constant->values();
-  return {values.get(), values.get() + constant->elements()};
+  return layer.weight(role)->doubles();
 }
 
-void run_reference(const LayerDef& def, const Layer& layer, std::span<const RefTensor> in, RefTensor out) {
+void run_reference(const LayerDef& def, const Layer& layer, std::span<const RefTensor> in,
+                   std::span<const RefTensor> outs) {
   const auto main = in.first(in.size() - (layer.post.residual ? 1 : 0));
-  def.reference(layer, main, out);
+  def.reference(layer, main, outs);
+  if (layer.post.empty()) return;
+  const RefTensor& out = outs[0];
   const int64_t count = out.shape.elements();
   for (int64_t i = 0; i < count; ++i) {
     double value = out.data[i];

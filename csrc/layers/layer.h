@@ -1,6 +1,7 @@
 // What is computed: a type, its params, its constant weights. Never how.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,7 +27,8 @@ struct PostOps {
   friend bool operator==(const PostOps&, const PostOps&) = default;
 };
 
-// Every layer has exactly one output blob.
+struct HostOp;
+
 struct Layer {
   std::string name;  // the host's name, for messages; no part of any hash
   std::string type;
@@ -34,7 +36,10 @@ struct Layer {
   std::vector<std::pair<std::string, Constant>> weights;  // by role: "weight", "bias", ...
   PostOps post;
   std::vector<int> inputs;  // blob ids in the graph
-  int output = -1;
+  std::vector<int> outputs;
+  std::shared_ptr<const HostOp> host;  // of type `host` only: what the front door calls
+
+  int output() const { return outputs.front(); }
 
   const Constant* find_weight(std::string_view role) const;
   // Throws Error naming the role.
@@ -44,15 +49,29 @@ struct Layer {
   int main_inputs() const { return static_cast<int>(inputs.size()) - (post.residual ? 1 : 0); }
 };
 
-// Layer with the shapes around it: what a routine is asked about and a cost is keyed by.
+// A layer's outputs; most have one.
+class OutputDescs : public std::vector<TensorDesc> {
+ public:
+  using std::vector<TensorDesc>::vector;
+  OutputDescs(TensorDesc desc) : std::vector<TensorDesc>{std::move(desc)} {}
+};
+
+// Layer with the blobs around it: what a routine is asked about and a cost is keyed by.
 struct Problem {
   const Layer* layer = nullptr;
   std::vector<TensorDesc> in;
-  TensorDesc out;
+  OutputDescs outs;
   int threads = 1;  // that run() may use at once
 
-  // Canonical text of type, attributes, weight shapes, post-ops and blob shapes; neither weight values nor names.
+  const TensorDesc& out() const { return outs.front(); }
+  // Canonical text of type, attributes, weights' shapes, post-ops and blobs: what a routine's time depends on. Neither
+  // weight values, nor what is special about them (pattern()), nor scales, nor names.
   std::string signature() const;
+  // With everything that results depend on but for the weights' values: scales, and what is special about weights.
+  std::string exact_signature() const;
+  // What is special about the weights (ConstantData::traits) as classes of it; empty for ordinary ones. Part of the
+  // signature for routines that make use of it.
+  std::string pattern() const;
 };
 
 // A row-major double tensor of the references.
@@ -63,18 +82,41 @@ struct RefTensor {
 
 class RoutineList;
 
+// What a layer type takes.
+enum class Takes : unsigned char {
+  reals,   // a quantized blob's values, too; outputs are not quantized
+  moving,  // anything: values are passed on as they are
+  any,     // anything: `infer` looks after it
+};
+
 // A layer type. Functions throw Error about the offending value; the graph adds the layer's name.
 struct LayerDef {
   const char* type;
-  // Validates params, weights and input shapes, and returns the output's. Called without the residual.
-  TensorDesc (*infer)(const Layer& layer, std::span<const TensorDesc> in);
+  // Validates params, weights and input shapes, and returns the outputs'. Called without the residual.
+  OutputDescs (*infer)(const Layer& layer, std::span<const TensorDesc> in);
   // The naive truth in float64, without post-ops: every routine is tested against it. Doubles as documentation.
-  void (*reference)(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
+  void (*reference)(const Layer& layer, std::span<const RefTensor> in, std::span<const RefTensor> outs);
   void (*add_routines)(RoutineList& list);
+  Takes takes = Takes::reals;
+  // The input whose memory an output is, being what becomes of it: a cache that is written to in place. -1: none. No
+  // other layer may read that input afterwards. Null: for no output.
+  int (*updates)(const Layer& layer, int output) = nullptr;
 };
 
-// Reference of the whole layer, post-ops included.
-void run_reference(const LayerDef& def, const Layer& layer, std::span<const RefTensor> in, RefTensor out);
+// LayerDef::reference of a layer with one output.
+template <void (*reference)(const Layer&, std::span<const RefTensor>, RefTensor)>
+void one_output(const Layer& layer, std::span<const RefTensor> in, std::span<const RefTensor> outs) {
+  reference(layer, in, outs[0]);
+}
+
+// LayerDef::infer, with what the type takes looked after. `in` is without the residual.
+OutputDescs infer_outputs(const LayerDef& def, const Layer& layer, std::span<const TensorDesc> in);
+// The input whose memory an output is (LayerDef::updates).
+int updated_input(const LayerDef& def, const Layer& layer, int output);
+
+// Reference of the whole layer, post-ops included; these concern the first output.
+void run_reference(const LayerDef& def, const Layer& layer, std::span<const RefTensor> in,
+                   std::span<const RefTensor> outs);
 double reference_activation(const Activation& activation, double x);
 // By its name in kernels/activation.h. Throws Error.
 ActivationKind parse_activation(std::string_view name);

@@ -69,7 +69,7 @@ void zero_padding_lanes(const TensorView& view) {
   if (used == 0) return;
   const int64_t pixels = view.shape.product(2, view.shape.rank());
   for (int64_t n = 0; n < images(view); ++n) {
-    float* block = view.f32() + n * view.batch_stride + view.shape[1] / c * pixels * c;
+    float* block = view.f32() + n * view.strides[0] + view.shape[1] / c * pixels * c;
     for (int64_t pixel = 0; pixel < pixels; ++pixel) {
       std::fill(block + pixel * c + used, block + (pixel + 1) * c, 0.0f);
     }
@@ -82,8 +82,8 @@ void copy_blob(const TensorView& src, const TensorView& dst, int threads, const 
     job.length = images(dst) * dst.image_elements();
   } else {
     job.dims[0] = images(dst);
-    job.src_stride[0] = src.batch_stride;
-    job.dst_stride[0] = dst.batch_stride;
+    job.src_stride[0] = src.strides[0];
+    job.dst_stride[0] = dst.strides[0];
     job.length = dst.image_elements();
   }
   const int64_t tasks = task_count(job.elements(), threads);
@@ -93,16 +93,18 @@ void copy_blob(const TensorView& src, const TensorView& dst, int threads, const 
   });
 }
 
-ViewRoutine::ViewRoutine(const char* type, const char* algorithm, const Layout& in, const Layout& out)
+ViewRoutine::ViewRoutine(const char* type, const char* algorithm, const Layout& in, const Layout& out, DType dtype)
     : Routine([&] {
         RoutineInfo info = moving_info(type, algorithm, in, out);
+        info.in.dtype = info.out.dtype = dtype;
         info.view = true;
         return info;
       }()) {}
 
 std::unique_ptr<const Prepared> ViewRoutine::prepare(const Problem& problem, const Tuning&,
                                                      std::shared_ptr<const Packed>) const {
-  return prepared_call([threads = problem.threads, offset = view_offset(problem)](const RunArgs& args) {
+  const Strides dense = dense_strides(problem.in[0].shape, info().in.layout);
+  return prepared_call([threads = problem.threads, offset = view_offset(problem, dense)](const RunArgs& args) {
     TensorView src = args.in[0];
     src.data = src.f32() + offset;
     if (src.data != args.out.data) copy_blob(src, args.out, threads, args.parallel_for);

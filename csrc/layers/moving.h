@@ -11,7 +11,7 @@
 
 namespace softneuro {
 
-// Every layout that blobs come in.
+// Every dense layout that blobs come in.
 std::span<const Layout> all_layouts();
 // The level whose blocked layout this is, scalar for the plain ones: routines without vector code are of interest only
 // where routines with it use the layout.
@@ -53,7 +53,8 @@ void copy_blob(const TensorView& src, const TensorView& dst, int threads, const 
 // Output is the input's memory. run() copies, for a caller that cannot let the two share it.
 class ViewRoutine : public Routine {
  public:
-  ViewRoutine(const char* type, const char* algorithm, const Layout& in, const Layout& out);
+  ViewRoutine(const char* type, const char* algorithm, const Layout& in, const Layout& out,
+              DType dtype = DType::float32);
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const final;
 };

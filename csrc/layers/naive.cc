@@ -9,13 +9,13 @@ namespace {
 // fallback for problems that no other routine accepts, and a second witness in tests.
 class PreparedNaive final : public Prepared {
  public:
-  PreparedNaive(const LayerDef& def, const Problem& problem) : def_(def), layer_(*problem.layer), out_(problem.out) {
-    for (const TensorDesc& desc : problem.in) in_.push_back(desc);
-  }
+  PreparedNaive(const LayerDef& def, const Problem& problem)
+      : def_(def), layer_(*problem.layer), in_(problem.in), outs_(problem.outs) {}
 
   WorkspaceSize workspace() const override {
-    int64_t elements = out_.shape.elements();
+    int64_t elements = 0;
     for (const TensorDesc& desc : in_) elements += desc.shape.elements();
+    for (const TensorDesc& desc : outs_) elements += desc.shape.elements();
     return {.shared = static_cast<size_t>(elements) * sizeof(double)};
   }
 
@@ -26,16 +26,20 @@ class PreparedNaive final : public Prepared {
       in.push_back({in_[i].shape, memory});
       memory = gather(args.in[i], memory);
     }
-    const RefTensor out{out_.shape, memory};
-    run_reference(def_, layer_, in, out);
-    scatter(out, args.out);
+    std::vector<RefTensor> outs;
+    for (const TensorDesc& desc : outs_) {
+      outs.push_back({desc.shape, memory});
+      memory += desc.shape.elements();
+    }
+    run_reference(def_, layer_, in, outs);
+    for (size_t k = 0; k < outs.size(); ++k) scatter(outs[k], args.outs[k]);
   }
 
  private:
   static double* gather(const TensorView& view, double* to) {
     const int64_t images = view.shape.rank() == 0 ? 1 : view.shape[0], size = view.image_elements();
     for (int64_t n = 0; n < images; ++n) {
-      to = std::copy_n(view.f32() + n * view.batch_stride, size, to);
+      to = std::copy_n(view.f32() + n * view.strides[0], size, to);
     }
     return to;
   }
@@ -43,7 +47,7 @@ class PreparedNaive final : public Prepared {
   static void scatter(const RefTensor& from, const TensorView& view) {
     const int64_t images = view.shape.rank() == 0 ? 1 : view.shape[0], size = view.image_elements();
     for (int64_t n = 0; n < images; ++n) {
-      std::transform(from.data + n * size, from.data + (n + 1) * size, view.f32() + n * view.batch_stride,
+      std::transform(from.data + n * size, from.data + (n + 1) * size, view.f32() + n * view.strides[0],
                      [](double value) { return static_cast<float>(value); });
     }
   }
@@ -51,7 +55,7 @@ class PreparedNaive final : public Prepared {
   const LayerDef& def_;
   Layer layer_;  // constants are shared, not copied
   std::vector<TensorDesc> in_;
-  TensorDesc out_;
+  OutputDescs outs_;
 };
 
 class Naive final : public Routine {

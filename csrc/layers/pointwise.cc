@@ -42,7 +42,7 @@ void clear_padding(const TensorView& out) {
   const int64_t block = out.schema.layout.block, used = out.shape[1] % block;
   const int64_t pixels = out.shape.product(2, out.shape.rank());
   for (int64_t n = 0; n < out.shape[0]; ++n) {
-    float* lanes = out.f32() + n * out.batch_stride + out.shape[1] / block * pixels * block + used;
+    float* lanes = out.f32() + n * out.strides[0] + out.shape[1] / block * pixels * block + used;
     for (int64_t pixel = 0; pixel < pixels; ++pixel, lanes += block) {
       std::memset(lanes, 0, static_cast<size_t>(block - used) * sizeof(float));
     }
@@ -108,7 +108,7 @@ class PreparedPointwise final : public Prepared {
     Pointers data{};
     const auto take = [&](Walkers::Who who, const TensorView& view) {
       data[who] = view.f32();
-      if (walks[who].batched) walks[who].outer[0] = view.batch_stride;
+      if (walks[who].batched) walks[who].outer[0] = view.strides[0];
     };
     take(Walkers::dst, args.out);
     auto* memory = reinterpret_cast<float*>(args.workspace.shared());
@@ -124,7 +124,7 @@ class PreparedPointwise final : public Prepared {
       // Its axis 0 is an inner one of the grid's, for which all strides are planned as dense.
       data[who] = memory;
       for (int64_t n = 0; n < view.shape[0]; ++n) {
-        memory = std::copy_n(view.f32() + n * view.batch_stride, view.image_elements(), memory);
+        memory = std::copy_n(view.f32() + n * view.strides[0], view.image_elements(), memory);
       }
     }
     data[Walkers::residual] = data[Walkers::dst];
@@ -210,7 +210,7 @@ PointwiseJob pointwise_job(const Problem& problem, const RoutineInfo& info) {
   PointwiseJob job;
   job.isa = info.isa;
   job.layout = info.out.layout;
-  job.out = problem.out.shape;
+  job.out = problem.out().shape;
   job.threads = problem.threads;
   job.post = problem.layer->post;
   job.a = {problem.in[0].shape, 0, nullptr};

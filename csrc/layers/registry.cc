@@ -78,6 +78,19 @@ std::span<const std::unique_ptr<const Routine>> routines(std::string_view type) 
   return registry().by_type.find(layer_def(type).type)->second;
 }
 
+Refusal accepts(const Routine& routine, const Problem& problem) {
+  for (int i = 0; i < static_cast<int>(problem.in.size()); ++i) {
+    const Refusal refusal = fits(problem.in[static_cast<size_t>(i)], routine.input_schema(problem, i));
+    if (!refusal.accepted()) return "input " + std::to_string(i) + ": " + refusal.reason();
+  }
+  for (int k = 0; k < static_cast<int>(problem.outs.size()); ++k) {
+    if (Refusal refusal = fits(problem.outs[static_cast<size_t>(k)], routine.output_schema(problem, k));
+        !refusal.accepted())
+      return refusal;
+  }
+  return routine.check(problem);
+}
+
 std::vector<const Routine*> accepting_routines(const Problem& problem,
                                                std::vector<std::pair<std::string, std::string>>* refusals) {
   std::vector<const Routine*> accepted, fallbacks;
@@ -85,11 +98,8 @@ std::vector<const Routine*> accepting_routines(const Problem& problem,
     Refusal refusal;
     if (!isa_available(routine->info().isa)) {
       refusal = Refusal("needs " + std::string(isa_name(routine->info().isa)));
-    } else if (!layout_fits(problem.out.shape, routine->info().out.layout)) {
-      refusal =
-          Refusal("layout " + routine->info().out.layout.str() + " does not fit shape " + problem.out.shape.str());
     } else {
-      refusal = routine->check(problem);
+      refusal = accepts(*routine, problem);
     }
     if (refusal.accepted()) {
       (routine->info().fallback ? fallbacks : accepted).push_back(routine.get());
@@ -121,11 +131,35 @@ const Routine* adapt_routine(const TensorDesc& desc, const Schema& from, const S
   const Problem problem{&layer, {desc}, desc, 1};
   for (const auto& routine : routines("adapt")) {
     const RoutineInfo& info = routine->info();
-    if (info.in == from && info.out == to && isa_available(info.isa) && routine->check(problem).accepted()) {
+    if (info.in == from && info.out == to && isa_available(info.isa) && accepts(*routine, problem).accepted()) {
       return routine.get();
     }
   }
   return nullptr;
+}
+
+std::vector<Schema> adapt_chain(const TensorDesc& desc, const Schema& from, const Schema& to) {
+  if (from == to) return {};
+  // Breadth first; each schema remembers the one that it was reached from.
+  std::vector<std::pair<Schema, size_t>> reached{{from, 0}};
+  const auto known = [&](const Schema& schema) {
+    return std::any_of(reached.begin(), reached.end(), [&](const auto& r) { return r.first == schema; });
+  };
+  for (size_t at = 0; at < reached.size(); ++at) {
+    std::vector<Schema> next{to};
+    for (const auto& routine : routines("adapt")) {
+      if (routine->info().in == reached[at].first) next.push_back(routine->info().out);
+    }
+    for (const Schema& schema : next) {
+      if (known(schema) || adapt_routine(desc, reached[at].first, schema) == nullptr) continue;
+      reached.emplace_back(schema, at);
+      if (schema != to) continue;
+      std::vector<Schema> chain;
+      for (size_t i = reached.size() - 1; i != 0; i = reached[i].second) chain.insert(chain.begin(), reached[i].first);
+      return chain;
+    }
+  }
+  return {};
 }
 
 }  // namespace softneuro

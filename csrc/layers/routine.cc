@@ -4,7 +4,23 @@ namespace softneuro {
 
 Schema Routine::input_schema(const Problem& problem, int input) const {
   const bool residual = problem.layer->post.residual && input + 1 == static_cast<int>(problem.in.size());
-  return residual ? info_.out : info_.in;
+  return residual ? info_.residual.value_or(info_.out) : info_.in;
+}
+
+std::vector<Schema> Routine::input_schemas(const Problem& problem) const {
+  std::vector<Schema> schemas;
+  for (int i = 0; i < static_cast<int>(problem.in.size()); ++i) schemas.push_back(input_schema(problem, i));
+  return schemas;
+}
+
+std::vector<Schema> Routine::output_schemas(const Problem& problem) const {
+  std::vector<Schema> schemas;
+  for (int k = 0; k < static_cast<int>(problem.outs.size()); ++k) schemas.push_back(output_schema(problem, k));
+  return schemas;
+}
+
+Strides Routine::view_strides(const Problem& problem, const Strides&) const {
+  return dense_strides(problem.out().shape, info_.out.layout);
 }
 
 size_t Routine::packed_bytes(const Problem& problem, const Tuning&) const {
@@ -21,7 +37,8 @@ std::string Routine::pack_key(const Problem&, const Tuning& tuning) const {
 
 std::string Routine::descriptor(const Tuning& tuning) const {
   std::string text = info_.layer_type + "/" + info_.in.str();
-  if (info_.out.layout != info_.in.layout) text += "->" + info_.out.layout.str();
+  if (info_.residual && *info_.residual != info_.out) text += "+" + info_.residual->str();
+  if (info_.out != info_.in) text += "->" + info_.out.str();
   text += "/" + info_.algorithm;
   if (info_.isa_in_name) text += "_" + std::string(isa_name(info_.isa));
   const auto names = param_names();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -58,11 +59,20 @@ class Workspace {
   size_t stride_;
 };
 
+class Queue;
+
 struct RunArgs {
-  const TensorView* in;  // as many as the problem has inputs, residual last
-  TensorView out;
-  Workspace workspace;  // of Prepared::workspace()
+  RunArgs(const TensorView* inputs, const TensorView* outputs, const Workspace& scratch, const ParallelFor& threads)
+      : in(inputs), outs(outputs), out(*outputs), workspace(scratch), parallel_for(threads) {}
+
+  const TensorView* in;    // as many as the problem has inputs, residual last
+  const TensorView* outs;  // as many as it has outputs
+  const TensorView& out;   // the first of them
+  Workspace workspace;     // of Prepared::workspace()
   const ParallelFor& parallel_for;
+  // Where a platform takes its work; null on the CPU, which has none. Steps of one queue run in order, and memory that
+  // other platforms read is ready once the queue is.
+  Queue* queue = nullptr;
 };
 
 // A routine made ready for one problem. Immutable; run() is reentrant, allocates nothing, throws nothing, writes every
@@ -72,6 +82,9 @@ class Prepared {
   virtual ~Prepared() = default;
   virtual WorkspaceSize workspace() const { return {}; }
   virtual void run(const RunArgs& args) const = 0;
+  // Whether run() is to be called on the thread that runs the net, while no other works for it: the host's own code.
+  // Only this may throw.
+  virtual bool on_caller() const { return false; }
   // Whether the output may be the residual's memory: each element is read before it is written, in the same task.
   virtual bool works_on_residual() const { return false; }
 };
@@ -85,15 +98,17 @@ constexpr std::string_view error_class_name(ErrorClass error) {
 
 struct RoutineInfo {
   std::string layer_type;
-  std::string algorithm;    // "direct"
-  Isa isa = Isa::scalar;    // that it needs
-  bool isa_in_name = true;  // false for code without vector kernels (copies, views)
-  Schema in, out;           // of the blobs; see Routine::input_schema
+  std::string algorithm;                // "direct"
+  Isa isa = Isa::scalar;                // that it needs
+  bool isa_in_name = true;              // false for code without vector kernels (copies, views)
+  Schema in, out;                       // of the blobs; see Routine::input_schema
+  std::optional<Schema> residual = {};  // if not `out`
   ErrorClass error = ErrorClass::exact;
   bool spreads_nonfinite = false;  // NaN or Inf may reach outputs that do not depend on them
   bool fallback = false;           // a candidate only where no other routine accepts
   bool view = false;               // the output is the input's memory at view_offset(); run() is never called
   int inplace_input = -1;          // the output may be this input's memory
+  bool by_pattern = false;         // makes use of what is special about weights (ConstantData::traits)
 };
 
 class Routine {
@@ -102,8 +117,11 @@ class Routine {
   virtual ~Routine() = default;
   const RoutineInfo& info() const { return info_; }
 
-  // A residual comes in the output's schema, every other input in info().in.
+  // A residual comes in info().residual or the output's schema, every other input in info().in.
   virtual Schema input_schema(const Problem& problem, int input) const;
+  virtual Schema output_schema(const Problem&, int) const { return info_.out; }
+  std::vector<Schema> input_schemas(const Problem& problem) const;
+  std::vector<Schema> output_schemas(const Problem& problem) const;
   virtual Refusal check(const Problem& problem) const = 0;
   // Whether an accepted problem is worth measuring: false where the time that it takes to tune would never come back.
   virtual bool promising(const Problem&) const { return true; }
@@ -126,10 +144,12 @@ class Routine {
   // held against.
   virtual double expected_error(const Problem&, const Tuning&) const { return 0; }
 
-  // Of a view: elements from the input's start to the output's.
-  virtual int64_t view_offset(const Problem&) const { return 0; }
+  // Of a view: elements from the input's start to the output's, the input having these strides.
+  virtual int64_t view_offset(const Problem&, const Strides&) const { return 0; }
+  // Of a view with a strided output: its strides, made from the input's.
+  virtual Strides view_strides(const Problem& problem, const Strides& in) const;
 
-  // `layer/schema/algorithm[_isa]{params}`; the schema is `in->out-layout` where they differ.
+  // `layer/schema/algorithm[_isa]{params}`; the schema is `in[+residual][->out]`, what is as `in` or `out` left out.
   std::string descriptor(const Tuning& tuning = {}) const;
 
  private:

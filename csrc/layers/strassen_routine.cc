@@ -25,18 +25,18 @@ class PreparedStrassen final : public Prepared {
   void run(const RunArgs& args) const override {
     const TensorView& residual = args.in[residual_ ? 1 : 0];
     const auto stride = [&](const TensorView& blob, int64_t dense) {
-      return view_.rows_are_images ? blob.batch_stride : dense;
+      return view_.rows_are_images ? blob.strides[0] : dense;
     };
     args.parallel_for(gemm_.tasks(), [&](int64_t task) {
       for (int64_t image = 0; image < view_.images; ++image) {
         StrassenArgs call;
-        call.a = args.in[0].f32() + image * args.in[0].batch_stride;
+        call.a = args.in[0].f32() + image * args.in[0].strides[0];
         call.a_stride = stride(args.in[0], view_.k);
-        call.dst = args.out.f32() + image * args.out.batch_stride;
+        call.dst = args.out.f32() + image * args.out.strides[0];
         call.dst_stride = stride(args.out, view_.n);
         call.bias = bias_;
         if (residual_) {
-          call.residual = residual.f32() + image * residual.batch_stride;
+          call.residual = residual.f32() + image * residual.strides[0];
           call.residual_stride = stride(residual, view_.n);
         }
         gemm_.run(call, task, args.workspace.task(task));

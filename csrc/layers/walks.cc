@@ -27,8 +27,8 @@ Axes physical_axes(const Shape& shape, const Layout& layout) {
 }
 
 // Steps of a dense tensor of shape `from`, of the output's rank, along the output's axes: 0 where it is broadcast.
-Strides physical_strides(const Shape& from, const Shape& out, const Layout& layout) {
-  Strides strides{};
+WalkStrides physical_strides(const Shape& from, const Shape& out, const Layout& layout) {
+  WalkStrides strides{};
   if (from.rank() == 0) return strides;  // one number in every layout
   const Axes axes = physical_axes(from, layout);
   int64_t stride = 1;
@@ -49,7 +49,7 @@ Strides physical_strides(const Shape& from, const Shape& out, const Layout& layo
 // Axes with every operand's strides along them.
 struct Nest {
   Axes axes;
-  std::array<Strides, Walkers::count> strides;
+  std::array<WalkStrides, Walkers::count> strides;
 
   int last() const { return axes.rank - 1; }
   int64_t stride(size_t who, int axis) const { return strides[who][static_cast<size_t>(axis)]; }
@@ -65,13 +65,13 @@ struct Nest {
     drop(axes.size);
     axes.size[static_cast<size_t>(axis)] = size;
     --axes.rank;
-    for (Strides& s : strides) drop(s);
+    for (WalkStrides& s : strides) drop(s);
   }
 
   void join_where_even() {
     for (int axis = axes.rank - 2; axis > 0; --axis) {
       if (axes[axis + 1] == 1) {
-        for (Strides& s : strides) s[static_cast<size_t>(axis + 1)] = s[static_cast<size_t>(axis)];
+        for (WalkStrides& s : strides) s[static_cast<size_t>(axis + 1)] = s[static_cast<size_t>(axis)];
       }
       bool joinable = axes[axis] == 1 || axes[axis + 1] == 1;
       if (!joinable) {

@@ -10,11 +10,11 @@
 
 namespace softneuro {
 
-using Strides = std::array<int64_t, max_axes>;
+using WalkStrides = std::array<int64_t, max_axes>;
 
 // One operand's way through a grid, in elements.
 struct Walk {
-  Strides outer{};
+  WalkStrides outer{};
   int64_t row = 0;
   Access access = Access::full;
   bool batched = false;  // outer[0] is the view's batch stride

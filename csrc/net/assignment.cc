@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "layers/constant/constant.h"
 #include "net/fused_layers.h"
 #include "net/net.h"
 
@@ -10,7 +11,7 @@ class Adapts {
  public:
   Adapts(const Graph& graph, Assignment& assignment) : graph_(graph), assignment_(assignment) {
     schemas_.resize(graph.blobs().size());
-    for (int input : graph.inputs()) schemas(input).push_back(f32_nchw);
+    for (size_t k = 0; k < graph.inputs().size(); ++k) produced(graph.inputs()[k], graph.input_schemas()[k]);
   }
 
   void produced(int blob, const Schema& schema) {
@@ -21,13 +22,23 @@ class Adapts {
 
   void need(int blob, const Schema& to) {
     if (has(blob, to)) return;
-    const Schema from = schemas(blob).front();
-    if (adapt_routine(graph_.blob(blob).desc, from, to) != nullptr) {
-      add(blob, from, to);
-      return;
+    // From the producer's schema, or from another if that is less of a way.
+    Schema from = schemas(blob).front();
+    std::vector<Schema> chain;
+    for (const Schema& schema : schemas(blob)) {
+      std::vector<Schema> other = adapt_chain(graph_.blob(blob).desc, schema, to);
+      if (other.empty() || (!chain.empty() && chain.size() <= other.size())) continue;
+      chain = std::move(other);
+      from = schema;
     }
-    if (!has(blob, f32_nchw)) add(blob, from, f32_nchw);
-    add(blob, f32_nchw, to);
+    if (chain.empty()) {
+      throw Error("no conversions lead from " + from.str() + " to " + to.str(),
+                  "blob '" + graph_.blob(blob).name + "'");
+    }
+    for (const Schema& next : chain) {
+      if (!has(blob, next)) add(blob, from, next);
+      from = next;
+    }
   }
 
  private:
@@ -56,15 +67,16 @@ void add_needed_adapts(const Graph& graph, Assignment& assignment, int threads) 
     const Layer& layer = fused.layer(index);
     const Routine* routine = assignment.layers.at(l).routine;
     if (routine == nullptr) {  // a constant
-      adapts.produced(layer.output, f32_nchw);
+      adapts.produced(layer.output(), constant_schema(layer));
       continue;
     }
     const Problem problem = fused.problem(index, threads);
     for (size_t k = 0; k < layer.inputs.size(); ++k)
       adapts.need(layer.inputs[k], routine->input_schema(problem, static_cast<int>(k)));
-    adapts.produced(layer.output, routine->info().out);
+    for (size_t k = 0; k < layer.outputs.size(); ++k)
+      adapts.produced(layer.outputs[k], routine->output_schema(problem, static_cast<int>(k)));
   }
-  for (int output : graph.outputs()) adapts.need(output, f32_nchw);
+  for (size_t k = 0; k < graph.outputs().size(); ++k) adapts.need(graph.outputs()[k], graph.output_schemas()[k]);
 }
 
 Assignment default_assignment(const Graph& graph, int threads) {

@@ -2,7 +2,8 @@
 
 namespace softneuro {
 
-std::optional<size_t> stretch_offset(const Shape& shape, const Layout& layout, int axis, int64_t start, int64_t end) {
+std::optional<size_t> stretch_offset(const Shape& shape, const Schema& schema, int axis, int64_t start, int64_t end) {
+  const Layout& layout = schema.layout;
   // Elements before and after the axis in memory order; a blocked channel axis counts whole blocks.
   int64_t outer = 1, inner = 1;
   const bool channels = axis == 1 && layout.kind != Layout::Kind::nchw;
@@ -21,15 +22,15 @@ std::optional<size_t> stretch_offset(const Shape& shape, const Layout& layout, i
   if (channels && layout.is_blocked()) {
     if (start % layout.block != 0 || (end % layout.block != 0 && end != shape[1])) return std::nullopt;
   }
-  return static_cast<size_t>(start * inner) * sizeof(float);
+  return dtype_bytes(schema.dtype, start * inner);
 }
 
-std::vector<size_t> concat_offsets(const Problem& problem, const Layout& layout) {
+std::vector<size_t> concat_offsets(const Problem& problem, const Schema& schema) {
   const int axis = static_cast<int>(problem.layer->attrs.integer("axis"));
   std::vector<size_t> offsets;
   int64_t start = 0;
   for (const TensorDesc& in : problem.in) {
-    const auto offset = stretch_offset(problem.out.shape, layout, axis, start, start + in.shape[axis]);
+    const auto offset = stretch_offset(problem.out().shape, schema, axis, start, start + in.shape[axis]);
     if (!offset) return {};
     offsets.push_back(*offset);
     start += in.shape[axis];
@@ -37,7 +38,9 @@ std::vector<size_t> concat_offsets(const Problem& problem, const Layout& layout)
   return offsets;
 }
 
-bool same_memory(const Shape& shape, const Layout& a, const Layout& b) {
+bool same_memory(const Shape& shape, const Schema& from, const Schema& to) {
+  if (from.platform != to.platform || from.dtype != to.dtype || from.layout.strided) return false;
+  const Layout a = from.layout, b = to.layout.with_strides(false);
   if (a == b) return true;
   if (shape.rank() < 2) return false;
   const int64_t channels = shape[1], inner = shape.product(2, shape.rank());

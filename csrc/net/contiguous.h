@@ -9,12 +9,12 @@
 namespace softneuro {
 
 // Byte offset of indices [start, end) of an axis inside a blob, if they are one stretch of its memory.
-std::optional<size_t> stretch_offset(const Shape& shape, const Layout& layout, int axis, int64_t start, int64_t end);
+std::optional<size_t> stretch_offset(const Shape& shape, const Schema& schema, int axis, int64_t start, int64_t end);
 
 // Byte offsets of a concat's inputs inside its output; empty unless every one is a stretch.
-std::vector<size_t> concat_offsets(const Problem& problem, const Layout& layout);
+std::vector<size_t> concat_offsets(const Problem& problem, const Schema& schema);
 
-// True if a blob has the same bytes in both layouts.
-bool same_memory(const Shape& shape, const Layout& a, const Layout& b);
+// True if a blob that is dense in `from` has, without a byte changed, what `to` asks for.
+bool same_memory(const Shape& shape, const Schema& from, const Schema& to);
 
 }  // namespace softneuro

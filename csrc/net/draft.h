@@ -13,6 +13,7 @@ struct Draft {
   std::vector<PlanValue> plan_values;  // by program.values
   std::vector<MemoryStep> plan_steps;  // by program.steps
   std::vector<int> outputs;            // values, by graph output
+  std::vector<bool> updating_outputs;  // by graph output: whether it is declared to be an input's memory
 };
 
 // Gives every value its place, drops the steps that need none of their own, adds copies for concatenations whose parts

@@ -26,7 +26,8 @@ struct Piece {
 
 class Planner {
  public:
-  Planner(std::span<const PlanValue> values, std::span<const MemoryStep> steps) : values_(values), steps_(steps) {
+  Planner(std::span<const PlanValue> values, std::span<const MemoryStep> steps, int arenas)
+      : values_(values), steps_(steps), arenas_(arenas) {
     const size_t count = values.size();
     places_.resize(count);
     piece_of_.resize(count);
@@ -41,7 +42,7 @@ class Planner {
     for (size_t s = 0; s < steps.size(); ++s) {
       const int now = static_cast<int>(s);
       for (int read : steps[s].reads) place(read).last = now;
-      place(steps[s].writes).first = place(steps[s].writes).last = now;
+      for (int write : steps[s].writes) place(write).first = place(write).last = now;
     }
     for (size_t v = 0; v < count; ++v)
       if (values[v].output >= 0) places_[v].last = static_cast<int>(steps.size());
@@ -51,13 +52,14 @@ class Planner {
     // Views first, as they are no choice; outputs next, since a copy to the caller can never be avoided otherwise.
     for (const MemoryStep& step : steps_)
       if (step.kind == MemoryStep::Kind::view &&
-          !merge({.inner = step.writes, .outer = step.reads[0], .at = step.offsets[0], .same_content = true}))
+          !merge({.inner = step.writes[0], .outer = step.reads[0], .at = step.offsets[0], .same_content = true}))
         throw Error("internal: a view does not fit its source");
+    for (const MemoryStep& step : steps_) update(step);
     for (size_t v = 0; v < values_.size(); ++v) give_output(static_cast<int>(v));
     for (const MemoryStep& step : steps_)
       if (step.kind == MemoryStep::Kind::gather)
         for (size_t k = 0; k < step.reads.size(); ++k)
-          merge({.inner = step.reads[k], .outer = step.writes, .at = step.offsets[k], .same_content = true});
+          merge({.inner = step.reads[k], .outer = step.writes[0], .at = step.offsets[k], .same_content = true});
     for (const MemoryStep& step : steps_)
       if (step.inplace >= 0) work_in_place(step);
     return layout();
@@ -81,8 +83,21 @@ class Planner {
     if (output >= 0 && whole.movable() && whole.bytes == bytes(v)) whole.output = output;
   }
 
+  void update(const MemoryStep& step) {
+    for (size_t k = 0; k < step.updates.size(); ++k) {
+      if (step.updates[k] < 0) continue;
+      const int src = step.reads[static_cast<size_t>(step.updates[k])], dst = step.writes[k];
+      const bool same_size = bytes(src) == bytes(dst), ends = place(src).last == place(dst).first;
+      if (!same_size || !ends || std::count(step.reads.begin(), step.reads.end(), src) > 1 ||
+          !merge({.inner = dst, .outer = src, .at = 0, .same_content = false, .dying = src, .born = dst})) {
+        throw Error("an output is declared to be an input's memory, which is read again afterwards", {},
+                    "read it before the layer that updates it");
+      }
+    }
+  }
+
   void work_in_place(const MemoryStep& step) {
-    const int src = step.reads[static_cast<size_t>(step.inplace)], dst = step.writes;
+    const int src = step.reads[static_cast<size_t>(step.inplace)], dst = step.writes[0];
     if (bytes(src) != bytes(dst) || place(src).last != place(dst).first) return;
     if (std::count(step.reads.begin(), step.reads.end(), src) > 1) return;
     if (piece(src).read_only >= 0 || piece(dst).read_only >= 0) return;
@@ -95,6 +110,7 @@ class Planner {
     Piece& moved = pieces_[static_cast<size_t>(from)];
     Piece& kept = pieces_[static_cast<size_t>(to)];
     if (from == to || !moved.movable()) return false;
+    if (values_[static_cast<size_t>(m.inner)].arena != values_[static_cast<size_t>(m.outer)].arena) return false;
     const size_t target = place(m.outer).offset + m.at;
     if (target < place(m.inner).offset) return false;
     const size_t shift = target - place(m.inner).offset;
@@ -131,6 +147,7 @@ class Planner {
     size_t bytes;
     int first, last;
     int piece, step;  // one of the two, the other is -1
+    int arena;
     size_t offset = 0;
   };
 
@@ -139,7 +156,8 @@ class Planner {
     for (size_t p = 0; p < pieces_.size(); ++p) {
       const Piece& piece = pieces_[p];
       if (piece.members.empty() || !piece.movable() || piece.bytes == 0) continue;
-      Item item{align_up(piece.bytes), INT32_MAX, -1, static_cast<int>(p), -1};
+      const int arena = values_[static_cast<size_t>(piece.members[0])].arena;
+      Item item{align_up(piece.bytes), INT32_MAX, -1, static_cast<int>(p), -1, arena};
       for (int member : piece.members) {
         item.first = std::min(item.first, place(member).first);
         item.last = std::max(item.last, place(member).last);
@@ -149,7 +167,8 @@ class Planner {
     for (size_t s = 0; s < steps_.size(); ++s)
       if (steps_[s].workspace > 0) {
         const int now = static_cast<int>(s);
-        items.push_back({align_up(steps_[s].workspace), now, now, -1, now});
+        const int arena = values_[static_cast<size_t>(steps_[s].writes[0])].arena;
+        items.push_back({align_up(steps_[s].workspace), now, now, -1, now, arena});
       }
     return items;
   }
@@ -158,13 +177,14 @@ class Planner {
   MemoryPlan layout() {
     MemoryPlan plan;
     plan.workspaces.resize(steps_.size());
+    plan.arena_bytes.resize(static_cast<size_t>(arenas_));
     std::vector<Item> todo = items(), done;
     std::stable_sort(todo.begin(), todo.end(), [](const Item& a, const Item& b) { return a.bytes > b.bytes; });
     std::vector<size_t> piece_offset(pieces_.size());
     for (Item& item : todo) {
       size_t end = 0, best_gap = SIZE_MAX, best = 0;
       for (const Item& other : done) {  // ascending by offset
-        if (other.last < item.first || item.last < other.first) continue;
+        if (other.arena != item.arena || other.last < item.first || item.last < other.first) continue;
         if (other.offset > end && other.offset - end >= item.bytes && other.offset - end < best_gap) {
           best_gap = other.offset - end;
           best = end;
@@ -172,7 +192,8 @@ class Planner {
         end = std::max(end, other.offset + other.bytes);
       }
       item.offset = best_gap == SIZE_MAX ? end : best;
-      plan.arena_bytes = std::max(plan.arena_bytes, item.offset + item.bytes);
+      size_t& size = plan.arena_bytes[static_cast<size_t>(item.arena)];
+      size = std::max(size, item.offset + item.bytes);
       if (item.piece >= 0) piece_offset[static_cast<size_t>(item.piece)] = item.offset;
       if (item.step >= 0) plan.workspaces[static_cast<size_t>(item.step)] = item.offset;
       done.insert(std::upper_bound(done.begin(), done.end(), item,
@@ -198,6 +219,7 @@ class Planner {
 
   std::span<const PlanValue> values_;
   std::span<const MemoryStep> steps_;
+  const int arenas_;
   std::vector<MemoryPlace> places_;  // offsets are within the piece until layout()
   std::vector<int> piece_of_;
   std::vector<Piece> pieces_;
@@ -205,8 +227,8 @@ class Planner {
 
 }  // namespace
 
-MemoryPlan plan_memory(std::span<const PlanValue> values, std::span<const MemoryStep> steps) {
-  return Planner(values, steps).plan();
+MemoryPlan plan_memory(std::span<const PlanValue> values, std::span<const MemoryStep> steps, int arenas) {
+  return Planner(values, steps, arenas).plan();
 }
 
 }  // namespace softneuro

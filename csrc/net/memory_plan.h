@@ -10,8 +10,9 @@ namespace softneuro {
 // One blob in one schema.
 struct PlanValue {
   size_t bytes = 0;
-  bool read_only = false;  // a graph input or a constant: has memory of its own, which is never written
+  bool read_only = false;  // a graph input or a constant: has memory of its own, which only a declared update writes
   int output = -1;         // the graph output that it is; such a value lives until the end
+  int arena = 0;           // that it lives in if not elsewhere: one per platform
 };
 
 struct MemoryStep {
@@ -22,8 +23,10 @@ struct MemoryStep {
   };
   Kind kind = Kind::compute;
   std::vector<int> reads;
-  int writes = -1;
-  int inplace = -1;  // compute: the read (by position) whose memory may be overwritten
+  std::vector<int> writes;
+  // By write: the read (by position) whose memory it has by declaration, -1 for none; empty if there are none.
+  std::vector<int> updates = {};
+  int inplace = -1;  // compute: the read (by position) whose memory may be overwritten by the first write
   std::vector<size_t> offsets;
   size_t workspace = 0;  // bytes that the step's tasks share, needed during the step only
 };
@@ -41,14 +44,16 @@ struct MemoryPlace {
 
 struct MemoryPlan {
   std::vector<MemoryPlace> values;
-  std::vector<size_t> workspaces;  // arena offset by step
-  size_t arena_bytes = 0;
+  std::vector<size_t> workspaces;   // offset by step, in the arena of its first write
+  std::vector<size_t> arena_bytes;  // by arena
 };
 
+// Throws Error if memory that is to be updated is read later, or is a constant's.
+//
 // Two values share bytes only if they hold the same data there, if their lifetimes are disjoint, or if a step that may
 // work in place turns one into the other. Nothing is put in place of, or in one piece with, a read-only value but
 // views. An output has the caller's memory unless it is a view of less or more than itself: then its home is not
 // `output`, and it has to be copied at the end.
-MemoryPlan plan_memory(std::span<const PlanValue> values, std::span<const MemoryStep> steps);
+MemoryPlan plan_memory(std::span<const PlanValue> values, std::span<const MemoryStep> steps, int arenas = 1);
 
 }  // namespace softneuro

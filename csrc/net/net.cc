@@ -17,40 +17,51 @@ constexpr size_t max_idle_memories = 8;
 // The memory of one run, with every step's arguments bound to it.
 class RunMemory {
  public:
-  explicit RunMemory(const Program& program) : team_(program.threads), arena_(program.stats.arena_bytes) {
+  explicit RunMemory(const Program& program) : team_(program.threads) {
+    for (const size_t bytes : program.arenas) arenas_.emplace_back(bytes);
     size_t count = 0;
-    for (const Step& step : program.steps) count += step.in.size();
-    inputs_.reserve(count);
+    for (const Step& step : program.steps) count += step.in.size() + step.outs.size();
+    views_.reserve(count);
     args_.reserve(program.steps.size());
     for (const Step& step : program.steps) {
-      const TensorView* in = inputs_.data() + inputs_.size();
-      for (int value : step.in) {
-        inputs_.push_back(view(program, value));
-        bind(program, value, &inputs_.back().data);
-      }
-      auto* const arena = static_cast<std::byte*>(arena_.data());
+      const TensorView* const in = views_.data() + views_.size();
+      for (int value : step.in) add_view(program, value);
+      const TensorView* const outs = views_.data() + views_.size();
+      for (int value : step.outs) add_view(program, value);
+      auto* const arena = static_cast<std::byte*>(arenas_[static_cast<size_t>(Platform::cpu)].data());
       const Workspace workspace(arena + step.workspace, arena + program.tasks, program.task_stride);
-      args_.push_back({in, view(program, step.out), workspace, parallel_for_});
-      bind(program, step.out, &args_.back().out.data);
+      args_.push_back({in, outs, workspace, parallel_for_});
     }
   }
   RunMemory(const RunMemory&) = delete;
   RunMemory& operator=(const RunMemory&) = delete;
 
-  void attach(std::span<const float* const> inputs, std::span<float* const> outputs) {
-    // Inputs are only ever read; a view's data pointer is not const because outputs share the type.
+  void attach(std::span<const void* const> inputs, std::span<void* const> outputs) {
+    // A view's data pointer is not const because outputs share the type; inputs are read unless declared otherwise.
     for (const Patch& patch : input_patches_)
-      *patch.data = reinterpret_cast<std::byte*>(const_cast<float*>(inputs[patch.index])) + patch.offset;
+      *patch.data = static_cast<std::byte*>(const_cast<void*>(inputs[patch.index])) + patch.offset;
     for (const Patch& patch : output_patches_)
-      *patch.data = reinterpret_cast<std::byte*>(outputs[patch.index]) + patch.offset;
+      *patch.data = static_cast<std::byte*>(outputs[patch.index]) + patch.offset;
   }
-  // Calls body(run_step) with the host's threads together.
+  // Calls body(index, run_step) for each step, with the host's threads together but for the host's own steps.
   template <typename Body>
-  void run(const ParallelFor& host, ReadAhead& ahead, const Body& body) {
-    team_.run(host, [&](const ParallelFor& parallel_for) {
-      parallel_for_ = ahead.within(parallel_for);
-      body([&](const Step& step, size_t index) { step.prepared->run(args_[index]); });
-    });
+  void run(const ParallelFor& host, ReadAhead& ahead, const std::vector<Step>& steps, const Body& body) {
+    const auto run_steps = [&](size_t begin, size_t end) {
+      for (size_t s = begin; s < end; ++s) body(s, [&] { steps[s].prepared->run(args_[s]); });
+    };
+    for (size_t begin = 0; begin < steps.size();) {
+      size_t end = begin;
+      while (end < steps.size() && !steps[end].prepared->on_caller()) ++end;
+      if (end > begin) {
+        team_.run(host, [&](const ParallelFor& parallel_for) {
+          parallel_for_ = ahead.within(parallel_for);
+          run_steps(begin, end);
+        });
+      } else {
+        run_steps(begin, ++end);
+      }
+      begin = end;
+    }
   }
 
  private:
@@ -59,15 +70,16 @@ class RunMemory {
     size_t index, offset;
   };
 
-  static TensorView view(const Program& program, int value) {
+  void add_view(const Program& program, int value) {
     const Value& v = program.values[static_cast<size_t>(value)];
-    return dense_view(nullptr, v.shape, v.schema);
+    views_.push_back({nullptr, v.desc.shape, v.schema, v.strides});
+    bind(program, v, &views_.back().data);
   }
 
-  void bind(const Program& program, int value, void** data) {
-    const MemoryPlace& place = program.values[static_cast<size_t>(value)].place;
+  void bind(const Program& program, const Value& value, void** data) {
+    const MemoryPlace& place = value.place;
     if (place.home == MemoryPlace::Home::arena) {
-      *data = static_cast<std::byte*>(arena_.data()) + place.offset;
+      *data = static_cast<std::byte*>(arenas_[static_cast<size_t>(value.schema.platform)].data()) + place.offset;
     } else if (place.home == MemoryPlace::Home::output) {
       output_patches_.push_back({data, static_cast<size_t>(place.root), place.offset});
     } else {
@@ -75,14 +87,14 @@ class RunMemory {
       if (root.input >= 0)
         input_patches_.push_back({data, static_cast<size_t>(root.input), place.offset});
       else
-        *data = reinterpret_cast<std::byte*>(const_cast<float*>(root.constant)) + place.offset;
+        *data = static_cast<std::byte*>(const_cast<void*>(root.constant)) + place.offset;
     }
   }
 
   Team team_;
-  AlignedBuffer arena_;
+  std::vector<AlignedBuffer> arenas_;  // by platform
   ParallelFor parallel_for_;
-  std::vector<TensorView> inputs_;  // of all steps
+  std::vector<TensorView> views_;  // of all steps
   std::vector<RunArgs> args_;
   std::vector<Patch> input_patches_, output_patches_;
 };
@@ -141,7 +153,7 @@ std::shared_ptr<const Net> Net::prepare(const Graph& graph, const Assignment& as
   return net;
 }
 
-void Net::run(std::span<const float* const> inputs, std::span<float* const> outputs, const ParallelFor& parallel_for,
+void Net::run(std::span<const void* const> inputs, std::span<void* const> outputs, const ParallelFor& parallel_for,
               std::span<const CacheLines* const> read_next) const {
   state_->check_arguments(inputs.size(), outputs.size());
   const State::Lease lease(*state_);
@@ -150,16 +162,14 @@ void Net::run(std::span<const float* const> inputs, std::span<float* const> outp
   const std::vector<Step>& steps = state_->program.steps;
   if (steps.empty()) return;
   ReadAhead ahead(read_next, steps.size());
-  memory.run(parallel_for, ahead, [&](const auto& run_step) {
-    for (size_t s = 0; s < steps.size(); ++s) {
-      ahead.begin(s);
-      run_step(steps[s], s);
-    }
-    ahead.fetch();
+  memory.run(parallel_for, ahead, steps, [&](size_t s, const auto& run_step) {
+    ahead.begin(s);
+    run_step();
   });
+  ahead.fetch();
 }
 
-std::vector<StepTime> Net::profile(std::span<const float* const> inputs, std::span<float* const> outputs,
+std::vector<StepTime> Net::profile(std::span<const void* const> inputs, std::span<void* const> outputs,
                                    const ParallelFor& parallel_for, int rounds) const {
   using Clock = std::chrono::steady_clock;
   if (rounds < 1) throw Error("profiling takes at least one round, not " + std::to_string(rounds));
@@ -171,12 +181,10 @@ std::vector<StepTime> Net::profile(std::span<const float* const> inputs, std::sp
   std::vector<std::vector<double>> seconds(steps.size());
   ReadAhead nothing({}, 0);
   for (int round = 0; round < rounds; ++round)
-    memory.run(parallel_for, nothing, [&](const auto& run_step) {
-      for (size_t s = 0; s < steps.size(); ++s) {
-        const auto start = Clock::now();
-        run_step(steps[s], s);
-        seconds[s].push_back(std::chrono::duration<double>(Clock::now() - start).count());
-      }
+    memory.run(parallel_for, nothing, steps, [&](size_t s, const auto& run_step) {
+      const auto start = Clock::now();
+      run_step();
+      seconds[s].push_back(std::chrono::duration<double>(Clock::now() - start).count());
     });
   std::vector<StepTime> times;
   for (size_t s = 0; s < steps.size(); ++s) {
@@ -189,6 +197,9 @@ std::vector<StepTime> Net::profile(std::span<const float* const> inputs, std::sp
 
 const std::vector<TensorDesc>& Net::input_descs() const { return state_->program.input_descs; }
 const std::vector<TensorDesc>& Net::output_descs() const { return state_->program.output_descs; }
+const std::vector<Schema>& Net::input_schemas() const { return state_->program.input_schemas; }
+const std::vector<Schema>& Net::output_schemas() const { return state_->program.output_schemas; }
+int Net::updated_input(size_t output) const { return state_->program.updated_inputs[output]; }
 const NetStats& Net::stats() const { return state_->program.stats; }
 std::vector<BlobMemory> Net::memory() const {
   std::vector<BlobMemory> memory;
@@ -202,7 +213,7 @@ std::vector<BlobMemory> Net::memory() const {
       home = input >= 0 ? "input " + std::to_string(input) : "constant " + std::to_string(place.root);
     }
     const size_t bytes =
-        static_cast<size_t>(physical_elements(value.shape, value.schema.layout)) * dtype_size(value.schema.dtype);
+        dtype_bytes(value.schema.dtype, spanned_elements(value.desc.shape, value.strides, value.schema.layout));
     memory.push_back(
         {value.name, value.schema.str(), home, place.offset, bytes, place.first, place.last, place.content});
   }

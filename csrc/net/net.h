@@ -27,8 +27,8 @@ struct Assignment {
   std::vector<AdaptChoice> adapts;  // chains appear in order: from of a later one may be to of an earlier one
 };
 
-// Adds the adapts that the chosen routines and the graph's outputs (always nchw) need and the assignment lacks:
-// directly from the producer's schema where a routine for that exists, through nchw otherwise.
+// Adds the adapts that the chosen routines and the graph's outputs need and the assignment lacks, in as few steps from
+// what there is as may be. Throws Error where there is no way.
 void add_needed_adapts(const Graph& graph, Assignment& assignment, int threads);
 // Every layer's first accepting routine with its default tuning, and the adapts needed: what runs without a plan.
 Assignment default_assignment(const Graph& graph, int threads);
@@ -89,17 +89,22 @@ class Net {
                                             PackedCache& cache);
   ~Net();
 
-  // Dense row-major float32 memory of the graph's input and output shapes; outputs must not overlap inputs or each
-  // other. Reentrant: any number of threads at once, each takes a workspace from a pool. What `read_next` lists is
+  // Dense memory of the graph's inputs and outputs in their boundary schemas; outputs must not overlap inputs or each
+  // other. One that is declared to be an input's memory (updated_input) is not written elsewhere, its pointer is
+  // ignored. Reentrant: any number of threads at once, each takes a workspace from a pool. What `read_next` lists is
   // fetched during the last step, for whoever goes on when the run is over.
-  void run(std::span<const float* const> inputs, std::span<float* const> outputs, const ParallelFor& parallel_for,
+  void run(std::span<const void* const> inputs, std::span<void* const> outputs, const ParallelFor& parallel_for,
            std::span<const CacheLines* const> read_next = {}) const;
   // The same with a clock around each step; medians over `rounds`.
-  std::vector<StepTime> profile(std::span<const float* const> inputs, std::span<float* const> outputs,
+  std::vector<StepTime> profile(std::span<const void* const> inputs, std::span<void* const> outputs,
                                 const ParallelFor& parallel_for, int rounds) const;
 
   const std::vector<TensorDesc>& input_descs() const;
   const std::vector<TensorDesc>& output_descs() const;
+  const std::vector<Schema>& input_schemas() const;
+  const std::vector<Schema>& output_schemas() const;
+  // The input whose memory an output is, -1 for one with memory of its own.
+  int updated_input(size_t output) const;
   const NetStats& stats() const;
   std::vector<BlobMemory> memory() const;
   int threads() const;

@@ -46,7 +46,7 @@ void add_copy(const Draft& draft, std::vector<Value>& values, std::vector<Step>&
   step.descriptor = like.descriptor;
   step.prepared = std::make_unique<CopyPrepared>(bytes, draft.program.threads);
   step.in = {source};
-  step.out = static_cast<int>(values.size());
+  step.outs = {static_cast<int>(values.size())};
   values.push_back(std::move(part));
   steps.push_back(std::move(step));
 }
@@ -55,7 +55,7 @@ void add_copy(const Draft& draft, std::vector<Value>& values, std::vector<Step>&
 
 void place(Draft& draft) {
   Program& program = draft.program;
-  const MemoryPlan plan = plan_memory(draft.plan_values, draft.plan_steps);
+  const MemoryPlan plan = plan_memory(draft.plan_values, draft.plan_steps, platform_count);
   for (size_t v = 0; v < program.values.size(); ++v) program.values[v].place = plan.values[v];
   for (size_t s = 0; s < program.steps.size(); ++s) program.steps[s].workspace = plan.workspaces[s];
   WorkspaceSize size;
@@ -65,26 +65,38 @@ void place(Draft& draft) {
     size.task = std::max(size.task, own.task);
     size.tasks = std::max(size.tasks, own.tasks);
   }
-  program.tasks = plan.arena_bytes;
+  // What tasks have for themselves is behind the CPU's blobs.
+  program.arenas = plan.arena_bytes;
+  size_t& own = program.arenas[static_cast<size_t>(Platform::cpu)];
+  program.tasks = own;
   program.task_stride = size.stride();
-  program.stats.arena_bytes = plan.arena_bytes + size.of_tasks();
+  own += size.of_tasks();
+  for (const size_t bytes : program.arenas) program.stats.arena_bytes += bytes;
 
   std::vector<Step> steps;
   for (size_t s = 0; s < program.steps.size(); ++s) {
     const MemoryStep& planned = draft.plan_steps[s];
     Step& step = program.steps[s];
-    if (planned.kind != MemoryStep::Kind::view) program.stats.blob_bytes += draft.plan_values[at(planned.writes)].bytes;
+    if (planned.kind != MemoryStep::Kind::view) {
+      for (const int write : planned.writes) program.stats.blob_bytes += draft.plan_values[at(write)].bytes;
+    }
     if (planned.kind == MemoryStep::Kind::gather) {
       for (size_t k = 0; k < planned.reads.size(); ++k) {
-        MemoryPlace target = program.values[at(planned.writes)].place;
+        MemoryPlace target = program.values[at(planned.writes[0])].place;
         target.offset += planned.offsets[k];
         add_copy(draft, program.values, steps, step, planned.reads[k], target);
       }
-    } else if (step.prepared != nullptr && program.values[at(planned.writes)].shape.elements() > 0) {
+    } else if (step.prepared != nullptr) {
       steps.push_back(std::move(step));
     }
   }
   for (size_t k = 0; k < draft.outputs.size(); ++k) {
+    const MemoryPlace& own_place = program.values[at(draft.outputs[k])].place;
+    program.updated_inputs.push_back(-1);
+    if (draft.updating_outputs[k] && own_place.home == MemoryPlace::Home::own) {
+      program.updated_inputs.back() = program.values[at(own_place.root)].input;
+      continue;
+    }
     MemoryPlace target;
     target.home = MemoryPlace::Home::output;
     target.root = static_cast<int>(k);

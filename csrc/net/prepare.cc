@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/threads.h"
+#include "layers/constant/constant.h"
 #include "net/contiguous.h"
 #include "net/draft.h"
 #include "net/fused_layers.h"
@@ -42,8 +43,10 @@ class Builder {
     adapt_used_.resize(assignment_.adapts.size());
     for (size_t k = 0; k < graph_.inputs().size(); ++k) {
       const int blob = graph_.inputs()[k];
-      values_[new_value(blob, f32_nchw, true)].input = static_cast<int>(k);
+      const Schema& schema = graph_.input_schemas()[k];
+      values_[new_value(blob, schema, true)].input = static_cast<int>(k);
       program_.input_descs.push_back(graph_.blob(blob).desc);
+      program_.input_schemas.push_back(schema);
     }
     pack_ahead();
     for (size_t l = 0; l < graph_.layers().size(); ++l) add_layer(static_cast<int>(l));
@@ -57,15 +60,19 @@ class Builder {
   static size_t at(int index) { return static_cast<size_t>(index); }
 
   size_t new_value(int blob, const Schema& schema, bool read_only) {
+    return new_value(blob, schema, read_only, dense_strides(graph_.blob(blob).desc.shape, schema.layout));
+  }
+  size_t new_value(int blob, const Schema& schema, bool read_only, const Strides& strides) {
     const Blob& b = graph_.blob(blob);
     Value value;
     value.name = b.name;
-    value.shape = b.desc.shape;
+    value.desc = b.desc;
     value.schema = schema;
-    const size_t bytes = static_cast<size_t>(physical_elements(b.desc.shape, schema.layout)) * dtype_size(schema.dtype);
+    value.strides = strides;
+    const size_t bytes = dtype_bytes(schema.dtype, spanned_elements(b.desc.shape, strides, schema.layout));
     values_of_blob_[at(blob)].push_back({schema, static_cast<int>(values_.size())});
     values_.push_back(std::move(value));
-    draft_.plan_values.push_back({bytes, read_only, -1});
+    draft_.plan_values.push_back({bytes, read_only, -1, static_cast<int>(schema.platform)});
     return values_.size() - 1;
   }
 
@@ -106,13 +113,17 @@ class Builder {
     const std::string descriptor = routine->descriptor(tuning);
     const std::string where = "adapt of '" + name + "' (" + descriptor + ")";
     const bool constant = values_[at(source)].constant != nullptr;
-    const size_t target = new_value(blob, to, constant);
     if (constant) {
+      const size_t target = new_value(blob, to, true);
       adapt_constant(problem, *routine, tuning, at(source), target, where);
       return static_cast<int>(target);
     }
-    MemoryStep plan{.reads = {source}, .writes = static_cast<int>(target), .offsets = {}};
-    if (routine->info().view || same_memory(desc.shape, from.layout, to.layout)) {
+    const bool view = routine->info().view || same_memory(desc.shape, from, to);
+    const Strides strides =
+        view && to.layout.strided ? values_[at(source)].strides : dense_strides(desc.shape, to.layout);
+    const size_t target = new_value(blob, to, false, strides);
+    MemoryStep plan{.reads = {source}, .writes = {static_cast<int>(target)}, .offsets = {}};
+    if (view) {
       plan.kind = MemoryStep::Kind::view;
       plan.offsets = {0};
       add_step(plan, {}, -1, name, descriptor);
@@ -127,16 +138,16 @@ class Builder {
   void adapt_constant(const Problem& problem, const Routine& routine, const Tuning& tuning, size_t source,
                       size_t target, const std::string& where) {
     AlignedBuffer result(draft_.plan_values[target].bytes);
-    const TensorView in =
-        dense_view(const_cast<float*>(values_[source].constant), values_[source].shape, values_[source].schema);
-    const TensorView out = dense_view(result.data(), values_[target].shape, values_[target].schema);
+    const Value &from = values_[source], &to = values_[target];
+    const TensorView in = dense_view(const_cast<void*>(from.constant), from.desc.shape, from.schema);
+    const TensorView out = dense_view(result.data(), to.desc.shape, to.schema);
     if (in.shape.elements() > 0) {
       const auto prepared = prepare(routine, tuning, problem, nullptr, where);
       const WorkspaceSize size = prepared->workspace();
       const AlignedBuffer memory(size.bytes());
-      prepared->run({&in, out, {size, memory.data()}, ParallelFor()});
+      prepared->run({&in, &out, {size, memory.data()}, ParallelFor()});
     }
-    values_[target].constant = result.f32();
+    values_[target].constant = result.data();
     program_.stats.packed_bytes += result.size();
     program_.adapted_constants.push_back(std::move(result));
   }
@@ -157,8 +168,7 @@ class Builder {
       if (choice.routine == nullptr || !isa_available(choice.routine->info().isa)) return;
       try {
         const Problem problem = fused_->problem(index, threads_);
-        const bool fits = layout_fits(problem.out.shape, choice.routine->info().out.layout);
-        if (fits && problem.out.shape.elements() > 0 && choice.routine->check(problem).accepted())
+        if (problem.out().shape.elements() > 0 && accepts(*choice.routine, problem).accepted())
           ahead_[static_cast<size_t>(task)] = cache_.get(choice, problem);
       } catch (...) {
       }
@@ -166,8 +176,10 @@ class Builder {
   }
 
   void add_constant(const Layer& layer) {
-    ConstantData::Values data = layer.weight("value")->values();
-    values_[new_value(layer.output, f32_nchw, true)].constant = data.get();
+    const ConstantData& value = *layer.weight("value");
+    const Schema schema = constant_schema(layer);
+    ConstantData::Memory data = schema.dtype == DType::float32 ? value.values() : value.memory();
+    values_[new_value(layer.output(), schema, true)].constant = data.get();
     program_.constants.push_back(std::move(data));
   }
 
@@ -185,26 +197,56 @@ class Builder {
     if (!isa_available(info.isa))
       throw Error("this machine cannot run " + std::string(isa_name(info.isa)) + " code", where, "tune again here");
     const Problem problem = fused_->problem(index, threads_);
-    if (!layout_fits(problem.out.shape, info.out.layout))
-      throw Error("layout " + info.out.layout.str() + " does not fit shape " + problem.out.shape.str(), where);
-    if (const Refusal refusal = choice.routine->check(problem); !refusal.accepted())
+    if (const Refusal refusal = accepts(*choice.routine, problem); !refusal.accepted())
       throw Error("the routine declines: " + refusal.reason(), where);
 
-    MemoryStep plan{.reads = {}, .offsets = {}};
+    MemoryStep plan;
     for (size_t k = 0; k < layer.inputs.size(); ++k)
       plan.reads.push_back(
           need_value(layer.inputs[k], choice.routine->input_schema(problem, static_cast<int>(k)), where));
-    plan.writes = static_cast<int>(new_value(layer.output, info.out, false));
+    add_writes(plan, problem, *choice.routine, where);
     classify(plan, problem, *choice.routine);
     std::unique_ptr<const Prepared> prepared;
-    if (plan.kind == MemoryStep::Kind::compute && graph_.blob(layer.output).desc.shape.elements() > 0) {
+    const bool anything = std::any_of(problem.outs.begin(), problem.outs.end(),
+                                      [](const TensorDesc& desc) { return desc.shape.elements() > 0; });
+    if (plan.kind == MemoryStep::Kind::compute && anything) {
       auto packed = pack(choice, problem, where);
       prepared = prepare(*choice.routine, choice.tuning, problem, std::move(packed), where);
-      if (layer.post.residual && prepared->works_on_residual()) plan.inplace = static_cast<int>(plan.reads.size()) - 1;
+      const Schema& last = values_[at(plan.reads.back())].schema;
+      if (layer.post.residual && prepared->works_on_residual() && last == info.out)
+        plan.inplace = static_cast<int>(plan.reads.size()) - 1;
     }
     add_step(plan, std::move(prepared), index, layer.name, descriptor);
     for (const AdaptChoice& adapt : assignment_.adapts)
-      if (adapt.blob == layer.output) need_value(layer.output, adapt.to, "adapt of '" + layer.name + "'");
+      if (std::count(layer.outputs.begin(), layer.outputs.end(), adapt.blob) > 0)
+        need_value(adapt.blob, adapt.to, "adapt of '" + layer.name + "'");
+  }
+
+  void add_writes(MemoryStep& plan, const Problem& problem, const Routine& routine, const std::string& where) {
+    const Layer& layer = *problem.layer;
+    const LayerDef& def = layer_def(layer.type);
+    for (size_t k = 0; k < layer.outputs.size(); ++k) {
+      const auto output = static_cast<int>(k);
+      const Schema schema = routine.output_schema(problem, output);
+      Strides strides = dense_strides(problem.outs[k].shape, schema.layout);
+      if (routine.info().view) strides = routine.view_strides(problem, values_[at(plan.reads[0])].strides);
+      plan.writes.push_back(static_cast<int>(new_value(layer.outputs[k], schema, false, strides)));
+      const int updated = updated_input(def, layer, output);
+      if (updated < 0) continue;
+      plan.updates.resize(layer.outputs.size(), -1);
+      plan.updates[k] = updated;
+      check_update(layer.inputs[at(updated)], values_[at(plan.reads[at(updated)])], schema, where);
+      updating_blobs_.insert(layer.outputs[k]);
+    }
+  }
+
+  // Memory to be updated is the blob's own: a conversion of it would be updated and lost.
+  void check_update(int blob, const Value& value, const Schema& schema, const std::string& where) const {
+    const Schema& own = values_[at(values_of_blob_[at(blob)].front().second)].schema;
+    if (value.schema == own && value.schema == schema && value.constant == nullptr) return;
+    const std::string what = value.constant != nullptr ? "a constant" : own.str();
+    throw Error("an output is declared to be the memory of blob '" + graph_.blob(blob).name + "', which is " + what,
+                where, "it has to be as the routine writes it, " + schema.str());
   }
 
   // What needs no step of its own.
@@ -214,11 +256,13 @@ class Builder {
     const bool one_schema = std::all_of(plan.reads.begin(), plan.reads.end(),
                                         [&](int read) { return values_[at(read)].schema == info.out; });
     plan.inplace = info.inplace_input;
+    if (plan.inplace >= 0 && values_[at(plan.reads[at(plan.inplace)])].schema != info.out) plan.inplace = -1;
     if (info.view) {
       plan.kind = MemoryStep::Kind::view;
-      plan.offsets = {static_cast<size_t>(routine.view_offset(problem)) * dtype_size(info.out.dtype)};
+      const Strides& strides = values_[at(plan.reads[0])].strides;
+      plan.offsets = {dtype_bytes(info.out.dtype, routine.view_offset(problem, strides))};
     } else if (layer.type == "concat" && one_schema && layer.post.empty()) {
-      plan.offsets = concat_offsets(problem, info.out.layout);
+      plan.offsets = concat_offsets(problem, info.out);
       if (!plan.offsets.empty()) plan.kind = MemoryStep::Kind::gather;
     }
     if (plan.kind != MemoryStep::Kind::compute) plan.inplace = -1;
@@ -233,7 +277,7 @@ class Builder {
     step.descriptor = descriptor;
     step.prepared = std::move(prepared);
     step.in = plan.reads;
-    step.out = plan.writes;
+    step.outs = plan.writes;
     program_.steps.push_back(std::move(step));
     draft_.plan_steps.push_back(std::move(plan));
   }
@@ -252,9 +296,12 @@ class Builder {
   void add_outputs() {
     for (size_t k = 0; k < graph_.outputs().size(); ++k) {
       const int blob = graph_.outputs()[k];
-      const int value = need_value(blob, f32_nchw, "output " + std::to_string(k));
+      const Schema& schema = graph_.output_schemas()[k];
+      const int value = need_value(blob, schema, "output " + std::to_string(k));
       draft_.outputs.push_back(value);
+      draft_.updating_outputs.push_back(updating_blobs_.contains(blob));
       program_.output_descs.push_back(graph_.blob(blob).desc);
+      program_.output_schemas.push_back(schema);
       if (draft_.plan_values[at(value)].output < 0) draft_.plan_values[at(value)].output = static_cast<int>(k);
     }
   }
@@ -272,6 +319,7 @@ class Builder {
   std::vector<bool> adapt_used_;
   std::vector<std::shared_ptr<const Packed>> ahead_;  // keeps packings alive until steps hold them
   std::set<const Packed*> seen_packed_;
+  std::set<int> updating_blobs_;
 };
 
 }  // namespace

@@ -14,10 +14,11 @@ namespace softneuro {
 // A blob in one schema.
 struct Value {
   std::string name;
-  Shape shape;
+  TensorDesc desc;
   Schema schema;
+  Strides strides{};
   int input = -1;  // graph input number: the caller's memory
-  const float* constant = nullptr;
+  const void* constant = nullptr;
   bool part = false;  // of another value, or of the caller's output: what a copy fills
   MemoryPlace place;
 };
@@ -26,18 +27,20 @@ struct Step {
   int layer = -1;  // index in the graph; -1 for adapts and the copies of outputs
   std::string name, descriptor;
   std::unique_ptr<const Prepared> prepared;
-  std::vector<int> in;  // values
-  int out = -1;
-  size_t workspace = 0;  // of what its tasks share: offset in the arena
+  std::vector<int> in, outs;  // values
+  size_t workspace = 0;       // of what its tasks share: offset in the arena
 };
 
 struct Program {
   std::vector<TensorDesc> input_descs, output_descs;
+  std::vector<Schema> input_schemas, output_schemas;
+  std::vector<int> updated_inputs;  // by output: the graph input whose memory it is, -1: none
   std::vector<Value> values;
   std::vector<Step> steps;
-  std::vector<ConstantData::Values> constants;  // keep alive
+  std::vector<ConstantData::Memory> constants;  // keep alive
   std::vector<AlignedBuffer> adapted_constants;
   NetStats stats;
+  std::vector<size_t> arenas;  // bytes by platform
   // Of what each task has for itself, the same memory in all steps: offset in the arena, and from task to task.
   size_t tasks = 0, task_stride = 0;
   int threads = 1;

@@ -42,7 +42,7 @@ void sizes() {
   expect(refuses([] { (void)physical_elements({1, INT64_MAX}, Layout::blocked(16)); }), "overflow in the padding");
   expect(refuses([] { (void)physical_elements({-1, 2}, Layout::nchw()); }), "negative sizes are refused");
   expect(refuses([] { (void)Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}; }), "nine dimensions are refused");
-  expect(dense_view(nullptr, {2, 3, 4}, f32_blocked(8)).batch_stride == 32, "stride of a blocked view");
+  expect(dense_view(nullptr, {2, 3, 4}, f32_blocked(8)).strides[0] == 32, "stride of a blocked view");
 }
 
 void memory() {

@@ -14,9 +14,9 @@ struct Case {
 
 inline Problem problem_of(const Case& item) {
   Problem problem{&item.layer, {}, {}, 1};
-  for (const Shape& shape : item.in) problem.in.push_back({shape, DType::float32});
+  for (const Shape& shape : item.in) problem.in.push_back({shape});
   const auto main = std::span<const TensorDesc>(problem.in).first(item.in.size() - item.layer.post.residual);
-  problem.out = layer_def(item.layer.type).infer(item.layer, main);
+  problem.outs = infer_outputs(layer_def(item.layer.type), item.layer, main);
   return problem;
 }
 

@@ -55,12 +55,12 @@ std::vector<float> run(const Problem& problem, const Routine& routine, const Tun
     for (int64_t j = 0; j < shape.elements(); ++j) blobs.back().at(j) = from[static_cast<size_t>(j)];
     in.push_back(blobs.back().view);
   }
-  Blob out(problem.out.shape, routine.info().out);
+  Blob out(problem.out().shape, routine.info().out);
   const auto prepared = routine.prepare(problem, tuning, routine.pack(problem, tuning));
   const WorkspaceSize size = prepared->workspace();
   const AlignedBuffer workspace(size.bytes());
-  prepared->run({in.data(), out.view, {size, workspace.data()}, ParallelFor()});
-  std::vector<float> result(static_cast<size_t>(problem.out.shape.elements()));
+  prepared->run({in.data(), &out.view, {size, workspace.data()}, ParallelFor()});
+  std::vector<float> result(static_cast<size_t>(problem.out().shape.elements()));
   for (size_t i = 0; i < result.size(); ++i) result[i] = out.at(static_cast<int64_t>(i));
   return result;
 }

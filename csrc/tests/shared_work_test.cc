@@ -131,10 +131,10 @@ AlignedBuffer run(const Problem& problem, const Routine& routine, const Prepared
   for (size_t i = 0; i < problem.in.size(); ++i) {
     in.push_back(blob(problem.in[i].shape, routine.input_schema(problem, static_cast<int>(i))));
   }
-  const TensorView out = blob(problem.out.shape, routine.info().out);
+  const TensorView out = blob(problem.out().shape, routine.info().out);
   const WorkspaceSize size = prepared.workspace();
   const AlignedBuffer workspace(size.bytes());
-  prepared.run({in.data(), out, {size, workspace.data()}, host});
+  prepared.run({in.data(), &out, {size, workspace.data()}, host});
   return std::move(memory.back());
 }
 

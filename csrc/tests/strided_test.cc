@@ -17,8 +17,8 @@ namespace {
 class Blob {
  public:
   Blob(const Shape& shape, const Schema& schema, int64_t gap) : view_(dense_view(nullptr, shape, schema)) {
-    view_.batch_stride = view_.image_elements() + gap;
-    memory_.assign(static_cast<size_t>(images() * view_.batch_stride), std::nanf(""));
+    view_.strides[0] = view_.image_elements() + gap;
+    memory_.assign(static_cast<size_t>(images() * view_.strides[0]), std::nanf(""));
     view_.data = memory_.data();
   }
 
@@ -38,7 +38,7 @@ class Blob {
   }
   bool gaps_untouched() const {
     for (int64_t n = 0; n < images(); ++n) {
-      for (int64_t i = view_.image_elements(); i < view_.batch_stride; ++i) {
+      for (int64_t i = view_.image_elements(); i < view_.strides[0]; ++i) {
         if (!std::isnan(at(n)[i])) return false;
       }
     }
@@ -53,7 +53,7 @@ class Blob {
   }
 
  private:
-  float* at(int64_t image) const { return view_.f32() + image * view_.batch_stride; }
+  float* at(int64_t image) const { return view_.f32() + image * view_.strides[0]; }
 
   TensorView view_;
   std::vector<float> memory_;
@@ -72,7 +72,7 @@ void check(const Case& item) {
   const Problem problem = problem_of(item);
   for (const Routine* routine : accepting_routines(problem)) {
     // Such a view needs a dense input: see Routine::view_offset.
-    if (routine->info().view && problem.in[0].shape[0] != problem.out.shape[0]) continue;
+    if (routine->info().view && problem.in[0].shape[0] != problem.out().shape[0]) continue;
     const Tuning tuning = routine->tunings(problem).front();
     const auto prepared = routine->prepare(problem, tuning, routine->pack(problem, tuning));
     const WorkspaceSize size = prepared->workspace();
@@ -80,7 +80,7 @@ void check(const Case& item) {
     const auto run = [&](const std::vector<Blob>& in, const TensorView& out) {
       std::vector<TensorView> views;
       for (const Blob& blob : in) views.push_back(blob.view());
-      prepared->run({views.data(), out, {size, workspace.data()}, ParallelFor()});
+      prepared->run({views.data(), &out, {size, workspace.data()}, ParallelFor()});
     };
     const auto expect = [&](bool right, const char* what) {
       if (!right) std::printf("%s: %s\n", routine->descriptor(tuning).c_str(), what), ++test::failures();
@@ -88,14 +88,14 @@ void check(const Case& item) {
 
     const Schema& schema = routine->info().out;
     const std::vector<Blob> dense = blobs(problem, *routine, 0), gapped = blobs(problem, *routine, 48);
-    Blob wanted(problem.out.shape, schema, 0), with_gaps(problem.out.shape, schema, 80);
+    Blob wanted(problem.out().shape, schema, 0), with_gaps(problem.out().shape, schema, 80);
     run(dense, wanted.view());
     run(gapped, with_gaps.view());
     expect(with_gaps.same(wanted), "differs where images have gaps between them");
     expect(with_gaps.gaps_untouched(), "writes between images");
 
     const int place = routine->info().inplace_input;
-    if (place < 0 || problem.in[static_cast<size_t>(place)].shape != problem.out.shape) continue;
+    if (place < 0 || problem.in[static_cast<size_t>(place)].shape != problem.out().shape) continue;
     const std::vector<Blob> overwritten = blobs(problem, *routine, 16);
     run(overwritten, overwritten[static_cast<size_t>(place)].view());
     expect(overwritten[static_cast<size_t>(place)].same(wanted), "differs in place");
@@ -106,7 +106,7 @@ void check(const Case& item) {
 void check_concat_in_place() {
   const Layer concat = layer("concat", {{"axis", int64_t{1}}});
   const Shape part{2, 16, 3, 5}, whole{2, 32, 3, 5};
-  const Problem problem{&concat, {{part, DType::float32}, {part, DType::float32}}, {whole, DType::float32}, 1};
+  const Problem problem{&concat, {{part}, {part}}, TensorDesc{whole}, 1};
   for (const Routine* routine : accepting_routines(problem)) {
     const Schema& schema = routine->info().out;
     if (schema.layout == Layout::nhwc()) continue;
@@ -115,16 +115,18 @@ void check_concat_in_place() {
     first.fill();
     second.fill();
     const TensorView apart[] = {first.view(), second.view()};
-    prepared->run({apart, wanted.view(), {{}, nullptr}, ParallelFor()});
+    const TensorView wanted_view = wanted.view();
+    prepared->run({apart, &wanted_view, {{}, nullptr}, ParallelFor()});
     TensorView place = second.view();
     place.data = out.view().f32() + place.image_elements();
-    place.batch_stride = out.view().batch_stride;
+    place.strides[0] = out.view().strides[0];
     for (int64_t n = 0; n < 2; ++n) {
-      std::memcpy(place.f32() + n * place.batch_stride, second.view().f32() + n * place.image_elements(),
+      std::memcpy(place.f32() + n * place.strides[0], second.view().f32() + n * place.image_elements(),
                   static_cast<size_t>(place.image_elements()) * sizeof(float));
     }
     const TensorView in_place[] = {first.view(), place};
-    prepared->run({in_place, out.view(), {{}, nullptr}, ParallelFor()});
+    const TensorView out_view = out.view();
+    prepared->run({in_place, &out_view, {{}, nullptr}, ParallelFor()});
     if (!out.same(wanted)) std::printf("%s: differs in place\n", routine->descriptor().c_str()), ++test::failures();
   }
 }

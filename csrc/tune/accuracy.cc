@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "base/half.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "tune/cost_keys.h"
@@ -27,9 +28,14 @@ Tensors random_inputs(const Graph& graph) {
     state ^= state << 13, state ^= state >> 17, state ^= state << 5;
     return static_cast<float>(state >> 8) * (2.0F / 16777216.0F) - 1.0F;
   };
-  for (const int blob : graph.inputs()) {
-    auto& data = tensors.emplace_back(static_cast<size_t>(graph.blob(blob).desc.shape.elements()));
-    for (float& x : data) x = uniform() + uniform() + uniform();
+  for (size_t k = 0; k < graph.inputs().size(); ++k) {
+    const TensorDesc& desc = graph.blob(graph.inputs()[k]).desc;
+    // Of integers some of each: nearly normal around the middle of a byte.
+    const bool integer = desc.kind == ValueKind::integer || desc.quantization != nullptr;
+    tensors.emplace_back(desc, graph.input_schemas()[k]).fill([&] {
+      const float x = uniform() + uniform() + uniform();
+      return integer ? 128 + 40 * x : x;
+    });
   }
   return tensors;
 }
@@ -39,8 +45,14 @@ double difference(const Tensors& results, const Tensors& expected) {
   double worst = 0;
   for (size_t i = 0; i < results.size(); ++i) {
     double noise = 0, norm = 0;
-    for (size_t j = 0; j < results[i].size(); ++j) {
-      const double x = results[i][j], y = expected[i][j];
+    const auto count = static_cast<size_t>(physical_elements(results[i].desc.shape, results[i].schema.layout));
+    const auto value = [&](const HostTensor& tensor, size_t j) {
+      return with_dtype(tensor.schema.dtype, [&](auto kind) {
+        return static_cast<double>(element_value(static_cast<const decltype(kind)*>(tensor.memory.data())[j]));
+      });
+    };
+    for (size_t j = 0; j < count; ++j) {
+      const double x = value(results[i], j), y = value(expected[i], j);
       if (std::isfinite(x) != std::isfinite(y)) return INFINITY;
       if (!std::isfinite(y)) continue;
       noise += (x - y) * (x - y);
@@ -130,7 +142,7 @@ Tensors Accuracy::run(const Assignment& assignment) {
   const auto net = trials_.prepare(graph_, assignment);
   Trial trial(graph_, random_inputs(graph_));
   trial.run(*net, trials_.parallel_for);
-  return trial.outputs();
+  return trial.take_outputs();
 }
 
 // Against the plan of exact routines; nothing where it is not known and not to be measured.

@@ -19,17 +19,21 @@ bool schema_allowed(const Schema& schema, const std::vector<std::string>& allowe
 bool within(const Candidate& candidate, const SearchLimits& limits) {
   if (candidate.choice.routine->info().spreads_nonfinite && limits.strict_nonfinite) return false;
   if (candidate.error > error_share * limits.max_error) return false;
-  return schema_allowed(candidate.out, limits.schemas) &&
-         std::all_of(candidate.in.begin(), candidate.in.end(),
-                     [&](const Schema& schema) { return schema_allowed(schema, limits.schemas); });
+  const auto allowed = [&](const Schema& schema) { return schema_allowed(schema, limits.schemas); };
+  return std::all_of(candidate.outs.begin(), candidate.outs.end(), allowed) &&
+         std::all_of(candidate.in.begin(), candidate.in.end(), allowed);
+}
+
+// Blocks are as wide as a level's vectors, all else of a schema is no matter of levels.
+bool same_but_for_block(const Schema& a, const Schema& b) {
+  return a.platform == b.platform && a.dtype == b.dtype && a.layout.kind == b.layout.kind &&
+         a.layout.strided == b.layout.strided;
 }
 
 bool same_but_for_isa(const Candidate& a, const Candidate& b) {
-  const auto kinds = [](const Candidate& c) {
-    const RoutineInfo& info = c.choice.routine->info();
-    return std::pair(info.in.layout.kind, info.out.layout.kind);
-  };
-  return a.choice.routine->info().algorithm == b.choice.routine->info().algorithm && kinds(a) == kinds(b);
+  return a.choice.routine->info().algorithm == b.choice.routine->info().algorithm &&
+         std::equal(a.in.begin(), a.in.end(), b.in.begin(), b.in.end(), same_but_for_block) &&
+         std::equal(a.outs.begin(), a.outs.end(), b.outs.begin(), b.outs.end(), same_but_for_block);
 }
 
 // The same loops at a lower level lose by their narrower vectors: timing them would double or treble the tuning time.
@@ -48,7 +52,7 @@ void drop_lower_levels(std::vector<Candidate>& candidates) {
 
 double flops(const Problem& problem) {
   const Constant* weight = problem.layer->find_weight("weight");
-  const double outputs = static_cast<double>(problem.out.shape.elements());
+  const double outputs = static_cast<double>(problem.out().shape.elements());
   if (weight == nullptr || (*weight)->shape().rank() == 0) return 4 * outputs;
   const Shape& shape = (*weight)->shape();
   return 2 * outputs * static_cast<double>(std::max<int64_t>(1, shape.elements() / std::max<int64_t>(1, shape[0])));
@@ -61,10 +65,8 @@ std::vector<Candidate> enumerate_candidates(const Problem& problem, const Search
   for (const Routine* routine : accepting_routines(problem)) {
     if (!routine->promising(problem)) continue;
     Candidate candidate;
-    candidate.out = routine->info().out;
-    for (int i = 0; i < static_cast<int>(problem.in.size()); ++i) {
-      candidate.in.push_back(routine->input_schema(problem, i));
-    }
+    candidate.in = routine->input_schemas(problem);
+    candidate.outs = routine->output_schemas(problem);
     for (const Tuning& tuning : routine->tunings(problem)) {
       candidate.choice = {routine, tuning};
       candidate.descriptor = routine->descriptor(tuning);
@@ -78,20 +80,22 @@ std::vector<Candidate> enumerate_candidates(const Problem& problem, const Search
   drop_lower_levels(allowed);
   if (!allowed.empty()) return allowed;
   std::erase_if(all, [](const Candidate& candidate) {
-    return candidate.out.layout != Layout::nchw() || candidate.choice.routine->info().error != ErrorClass::exact;
+    return candidate.outs.front().layout != Layout::nchw() ||
+           candidate.choice.routine->info().error != ErrorClass::exact;
   });
   return all;
 }
 
 double estimate_seconds(const Problem& problem, size_t rank) {
-  double elements = static_cast<double>(problem.out.shape.elements());
+  double elements = 0;
+  for (const TensorDesc& desc : problem.outs) elements += static_cast<double>(desc.shape.elements());
   for (const TensorDesc& desc : problem.in) elements += static_cast<double>(desc.shape.elements());
   const double seconds = flops(problem) / 5e10 + elements * sizeof(float) / 1e10;
   return 1e-7 + seconds * (1 + 0.2 * static_cast<double>(rank));
 }
 
-double estimate_adapt_seconds(const TensorDesc& desc) {
-  return 1e-6 + 2 * static_cast<double>(desc.shape.elements()) * sizeof(float) / 1e10;
+double estimate_adapt_seconds(const TensorDesc& desc, const Schema& from, const Schema& to) {
+  return 1e-6 + static_cast<double>(bytes(desc, from) + bytes(desc, to)) / 1e10;
 }
 
 }  // namespace softneuro

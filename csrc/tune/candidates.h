@@ -12,8 +12,7 @@ namespace softneuro {
 struct Candidate {
   RoutineChoice choice;
   std::string descriptor;
-  std::vector<Schema> in;  // by layer input
-  Schema out;
+  std::vector<Schema> in, outs;  // by layer input and output
   size_t packed_bytes = 0;
   double seconds = 0;
   bool measured = false;  // else seconds is estimate_seconds()
@@ -32,6 +31,6 @@ std::vector<Candidate> enumerate_candidates(const Problem& problem, const Search
 // A guess for plans made without measuring: arithmetic and traffic at fixed rates, later entries of routines.inc
 // dearer, so that list order is the prior. Comparable between candidates of one layer only.
 double estimate_seconds(const Problem& problem, size_t rank);
-double estimate_adapt_seconds(const TensorDesc& desc);
+double estimate_adapt_seconds(const TensorDesc& desc, const Schema& from, const Schema& to);
 
 }  // namespace softneuro

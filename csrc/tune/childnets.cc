@@ -25,10 +25,8 @@ Candidate part_candidate(const ChildPart& part, const Problem& problem) {
   Candidate candidate;
   candidate.choice = part.choice;
   candidate.descriptor = part.choice.descriptor();
-  for (int i = 0; i < static_cast<int>(part.in.size()); ++i) {
-    candidate.in.push_back(routine.input_schema(problem, i));
-  }
-  candidate.out = routine.info().out;
+  candidate.in = routine.input_schemas(problem);
+  candidate.outs = routine.output_schemas(problem);
   candidate.packed_bytes = routine.packed_bytes(problem, part.choice.tuning);
   candidate.seconds = estimate_seconds(problem, 0);
   return candidate;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "layers/constant/constant.h"
 #include "tune/childnets.h"
 #include "tune/cost_keys.h"
 #include "tune/cost_log.h"
@@ -21,7 +22,7 @@ constexpr double pace_share = 0.08;
 double copied_fraction(const Graph& graph, int index) {
   const Layer& layer = graph.layers()[static_cast<size_t>(index)];
   const auto axis = static_cast<int>(layer.attrs.integer("axis"));
-  const Shape& out = graph.blob(layer.output).desc.shape;
+  const Shape& out = graph.blob(layer.output()).desc.shape;
   if (out.product(0, axis) != 1 || out.elements() == 0) return 1;
   int64_t copied = 0;
   for (const int input : layer.inputs) {
@@ -42,43 +43,50 @@ struct Work {
     const Routine* routine;
     double seconds = 0;
   };
-  std::vector<LayerCandidates> layers;  // fusions and the parts of childnets too
-  std::map<std::string, size_t> by_signature;
+  std::vector<LayerCandidates> layers;   // fusions and the parts of childnets too
+  std::map<std::string, size_t> by_key;  // unit_key
   std::vector<AdaptItem> adapts;
   std::map<std::string, size_t> by_conversion;
 };
 
 std::string conversion_key(const TensorDesc& desc, const Routine& routine) {
-  return "adapt " + desc.shape.str() + " " + routine.descriptor();
+  return "adapt " + desc.str() + " " + routine.descriptor();
 }
+
+// Layers that have the same candidates. Some of these may ask for what is special about weights.
+std::string unit_key(const Problem& problem) { return problem.signature() + problem.pattern(); }
 
 using Conversions = std::vector<std::vector<std::pair<Schema, Schema>>>;  // by blob
 
-// Every schema that a blob's producer may deliver against every other that a reader may want.
+// The steps from every schema that a blob's producer may deliver to every other that a reader may want.
 Conversions possible_conversions(const Graph& graph, const Work& work, const GraphCosts& costs,
                                  const TuneSettings& settings) {
   std::vector<std::vector<Schema>> from(graph.blobs().size()), to(graph.blobs().size());
   const auto add = [](std::vector<Schema>& list, const Schema& schema) {
     if (std::find(list.begin(), list.end(), schema) == list.end()) list.push_back(schema);
   };
-  for (const int blob : graph.inputs()) add(from[static_cast<size_t>(blob)], f32_nchw);
-  for (const int blob : graph.outputs()) add(to[static_cast<size_t>(blob)], f32_nchw);
+  for (size_t k = 0; k < graph.inputs().size(); ++k)
+    add(from[static_cast<size_t>(graph.inputs()[k])], graph.input_schemas()[k]);
+  for (size_t k = 0; k < graph.outputs().size(); ++k)
+    add(to[static_cast<size_t>(graph.outputs()[k])], graph.output_schemas()[k]);
   for (size_t l = 0; l < graph.layers().size(); ++l) {
     const Layer& layer = graph.layers()[l];
     if (layer.type == "constant") {
-      add(from[static_cast<size_t>(layer.output)], f32_nchw);
+      add(from[static_cast<size_t>(layer.output())], constant_schema(layer));
       continue;
     }
-    const std::string signature = graph.problem(static_cast<int>(l), settings.threads).signature();
-    for (const Candidate& candidate : work.layers[work.by_signature.at(signature)].candidates) {
-      add(from[static_cast<size_t>(layer.output)], candidate.out);
+    const std::string key = unit_key(graph.problem(static_cast<int>(l), settings.threads));
+    for (const Candidate& candidate : work.layers[work.by_key.at(key)].candidates) {
+      for (size_t k = 0; k < layer.outputs.size(); ++k)
+        add(from[static_cast<size_t>(layer.outputs[k])], candidate.outs[k]);
       for (size_t i = 0; i < layer.inputs.size(); ++i) add(to[static_cast<size_t>(layer.inputs[i])], candidate.in[i]);
     }
   }
   for (const Fusion& fusion : costs.fusions) {
-    const std::string signature = fusion_problem(graph, fusion, settings.threads).signature();
-    for (const Candidate& candidate : work.layers[work.by_signature.at(signature)].candidates) {
-      add(from[static_cast<size_t>(fusion.layer.output)], candidate.out);
+    const std::string key = unit_key(fusion_problem(graph, fusion, settings.threads));
+    for (const Candidate& candidate : work.layers[work.by_key.at(key)].candidates) {
+      for (size_t k = 0; k < candidate.outs.size(); ++k)
+        add(from[static_cast<size_t>(fusion.layer.outputs[k])], candidate.outs[k]);
       for (size_t i = 0; i < candidate.in.size(); ++i) {
         add(to[static_cast<size_t>(fusion.layer.inputs[i])], candidate.in[i]);
       }
@@ -86,9 +94,16 @@ Conversions possible_conversions(const Graph& graph, const Work& work, const Gra
   }
   Conversions conversions(graph.blobs().size());
   for (size_t b = 0; b < conversions.size(); ++b) {
+    const TensorDesc& desc = graph.blobs()[b].desc;
+    auto& steps = conversions[b];
     for (const Schema& source : from[b]) {
       for (const Schema& target : to[b]) {
-        if (source != target) conversions[b].emplace_back(source, target);
+        Schema at = source;
+        for (const Schema& next : adapt_chain(desc, source, target)) {
+          const std::pair step(at, next);
+          if (std::find(steps.begin(), steps.end(), step) == steps.end()) steps.push_back(step);
+          at = next;
+        }
       }
     }
   }
@@ -101,23 +116,27 @@ Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs
     if (costs.schema_index(schema) < 0) costs.schemas.push_back(schema);
   };
   add_schema(f32_nchw);
+  for (const Schema& schema : graph.input_schemas()) add_schema(schema);
+  for (const Schema& schema : graph.output_schemas()) add_schema(schema);
+  for (const Layer& layer : graph.layers()) {
+    if (layer.type == "constant") add_schema(constant_schema(layer));
+  }
   costs.fusions = find_fusions(graph);
   const size_t layers = graph.layers().size();
   for (size_t l = 0; l < layers + costs.fusions.size(); ++l) {
     if (l < layers && graph.layers()[l].type == "constant") continue;
     Problem problem = l < layers ? graph.problem(static_cast<int>(l), settings.threads)
                                  : fusion_problem(graph, costs.fusions[l - layers], settings.threads);
-    std::string signature = problem.signature();
-    if (work.by_signature.count(signature) != 0) continue;
+    if (!work.by_key.emplace(unit_key(problem), work.layers.size()).second) continue;
     auto candidates = enumerate_candidates(problem, settings.limits);
     if (l >= layers) {  // the naive routine would compute a fusion where nothing asks for it
       std::erase_if(candidates, [](const Candidate& c) { return c.choice.routine->info().fallback; });
     }
     for (const Candidate& candidate : candidates) {
       for (const Schema& schema : candidate.in) add_schema(schema);
-      add_schema(candidate.out);
+      for (const Schema& schema : candidate.outs) add_schema(schema);
     }
-    work.by_signature.emplace(signature, work.layers.size());
+    std::string signature = problem.signature();
     work.layers.push_back({std::move(problem), std::move(signature), std::move(candidates), nullptr});
   }
   add_childnet_parts(work.layers, settings.threads);
@@ -125,12 +144,14 @@ Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs
   for (size_t b = 0; b < meetings.size(); ++b) {
     const TensorDesc& desc = graph.blobs()[b].desc;
     for (const auto& [from, to] : meetings[b]) {
+      add_schema(from);
+      add_schema(to);
       const Routine* routine = adapt_routine(desc, from, to);
       if (routine == nullptr ||
           !work.by_conversion.emplace(conversion_key(desc, *routine), work.adapts.size()).second) {
         continue;
       }
-      work.adapts.push_back({desc, routine, routine->info().view ? 0 : estimate_adapt_seconds(desc)});
+      work.adapts.push_back({desc, routine, routine->info().view ? 0 : estimate_adapt_seconds(desc, from, to)});
     }
   }
   return work;
@@ -140,7 +161,7 @@ Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs
 bool makes_needless(const Candidate& other, const Candidate& candidate) {
   const Routine &a = *other.choice.routine, &b = *candidate.choice.routine;
   const bool alike = &a == &b || (other.measured && candidate.measured && a.info().error == b.info().error &&
-                                  other.in == candidate.in && other.out == candidate.out);
+                                  other.in == candidate.in && other.outs == candidate.outs);
   if (!alike || other.error > candidate.error) return false;
   if (other.measured != candidate.measured) return other.measured;
   return other.seconds <= candidate.seconds && other.packed_bytes <= candidate.packed_bytes;
@@ -150,9 +171,9 @@ bool makes_needless(const Candidate& other, const Candidate& candidate) {
 // measured is dearer than the layers' own routines, and all of it is there: a plan for another shape may ask for any.
 void distribute_fusions(const Graph& graph, const TuneSettings& settings, const Work& work, GraphCosts& costs) {
   for (const Fusion& fusion : costs.fusions) {
-    const std::string signature = fusion_problem(graph, fusion, settings.threads).signature();
+    const std::string key = unit_key(fusion_problem(graph, fusion, settings.threads));
     const size_t first = costs.fused.size();
-    for (const Candidate& candidate : work.layers[work.by_signature.at(signature)].candidates) {
+    for (const Candidate& candidate : work.layers[work.by_key.at(key)].candidates) {
       const auto begin = costs.fused.begin() + static_cast<ptrdiff_t>(first);
       if (std::any_of(begin, costs.fused.end(),
                       [&](const FusedCost& other) { return makes_needless(other.candidate, candidate); })) {
@@ -182,8 +203,8 @@ void distribute(const Graph& graph, const TuneSettings& settings, const Work& wo
     costs.layers.emplace_back();
     const Layer& layer = graph.layers()[l];
     if (layer.type == "constant") continue;
-    const std::string signature = graph.problem(static_cast<int>(l), settings.threads).signature();
-    costs.layers.back() = work.layers[work.by_signature.at(signature)].candidates;
+    const std::string key = unit_key(graph.problem(static_cast<int>(l), settings.threads));
+    costs.layers.back() = work.layers[work.by_key.at(key)].candidates;
     if (layer.type != "concat") continue;
     const double fraction = copied_fraction(graph, static_cast<int>(l));
     for (Candidate& candidate : costs.layers.back()) candidate.seconds *= fraction;
@@ -207,12 +228,13 @@ void distribute(const Graph& graph, const TuneSettings& settings, const Work& wo
 
 }  // namespace
 
+// As reals in float32, whatever the model has them in: what routines pack is measured by it.
 double model_weight_bytes(const Graph& graph) {
-  double elements = 0;
+  double total = 0;
   for (const Layer& layer : graph.layers()) {
-    for (const auto& [role, value] : layer.weights) elements += static_cast<double>(value->elements());
+    for (const auto& [role, value] : layer.weights) total += static_cast<double>(bytes(value->desc(), f32_nchw));
   }
-  return elements * sizeof(float);
+  return total;
 }
 
 int GraphCosts::schema_index(const Schema& schema) const {
@@ -237,9 +259,11 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& 
   Work work = collect(graph, settings, costs);
   const Coldness coldness = coldness_for(static_cast<size_t>(model_weight_bytes(graph)));
   Ledger ledger(db, settings.threads);
-  const auto signature_of = [&](const LayerCandidates& item) {
+  const auto signature_of = [&](const LayerCandidates& item, const Candidate& candidate) {
     const bool weights = !item.problem.layer->weights.empty();
-    return item.signature + " " + std::string(coldness_name(weights ? coldness : Coldness::hot));
+    const bool by_pattern = candidate.choice.routine->info().by_pattern;
+    return item.signature + (by_pattern ? item.problem.pattern() : "") + " " +
+           std::string(coldness_name(weights ? coldness : Coldness::hot));
   };
 
   // What the database knows.
@@ -255,7 +279,7 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& 
         continue;
       }
       ++costs.candidates;
-      if (const auto known = ledger.find(signature_of(item), candidate.descriptor)) {
+      if (const auto known = ledger.find(signature_of(item, candidate), candidate.descriptor)) {
         candidate.seconds = *known;
         candidate.measured = true;
         ++costs.recalled;
@@ -268,7 +292,7 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& 
   for (auto& item : work.adapts) {
     if (item.routine->info().view) continue;
     ++costs.candidates;
-    if (const auto known = ledger.find(item.desc.shape.str(), item.routine->descriptor())) {
+    if (const auto known = ledger.find(item.desc.str(), item.routine->descriptor())) {
       item.seconds = *known;
       ++costs.recalled;
     } else {
@@ -287,18 +311,27 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& 
     for (auto* item : missing_adapts) {
       if (left() <= 0) break;
       item->seconds = profiler.measure_adapt(item->desc, *item->routine, 0.01);
-      ledger.add(item->desc.shape.str(), item->routine->descriptor(), item->seconds);
+      ledger.add(item->desc.str(), item->routine->descriptor(), item->seconds);
       ++costs.measured;
       if (progress) progress(++done, total);
     }
     size_t waiting =
         static_cast<size_t>(std::count_if(missing.begin(), missing.end(), [](const auto& m) { return !m.empty(); }));
     for (size_t i = 0; i < missing.size(); ++i) {
+      // Layers that differ in what is special about their weights have candidates in common.
+      done += static_cast<int>(std::erase_if(missing[i], [&](Candidate* candidate) {
+        const auto known = ledger.find(signature_of(work.layers[i], *candidate), candidate->descriptor);
+        if (!known) return false;
+        candidate->seconds = *known;
+        candidate->measured = true;
+        ++costs.recalled;
+        return true;
+      }));
       if (missing[i].empty() || left() <= 0) continue;
       // Twice an even share: most layers stop well before theirs.
       profiler.measure(work.layers[i].problem, missing[i], 2 * left() / static_cast<double>(waiting--));
       for (const Candidate* candidate : missing[i]) {
-        ledger.add(signature_of(work.layers[i]), candidate->descriptor, candidate->seconds);
+        ledger.add(signature_of(work.layers[i], *candidate), candidate->descriptor, candidate->seconds);
         ++costs.measured;
       }
       done += static_cast<int>(missing[i].size());
@@ -312,7 +345,8 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& 
     }
     for (size_t i = 0; i < missing.size(); ++i) {
       for (const Candidate* candidate : missing[i]) {
-        if (candidate->measured) ledger.add(signature_of(work.layers[i]), candidate->descriptor, candidate->seconds);
+        if (!candidate->measured) continue;
+        ledger.add(signature_of(work.layers[i], *candidate), candidate->descriptor, candidate->seconds);
       }
     }
   }

@@ -11,7 +11,7 @@
 namespace softneuro {
 namespace {
 
-constexpr std::string_view header = "softneuro-plan 1";
+constexpr std::string_view header = "softneuro-plan 2";
 constexpr size_t max_line = 64 * 1024;
 constexpr int max_index = 10'000'000;
 
@@ -125,7 +125,7 @@ PlanFile PlanFile::parse(std::string_view text, const std::string& where) {
   Reader reader(text, where);
   const auto first = reader.next();
   if (first.size() != 2 || first[0] != "softneuro-plan") reader.fail("this is no plan file");
-  if (first[1] != "1") reader.fail("made by another version of softneuro");
+  if (first[1] != "2") reader.fail("made by another version of softneuro");
   PlanFile file;
   while (!reader.done()) {
     Plan plan = read_plan(reader, reader.next());

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/arch.h"
+#include "base/half.h"
 
 namespace softneuro {
 namespace {
@@ -14,27 +15,51 @@ constexpr int max_samples = 15;
 // memory than the net will.
 constexpr size_t interleave_limit = size_t{64} << 20;
 
-int64_t largest_blob(const Shape& shape) {
-  int64_t elements = shape.elements();
-  if (layout_fits(shape, Layout::blocked(16))) elements = physical_elements(shape, Layout::blocked(16));
+// A part of a larger blob: four times as far from row to row as dense, as one of q, k and v in one projection is.
+constexpr int64_t apart = 4;
+
+// Strides that a blob of a strided layout is likely to have.
+Strides likely_strides(const Shape& shape, const Layout& layout) {
+  Strides strides = dense_strides(shape, layout);
+  if (!layout.strided) return strides;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    int64_t& stride = strides[static_cast<size_t>(axis)];
+    if (stride > 1) stride *= apart;
+  }
+  return strides;
+}
+
+int64_t largest_blob(const TensorDesc& desc, const Schema& schema) {
+  if (schema.layout.strided) {
+    return spanned_elements(desc.shape, likely_strides(desc.shape, schema.layout), schema.layout);
+  }
+  int64_t elements = desc.shape.elements();
+  if (layout_fits(desc.shape, Layout::blocked(16))) elements = physical_elements(desc.shape, Layout::blocked(16));
   return elements;
 }
 
-void fill(AlignedBuffer& buffer) {
+void fill(AlignedBuffer& buffer, DType dtype = DType::float32) {
   // Any finite values of ordinary size do; a small generator avoids denormals and repeated zeros.
   uint32_t state = 12345;
-  float* data = buffer.f32();
-  for (size_t i = 0; i < buffer.size() / sizeof(float); ++i) {
-    state = state * 1664525U + 1013904223U;
-    data[i] = static_cast<float>(state >> 8) * (2.0F / 16777216.0F) - 1.0F;
-  }
+  with_dtype(dtype, [&](auto kind) {
+    using T = decltype(kind);
+    T* data = static_cast<T*>(buffer.data());
+    for (size_t i = 0; i < buffer.size() / sizeof(T); ++i) {
+      state = state * 1664525U + 1013904223U;
+      if constexpr (std::is_integral_v<T> || std::is_same_v<T, QInt8>) {
+        data[i] = element_from<T>(static_cast<float>(state >> 26));
+      } else {
+        data[i] = element_from<T>(static_cast<float>(state >> 8) * (2.0F / 16777216.0F) - 1.0F);
+      }
+    }
+  });
 }
 
-void grow(AlignedBuffer& buffer, const Shape& shape) {
-  const size_t bytes = std::max(static_cast<size_t>(largest_blob(shape)) * sizeof(float), AlignedBuffer::alignment);
+void grow(AlignedBuffer& buffer, const TensorDesc& desc, const Schema& schema) {
+  const size_t bytes = std::max(dtype_bytes(schema.dtype, largest_blob(desc, schema)), AlignedBuffer::alignment);
   if (buffer.size() >= bytes) return;
   buffer = AlignedBuffer(bytes);
-  fill(buffer);
+  fill(buffer, schema.dtype);
 }
 
 double median(std::vector<double> values) {
@@ -43,9 +68,9 @@ double median(std::vector<double> values) {
 }
 
 size_t weight_bytes(const Problem& problem) {
-  int64_t elements = 0;
-  for (const auto& [role, value] : problem.layer->weights) elements += value->elements();
-  return static_cast<size_t>(elements) * sizeof(float);
+  size_t total = 0;
+  for (const auto& [role, value] : problem.layer->weights) total += bytes(value->desc(), f32_nchw);
+  return total;
 }
 
 }  // namespace
@@ -92,8 +117,7 @@ struct Profiler::Contender {
   const Problem* problem;
   const Candidate* candidate;
   std::unique_ptr<const Prepared> prepared;
-  std::vector<TensorView> in;
-  TensorView out;
+  std::vector<TensorView> in, outs;
   bool has_weights;
   std::vector<double> samples = {};
   double best = INFINITY;
@@ -108,17 +132,24 @@ Profiler::Profiler(int threads, const ParallelFor& parallel_for, Coldness coldne
   fill(flush_);
 }
 
-void Profiler::prepare_blobs(const Problem& problem) {
-  inputs_.resize(std::max(inputs_.size(), problem.in.size()));
-  for (size_t i = 0; i < problem.in.size(); ++i) grow(inputs_[i], problem.in[i].shape);
-  grow(output_, problem.out.shape);
+void Profiler::prepare_blobs(const Entry& entry) {
+  const Problem& problem = *entry.problem;
+  const Candidate& candidate = *entry.candidate;
+  for (size_t i = 0; i < problem.in.size(); ++i)
+    grow(inputs_[{candidate.in[i].dtype, i}], problem.in[i], candidate.in[i]);
+  for (size_t k = 0; k < problem.outs.size(); ++k)
+    grow(outputs_[{candidate.outs[k].dtype, k}], problem.outs[k], candidate.outs[k]);
+}
+
+TensorView Profiler::blob(bool output, size_t number, const TensorDesc& desc, const Schema& schema) {
+  void* const data = (output ? outputs_ : inputs_).at({schema.dtype, number}).data();
+  return {data, desc.shape, schema, likely_strides(desc.shape, schema.layout)};
 }
 
 // Puts the caches in the state of a net's run: weights evicted as far as the model's size says, while outputs and
 // workspaces lie in memory that the steps before used, and inputs were just written.
 void Profiler::settle(const Contender& contender, const ParallelFor& parallel_for) {
   if (!contender.has_weights || flush_.size() == 0) return;
-  const Problem& problem = *contender.problem;
   std::atomic<uint64_t> sink{0};
   parallel_for(threads_, [&](int64_t task) {
     const Range part = split_range(static_cast<int64_t>(flush_.size() / 64), threads_, task);
@@ -126,25 +157,31 @@ void Profiler::settle(const Contender& contender, const ParallelFor& parallel_fo
     uint64_t sum = 0;
     for (int64_t line = part.begin; line < part.end; ++line) sum += lines[line * 8];
     sink += sum;
-    const auto touch = [&](float* data, int64_t count) {
-      const Range own = split_range(count, threads_, task);
-      for (int64_t i = own.begin; i < own.end; i += 16) data[i] += 0.0F;
+    // Written, not only read; a byte of each line that keeps its value.
+    const auto touch_lines = [](void* data, int64_t begin, int64_t end) {
+      auto* const bytes = static_cast<volatile unsigned char*>(data);
+      for (int64_t i = begin; i < end; i += 64) bytes[i] = bytes[i];
     };
-    touch(output_.f32(), problem.out.shape.elements());
+    const auto touch = [&](void* data, size_t bytes) {
+      const Range own = split_range(static_cast<int64_t>((bytes + 63) / 64), threads_, task);
+      touch_lines(data, own.begin * 64, std::min(own.end * 64, static_cast<int64_t>(bytes)));
+    };
+    const auto touch_view = [&](const TensorView& view) {
+      touch(view.data, dtype_bytes(view.schema.dtype, spanned_elements(view.shape, view.strides, view.schema.layout)));
+    };
+    for (const TensorView& view : contender.outs) touch_view(view);
     const WorkspaceSize size = contender.prepared->workspace();
     const Workspace workspace(size, workspace_.data());
-    touch(reinterpret_cast<float*>(workspace.shared()), static_cast<int64_t>(size.shared / sizeof(float)));
-    for (int64_t own = task; own < size.tasks; own += threads_) {
-      auto* const data = reinterpret_cast<float*>(workspace.task(own));
-      for (size_t i = 0; i < size.task / sizeof(float); i += 16) data[i] += 0.0F;
-    }
-    for (size_t i = 0; i < problem.in.size(); ++i) touch(inputs_[i].f32(), problem.in[i].shape.elements());
+    touch(workspace.shared(), size.shared);
+    for (int64_t own = task; own < size.tasks; own += threads_)
+      touch_lines(workspace.task(own), 0, static_cast<int64_t>(size.task));
+    for (const TensorView& view : contender.in) touch_view(view);
   });
 }
 
 double Profiler::time_once(const Contender& contender, const ParallelFor& parallel_for) {
   const Workspace workspace(contender.prepared->workspace(), workspace_.data());
-  const RunArgs args{contender.in.data(), contender.out, workspace, parallel_for};
+  const RunArgs args{contender.in.data(), contender.outs.data(), workspace, parallel_for};
   const auto start = Clock::now();
   contender.prepared->run(args);
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -158,11 +195,12 @@ Profiler::Contender Profiler::contender(const Entry& entry) {
                       .candidate = entry.candidate,
                       .prepared = routine->prepare(problem, tuning, routine->pack(problem, tuning)),
                       .in = {},
-                      .out = dense_view(output_.data(), problem.out.shape, entry.candidate->out),
+                      .outs = {},
                       .has_weights = weight_bytes(problem) > caches().l1d};
-  for (size_t i = 0; i < problem.in.size(); ++i) {
-    contender.in.push_back(dense_view(inputs_[i].data(), problem.in[i].shape, entry.candidate->in[i]));
-  }
+  for (size_t i = 0; i < problem.in.size(); ++i)
+    contender.in.push_back(blob(false, i, problem.in[i], entry.candidate->in[i]));
+  for (size_t k = 0; k < problem.outs.size(); ++k)
+    contender.outs.push_back(blob(true, k, problem.outs[k], entry.candidate->outs[k]));
   const size_t bytes = contender.prepared->workspace().bytes();
   if (workspace_.size() < bytes) workspace_ = AlignedBuffer(bytes);
   return contender;
@@ -203,7 +241,7 @@ void Profiler::race(std::vector<Contender>& contenders, std::span<Candidate* con
 }
 
 void Profiler::measure(const Problem& problem, std::span<Candidate* const> candidates, double allowance) {
-  prepare_blobs(problem);
+  for (const Candidate* candidate : candidates) prepare_blobs({&problem, candidate});
   size_t held = 0;
   std::vector<Contender> contenders;
   std::vector<Candidate*> heat;
@@ -232,7 +270,7 @@ std::vector<double> Profiler::compare(std::span<const Entry> entries, double all
   double round_takes = 0;
   for (const Entry& entry : entries) round_takes += entry.candidate->seconds;
   if (least_rounds * round_takes > allowance) return {};
-  for (const Entry& entry : entries) prepare_blobs(*entry.problem);
+  for (const Entry& entry : entries) prepare_blobs(entry);
   std::vector<double> seconds;
   std::vector<Contender> contenders;
   // False if time is up too soon.
@@ -272,7 +310,7 @@ double Profiler::measure_adapt(const TensorDesc& desc, const Routine& routine, d
   Candidate candidate;
   candidate.choice = {&routine, routine.tunings(problem).front()};
   candidate.in = {routine.info().in};
-  candidate.out = routine.info().out;
+  candidate.outs = {routine.info().out};
   Candidate* const one[] = {&candidate};
   measure(problem, one, allowance);
   return candidate.seconds;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/arena.h"
@@ -33,22 +35,24 @@ class Profiler {
 
   Profiler(int threads, const ParallelFor& parallel_for, Coldness coldness);
 
-  // Times the candidates interleaved and sets seconds and measured. Drops out of the rounds what is clearly slower than
-  // the leader. Spends little more than `allowance` seconds, but at least one sample each.
-  void measure(const Problem& problem, std::span<Candidate* const> candidates, double allowance);
-  double measure_adapt(const TensorDesc& desc, const Routine& routine, double allowance);
-
   // One candidate of a layer.
   struct Entry {
     const Problem* problem;
     const Candidate* candidate;
   };
+
+  // Times the candidates interleaved and sets seconds and measured. Drops out of the rounds what is clearly slower than
+  // the leader. Spends little more than `allowance` seconds, but at least one sample each.
+  void measure(const Problem& problem, std::span<Candidate* const> candidates, double allowance);
+  double measure_adapt(const TensorDesc& desc, const Routine& routine, double allowance);
+
   // Seconds of each, timed in turn, so that they compare; nothing if there was no time for a fair number of rounds.
   std::vector<double> compare(std::span<const Entry> entries, double allowance);
 
  private:
   struct Contender;
-  void prepare_blobs(const Problem& problem);
+  void prepare_blobs(const Entry& entry);
+  TensorView blob(bool output, size_t number, const TensorDesc& desc, const Schema& schema);
   Contender contender(const Entry& entry);
   void settle(const Contender& contender, const ParallelFor& parallel_for);
   double time_once(const Contender& contender, const ParallelFor& parallel_for);
@@ -59,9 +63,10 @@ class Profiler {
   const ParallelFor& host_;
   Team team_;  // as in a net's run
   Coldness coldness_;
-  AlignedBuffer flush_;                // read through to evict weights
-  std::vector<AlignedBuffer> inputs_;  // large enough for every candidate's layout
-  AlignedBuffer output_, workspace_;
+  AlignedBuffer flush_;  // read through to evict weights
+  // By element type and number, large enough for every candidate's layout.
+  std::map<std::pair<DType, size_t>, AlignedBuffer> inputs_, outputs_;
+  AlignedBuffer workspace_;
 };
 
 }  // namespace softneuro

@@ -3,17 +3,24 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "layers/constant/constant.h"
+
 namespace softneuro {
 
 // A layer's part in a fusion: the schemas of the fusion's own inputs and output, anything for blobs inside.
 static DprsCover cover(const Graph& graph, const GraphCosts& costs, const FusedCost& fused, int l) {
   const Layer& layer = graph.layers()[static_cast<size_t>(l)];
   const Layer& whole = fused.fusion->layer;
-  DprsCover part{l, {}, {costs.schema_index(fused.candidate.out)}};
+  DprsCover part{l, {}, {}};
+  for (size_t k = 0; k < layer.outputs.size(); ++k) {
+    const bool last = fused.fusion->layers.back() == l && k < fused.candidate.outs.size();
+    part.out.push_back(costs.schema_index(fused.candidate.outs[last ? k : 0]));
+  }
   for (const int blob : layer.inputs) {
     const auto at = std::find(whole.inputs.begin(), whole.inputs.end(), blob) - whole.inputs.begin();
     const bool outer = at < static_cast<std::ptrdiff_t>(whole.inputs.size());
-    part.in.push_back(costs.schema_index(outer ? fused.candidate.in[static_cast<size_t>(at)] : fused.candidate.out));
+    part.in.push_back(
+        costs.schema_index(outer ? fused.candidate.in[static_cast<size_t>(at)] : fused.candidate.outs[0]));
   }
   return part;
 }
@@ -27,13 +34,13 @@ DprsProblem to_dprs(const Graph& graph, const GraphCosts& costs) {
     const Layer& layer = graph.layers()[l];
     DprsLayer& entry = problem.layers.emplace_back();
     entry.inputs = layer.inputs;
-    entry.outputs = {layer.output};
-    if (layer.type == "constant") entry.labels.push_back({0, {}, {costs.schema_index(f32_nchw)}});
+    entry.outputs = layer.outputs;
+    if (layer.type == "constant") entry.labels.push_back({0, {}, {costs.schema_index(constant_schema(layer))}});
     for (const Candidate& candidate : costs.layers[l]) {
       DprsLabel& label = entry.labels.emplace_back();
       label.cost = candidate.seconds;
       for (const Schema& schema : candidate.in) label.in.push_back(costs.schema_index(schema));
-      label.out = {costs.schema_index(candidate.out)};
+      for (const Schema& schema : candidate.outs) label.out.push_back(costs.schema_index(schema));
     }
   }
   for (const FusedCost& fused : costs.fused) {
@@ -41,8 +48,10 @@ DprsProblem to_dprs(const Graph& graph, const GraphCosts& costs) {
     group.cost = fused.candidate.seconds;
     for (const int l : fused.fusion->layers) group.covers.push_back(cover(graph, costs, fused, l));
   }
-  for (const int blob : graph.inputs()) problem.inputs.push_back({blob, {costs.schema_index(f32_nchw)}});
-  for (const int blob : graph.outputs()) problem.outputs.push_back({blob, costs.schema_index(f32_nchw)});
+  for (size_t k = 0; k < graph.inputs().size(); ++k)
+    problem.inputs.push_back({graph.inputs()[k], {costs.schema_index(graph.input_schemas()[k])}});
+  for (size_t k = 0; k < graph.outputs().size(); ++k)
+    problem.outputs.push_back({graph.outputs()[k], costs.schema_index(graph.output_schemas()[k])});
   return problem;
 }
 

@@ -3,20 +3,36 @@
 #include <chrono>
 #include <utility>
 
+#include "base/half.h"
+
 namespace softneuro {
 
-static Tensors make_tensors(const Graph& graph, const std::vector<int>& blobs) {
+HostTensor::HostTensor(TensorDesc what, const Schema& how)
+    : desc(std::move(what)), schema(how), memory(bytes(desc, schema)) {}
+
+void HostTensor::fill(const std::function<float()>& next) {
+  const int64_t count = physical_elements(desc.shape, schema.layout);
+  with_dtype(schema.dtype, [&](auto kind) {
+    using T = decltype(kind);
+    T* data = static_cast<T*>(memory.data());
+    for (int64_t i = 0; i < count; ++i) data[i] = element_from<T>(next());
+  });
+}
+
+static Tensors make_tensors(const Graph& graph, const std::vector<int>& blobs, const std::vector<Schema>& schemas) {
   Tensors tensors;
-  for (const int blob : blobs) tensors.emplace_back(static_cast<size_t>(graph.blob(blob).desc.shape.elements()), 0.5F);
+  for (size_t k = 0; k < blobs.size(); ++k) {
+    tensors.emplace_back(graph.blob(blobs[k]).desc, schemas[k]).fill([] { return 0.5F; });
+  }
   return tensors;
 }
 
-Trial::Trial(const Graph& graph) : Trial(graph, make_tensors(graph, graph.inputs())) {}
+Trial::Trial(const Graph& graph) : Trial(graph, make_tensors(graph, graph.inputs(), graph.input_schemas())) {}
 
 Trial::Trial(const Graph& graph, Tensors inputs)
-    : inputs_(std::move(inputs)), outputs_(make_tensors(graph, graph.outputs())) {
-  for (auto& memory : inputs_) in_.push_back(memory.data());
-  for (auto& memory : outputs_) out_.push_back(memory.data());
+    : inputs_(std::move(inputs)), outputs_(make_tensors(graph, graph.outputs(), graph.output_schemas())) {
+  for (const HostTensor& tensor : inputs_) in_.push_back(tensor.memory.data());
+  for (const HostTensor& tensor : outputs_) out_.push_back(tensor.memory.data());
 }
 
 double Trial::run(const Net& net, const ParallelFor& parallel_for) {

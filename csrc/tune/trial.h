@@ -1,15 +1,26 @@
 // Running a graph's nets on inputs of no meaning, to time them or to compare what they give.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
+#include "base/arena.h"
 #include "tune/tuner.h"
 
 namespace softneuro {
 
-// Row-major memory by input or output.
-using Tensors = std::vector<std::vector<float>>;
+// A tensor as a graph's border has it.
+struct HostTensor {
+  TensorDesc desc;
+  Schema schema;
+  AlignedBuffer memory;
+
+  HostTensor(TensorDesc what, const Schema& how);
+  // Sets each element to next(), a real, rounded to what the type holds.
+  void fill(const std::function<float()>& next);
+};
+using Tensors = std::vector<HostTensor>;  // by input or output
 
 // What it takes to run plans' nets, and to remember what came of it.
 struct Trials {
@@ -31,12 +42,12 @@ class Trial {
   double run(const Net& net, const ParallelFor& parallel_for);  // seconds
   // Net::profile after a run that warms up.
   std::vector<StepTime> profile(const Net& net, const ParallelFor& parallel_for, int rounds);
-  const Tensors& outputs() const { return outputs_; }  // of the last run
+  Tensors take_outputs() { return std::move(outputs_); }  // of the last run
 
  private:
   Tensors inputs_, outputs_;
-  std::vector<const float*> in_;
-  std::vector<float*> out_;
+  std::vector<const void*> in_;
+  std::vector<void*> out_;
 };
 
 }  // namespace softneuro

@@ -103,7 +103,10 @@ PlanBytes candidate_bytes(const Graph& graph, const GraphCosts& costs) {
 // Of what steps pass on to others: their outputs. A fusion has none within.
 PlanBytes passed_bytes(const Graph& graph, const GraphCosts& costs) {
   const auto output = [&](int layer) {
-    return static_cast<double>(graph.problem(layer, 1).out.shape.elements() * int64_t{sizeof(float)});
+    double total = 0;
+    for (const int blob : graph.layers()[static_cast<size_t>(layer)].outputs)
+      total += static_cast<double>(bytes(graph.blob(blob).desc, f32_nchw));
+    return total;
   };
   PlanBytes bytes;
   for (size_t l = 0; l < graph.layers().size(); ++l) {

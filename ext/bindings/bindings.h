@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "base/shape.h"
+#include "base/schema.h"
 #include "base/threads.h"
 #include "graph/graph.h"
 #include "layers/attrs.h"
@@ -42,6 +42,12 @@ template <typename T>
 py::array_t<T> new_array(const Shape& shape) {
   return py::array_t<T>(std::vector<py::ssize_t>(shape.begin(), shape.end()));
 }
+
+// An array of a shape as a net's border wants it: of its type (bfloat16 and qint8 as bits), C-contiguous in the
+// border's layout. Float64 and the like are converted to float32, other types are not. Throws Error naming `what`.
+py::array border_array(const py::handle& value, const Shape& shape, const Schema& schema, const std::string& what);
+// A new one. Of a channels-last border: an array of the logical shape whose strides are so.
+py::array new_border_array(const Shape& shape, const Schema& schema);
 
 // The process's own pool for bare use, one per thread count.
 ParallelFor own_pool(int threads);

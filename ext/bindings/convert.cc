@@ -43,6 +43,75 @@ py::tuple from_shape(const Shape& shape) {
   return dims;
 }
 
+static py::dtype numpy_type(DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      return py::dtype::of<float>();
+    case DType::float16:
+      return py::dtype("float16");
+    case DType::bfloat16:
+      return py::dtype::of<uint16_t>();
+    case DType::int8:
+      return py::dtype::of<int8_t>();
+    case DType::int32:
+      return py::dtype::of<int32_t>();
+    case DType::int64:
+      return py::dtype::of<int64_t>();
+    case DType::boolean:
+      return py::dtype::of<bool>();
+    case DType::uint8:
+    case DType::qint8:
+      break;
+  }
+  return py::dtype::of<uint8_t>();
+}
+
+// Sizes in memory order, and the axes in that order.
+static std::pair<std::vector<py::ssize_t>, std::vector<py::ssize_t>> memory_axes(const Shape& shape,
+                                                                                 const Layout& layout) {
+  std::vector<py::ssize_t> sizes, axes;
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (layout.kind != Layout::Kind::nhwc || axis != 1) axes.push_back(axis);
+  if (layout.kind == Layout::Kind::nhwc) axes.push_back(1);
+  for (const py::ssize_t axis : axes) sizes.push_back(shape[static_cast<int>(axis)]);
+  return {sizes, axes};
+}
+
+// Inverse of `axes`: the permutation that brings memory order back to the logical one.
+static std::vector<py::ssize_t> back(const std::vector<py::ssize_t>& axes) {
+  std::vector<py::ssize_t> inverse(axes.size());
+  for (size_t i = 0; i < axes.size(); ++i) inverse[static_cast<size_t>(axes[i])] = static_cast<py::ssize_t>(i);
+  return inverse;
+}
+
+py::array border_array(const py::handle& value, const Shape& shape, const Schema& schema, const std::string& what) {
+  if (schema.layout.is_blocked()) throw Error("arrays are not blocked", what, "give nchw or nhwc");
+  py::array array = py::array::ensure(value);
+  if (!array) throw Error("is no array", what);
+  Shape given;
+  for (py::ssize_t axis = 0; axis < array.ndim(); ++axis) given.push_back(array.shape(axis));
+  if (given != shape) throw Error("has shape " + given.str() + ", the net was prepared for " + shape.str(), what);
+  const py::dtype wanted = numpy_type(schema.dtype);
+  const bool converts = schema.dtype == DType::float32;
+  if (!converts && !array.dtype().equal(wanted)) {
+    throw Error("has elements of type " + std::string(py::str(array.dtype())) + ", the net was prepared for " +
+                    std::string(dtype_name(schema.dtype)),
+                what);
+  }
+  const auto numpy = py::module_::import("numpy");
+  const auto [sizes, axes] = memory_axes(shape, schema.layout);
+  // A view in memory order, made contiguous where it is not, then seen in the logical order again.
+  py::object ordered = array.attr("transpose")(py::cast(axes));
+  ordered = numpy.attr("ascontiguousarray")(ordered, wanted);
+  return ordered.attr("reshape")(py::cast(sizes)).attr("transpose")(py::cast(back(axes)));
+}
+
+py::array new_border_array(const Shape& shape, const Schema& schema) {
+  if (schema.layout.is_blocked()) throw Error("arrays are not blocked", {}, "give nchw or nhwc");
+  const auto [sizes, axes] = memory_axes(shape, schema.layout);
+  return py::array(numpy_type(schema.dtype), sizes).attr("transpose")(py::cast(back(axes)));
+}
+
 Constant to_constant(const py::handle& value) {
   auto array = FloatArray::ensure(value);
   if (!array) throw Error("a weight is not convertible to a float32 array");

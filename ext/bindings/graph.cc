@@ -32,7 +32,8 @@ py::list layer_list(const Graph& graph) {
     entry["residual"] = layer.post.residual;
     entry["activation"] = std::string(activation_name(layer.post.activation.kind));
     entry["inputs"] = layer.inputs;
-    entry["output"] = layer.output;
+    entry["output"] = layer.output();
+    entry["outputs"] = layer.outputs;
     list.append(entry);
   }
   return list;
@@ -54,9 +55,12 @@ py::list run_graph_reference(const Graph& graph, const py::sequence& inputs) {
   for (const Layer& layer : graph.layers()) {
     std::vector<RefTensor> in;
     for (int input : layer.inputs) in.push_back(tensor(input));
-    values[static_cast<size_t>(layer.output)].resize(
-        static_cast<size_t>(graph.blob(layer.output).desc.shape.elements()));
-    run_reference(layer_def(layer.type), layer, in, tensor(layer.output));
+    std::vector<RefTensor> outs;
+    for (int output : layer.outputs) {
+      values[static_cast<size_t>(output)].resize(static_cast<size_t>(graph.blob(output).desc.shape.elements()));
+      outs.push_back(tensor(output));
+    }
+    run_reference(layer_def(layer.type), layer, in, outs);
   }
   py::list outputs;
   for (int blob : graph.outputs()) {
@@ -66,6 +70,17 @@ py::list run_graph_reference(const Graph& graph, const py::sequence& inputs) {
     outputs.append(array);
   }
   return outputs;
+}
+
+// A dtype alone is row-major.
+Schema parse_border(const std::string& text) {
+  return text.find(':') == std::string::npos ? f32_nchw.with(parse_dtype(text)) : parse_schema(text);
+}
+
+std::vector<int> producer_outputs(const Graph& graph, int blob) {
+  const int producer = blob < 0 || blob >= static_cast<int>(graph.blobs().size()) ? -1 : graph.blob(blob).producer;
+  if (producer < 0) throw Error("no layer makes blob " + std::to_string(blob));
+  return graph.layers()[static_cast<size_t>(producer)].outputs;
 }
 
 std::vector<py::tuple> shapes_of(const Graph& graph, const std::vector<int>& blobs) {
@@ -81,10 +96,13 @@ void bind_graph(py::module_& m) {
       .def(py::init<>())
       .def(
           "input",
-          [](Graph& graph, const std::string& name, const py::sequence& shape) {
-            return graph.add_input(name, {to_shape(shape), DType::float32});
+          [](Graph& graph, const std::string& name, const py::sequence& shape, const std::string& schema) {
+            const Schema border = parse_border(schema);
+            return graph.add_input(name, desc_of(to_shape(shape), border.dtype), border);
           },
-          py::arg("name"), py::arg("shape"), "Adds a float32 graph input and returns its blob id.")
+          py::arg("name"), py::arg("shape"), py::arg("schema") = "float32",
+          "Adds a graph input and returns its blob id. `schema` says how the caller's arrays come: a dtype, row-major, "
+          "or `platform:dtype:layout`.")
       .def(
           "add",
           [](Graph& graph, const std::string& type, const std::vector<int>& inputs, const std::string& name,
@@ -99,7 +117,16 @@ void bind_graph(py::module_& m) {
           "Adds a layer and returns its output's blob id. Float32 C-contiguous weights are borrowed, not copied. "
           "Raises "
           "Error naming the layer if a param, weight or input shape is not valid.")
-      .def("output", &Graph::add_output, py::arg("blob"), "Makes a blob a graph output.")
+      .def(
+          "output",
+          [](Graph& graph, int blob, const std::optional<std::string>& schema) {
+            schema ? graph.add_output(blob, parse_border(*schema)) : graph.add_output(blob);
+          },
+          py::arg("blob"), py::arg("schema") = py::none(),
+          "Makes a blob a graph output, by default row-major in the type that hosts have such values in.")
+      .def(
+          "outputs_of", [](const Graph& graph, int blob) { return producer_outputs(graph, blob); }, py::arg("blob"),
+          "The blob ids of all outputs of the layer that makes a blob.")
       .def(
           "shape", [](const Graph& graph, int blob) { return from_shape(graph.blob(blob).desc.shape); },
           py::arg("blob"))

@@ -25,34 +25,33 @@ Assignment resolve(const Graph& graph, const py::object& plan, int threads) {
 
 class Buffers {
  public:
-  Buffers(const Net& net, const std::vector<FloatArray>& inputs) : inputs_(inputs) {
+  Buffers(const Net& net, const py::sequence& inputs) {
     const auto& descs = net.input_descs();
     if (inputs.size() != descs.size()) {
       throw Error("got " + std::to_string(inputs.size()) + " inputs for a net of " + std::to_string(descs.size()));
     }
     for (size_t i = 0; i < descs.size(); ++i) {
-      const Shape shape = to_shape(inputs[i].attr("shape"));
-      if (shape != descs[i].shape) {
-        throw Error("input " + std::to_string(i) + " has shape " + shape.str() + ", the net was prepared for " +
-                    descs[i].shape.str());
-      }
-      in.push_back(inputs[i].data());
+      inputs_.push_back(border_array(inputs[i], descs[i].shape, net.input_schemas()[i], "input " + std::to_string(i)));
+      in.push_back(inputs_.back().data());
     }
-    for (const TensorDesc& desc : net.output_descs()) {
-      outputs.push_back(new_array<float>(desc.shape));
-      out.push_back(outputs.back().mutable_data());
+    for (size_t k = 0; k < net.output_descs().size(); ++k) {
+      // What is an input's memory is that array.
+      const int updated = net.updated_input(k);
+      outputs.push_back(updated >= 0 ? inputs_[static_cast<size_t>(updated)]
+                                     : new_border_array(net.output_descs()[k].shape, net.output_schemas()[k]));
+      out.push_back(updated >= 0 ? nullptr : outputs.back().mutable_data());
     }
   }
 
-  std::vector<const float*> in;
-  std::vector<float*> out;
-  std::vector<py::array_t<float>> outputs;
+  std::vector<const void*> in;
+  std::vector<void*> out;
+  std::vector<py::array> outputs;
 
  private:
-  std::vector<FloatArray> inputs_;
+  std::vector<py::array> inputs_;
 };
 
-std::vector<py::array_t<float>> run(const Net& net, const std::vector<FloatArray>& inputs) {
+std::vector<py::array> run(const Net& net, const py::sequence& inputs) {
   Buffers buffers(net, inputs);
   const ParallelFor pool = own_pool(net.threads());
   {
@@ -62,7 +61,7 @@ std::vector<py::array_t<float>> run(const Net& net, const std::vector<FloatArray
   return buffers.outputs;
 }
 
-py::list profile(const Net& net, const std::vector<FloatArray>& inputs, int rounds) {
+py::list profile(const Net& net, const py::sequence& inputs, int rounds) {
   Buffers buffers(net, inputs);
   const ParallelFor pool = own_pool(net.threads());
   std::vector<StepTime> steps;
@@ -116,7 +115,9 @@ void bind_net(py::module_& m) {
            py::arg("graph"), py::arg("plan") = py::none(), py::kw_only(), py::arg("threads") = 1,
            "plan: a Plan, a list of descriptors (one per layer, '' for constants), or None for each layer's first "
            "routine. Raises Error if it does not fit the graph or memory is short.")
-      .def("run", &run, py::arg("inputs"), "Float32 arrays of the graph's input shapes to those of its outputs.")
+      .def("run", &run, py::arg("inputs"),
+           "Arrays of the graph's input shapes to those of its outputs, in the types of its border; bfloat16 as uint16 "
+           "bits.")
       .def("profile", &profile, py::arg("inputs"), py::arg("rounds") = 10,
            "(layer index or -1 for an adapt, name, descriptor, median seconds) of each step.")
       .def_property_readonly("threads", &Net::threads)

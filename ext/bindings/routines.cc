@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/half.h"
 #include "ext/bindings/one_layer.h"
 #include "layers/registry.h"
 
@@ -10,118 +11,167 @@ namespace softneuro::bindings {
 namespace {
 
 // Physical index of a logical row-major position: the plainest statement of the layouts, to check the fast ones by.
-int64_t physical_index(const Shape& shape, const Layout& layout, int64_t position) {
+int64_t physical_index(const TensorView& view, int64_t position) {
+  const Shape& shape = view.shape;
+  const Layout& layout = view.schema.layout;
   const int rank = shape.rank();
-  if (layout.kind == Layout::Kind::nchw || rank < 2) return position;
-  const int64_t inner = shape.product(2, rank), c = shape[1];
-  const int64_t pixel = position % inner, channel = position / inner % c, n = position / (inner * c);
-  if (layout.kind == Layout::Kind::nhwc) return (n * inner + pixel) * c + channel;
-  const int64_t block = layout.block, blocks = (c + block - 1) / block;
-  return ((n * blocks + channel / block) * inner + pixel) * block + channel % block;
+  if (layout.is_blocked()) {
+    const int64_t inner = shape.product(2, rank), c = shape[1];
+    const int64_t pixel = position % inner, channel = position / inner % c, n = position / (inner * c);
+    const int64_t block = layout.block, blocks = (c + block - 1) / block;
+    return ((n * blocks + channel / block) * inner + pixel) * block + channel % block;
+  }
+  int64_t index = 0;
+  for (int axis = rank; axis-- > 0; position /= shape[axis]) {
+    index += position % shape[axis] * view.strides[static_cast<size_t>(axis)];
+  }
+  return index;
 }
 
-// A blob between two guard zones; its elements start as NaN, so that what a routine leaves unwritten shows.
+// Of a strided layout: further apart than dense.
+Strides test_strides(const Shape& shape, const Layout& layout) {
+  Strides strides = dense_strides(shape, layout);
+  if (!layout.strided) return strides;
+  int64_t factor = 2;
+  for (int64_t& stride : strides) {
+    if (stride > 1) stride *= factor;
+  }
+  return strides;
+}
+
+// A blob between two guard zones; its elements start as NaN, or all bits set, so that what a routine leaves unwritten
+// shows.
 class GuardedBlob {
  public:
-  GuardedBlob(const Shape& shape, const Schema& schema)
-      : shape_(shape),
-        schema_(schema),
-        elements_(physical_elements(shape, schema.layout)),
-        memory_(static_cast<size_t>(elements_ + 2 * guard) * sizeof(float)) {
-    std::fill_n(data() - guard, elements_ + 2 * guard, guard_value());
+  GuardedBlob(const TensorDesc& desc, const Schema& schema)
+      : view_{nullptr, desc.shape, schema, test_strides(desc.shape, schema.layout)},
+        bytes_(dtype_bytes(schema.dtype, spanned_elements(desc.shape, view_.strides, schema.layout))),
+        memory_(bytes_ + 2 * guard) {
+    std::memset(memory_.data(), guard_byte, memory_.size());
+    view_.data = static_cast<std::byte*>(memory_.data()) + guard;
+    std::memset(view_.data, 0xff, bytes_);
   }
 
-  TensorView view() { return dense_view(data(), shape_, schema_); }
+  const TensorView& view() const { return view_; }
+  size_t bytes() const { return bytes_; }
 
   void fill(const float* from) {
-    std::fill_n(data(), elements_, 0.0F);
-    for (int64_t i = 0; i < shape_.elements(); ++i) data()[physical_index(shape_, schema_.layout, i)] = from[i];
+    std::memset(view_.data, 0, bytes_);
+    with_dtype(view_.schema.dtype, [&](auto kind) {
+      using T = decltype(kind);
+      for (int64_t i = 0; i < view_.shape.elements(); ++i)
+        view_.as<T>()[physical_index(view_, i)] = element_from<T>(from[i]);
+    });
+  }
+
+  void read(float* to) const { read_view(view_, to); }
+  static void read_view(const TensorView& view, float* to) {
+    with_dtype(view.schema.dtype, [&](auto kind) {
+      using T = decltype(kind);
+      for (int64_t i = 0; i < view.shape.elements(); ++i) to[i] = element_value(view.as<T>()[physical_index(view, i)]);
+    });
   }
 
   // Throws Error if a guard or a padding lane was touched.
-  void read(float* to, const std::string& where) {
-    double padding = 0;
-    for (int64_t i = 0; i < elements_; ++i) padding += data()[i] == 0 ? 0 : 1;
-    for (int64_t i = 0; i < shape_.elements(); ++i) {
-      to[i] = data()[physical_index(shape_, schema_.layout, i)];
-      padding -= to[i] == 0 ? 0 : 1;
+  void check(const std::string& where) const {
+    const auto* const all = static_cast<const unsigned char*>(memory_.data());
+    for (size_t i = 0; i < guard; ++i) {
+      if (all[i] != guard_byte || all[guard + bytes_ + i] != guard_byte) throw Error("wrote outside a blob", where);
     }
-    if (padding != 0) throw Error("padding lanes are not zero", where);
-    check_guards(where);
-  }
-
-  void check_guards(const std::string& where) {
-    for (int64_t i = 0; i < guard; ++i) {
-      if (!is_guard(data()[-1 - i]) || !is_guard(data()[elements_ + i])) throw Error("wrote outside a blob", where);
-    }
+    if (!view_.schema.layout.is_blocked()) return;
+    with_dtype(view_.schema.dtype, [&](auto kind) {
+      using T = decltype(kind);
+      const T zero{};
+      const auto count = static_cast<int64_t>(bytes_ / sizeof(T));
+      std::vector<char> owned(static_cast<size_t>(count), 0);
+      for (int64_t i = 0; i < view_.shape.elements(); ++i) owned[static_cast<size_t>(physical_index(view_, i))] = 1;
+      for (int64_t i = 0; i < count; ++i) {
+        if (!owned[static_cast<size_t>(i)] && element_value(view_.as<T>()[i]) != element_value(zero))
+          throw Error("padding lanes are not zero", where);
+      }
+    });
   }
 
  private:
-  static constexpr int64_t guard = 64;  // keeps the data 64-byte aligned
-  static constexpr uint32_t guard_bits = 0x7fc0beef;
-  static float guard_value() {
-    float value = 0;
-    std::memcpy(&value, &guard_bits, sizeof value);
-    return value;
-  }
-  static bool is_guard(float value) { return std::memcmp(&value, &guard_bits, sizeof value) == 0; }
-  float* data() { return reinterpret_cast<float*>(memory_.data()) + guard; }
+  static constexpr size_t guard = 256;  // keeps the data aligned
+  static constexpr unsigned char guard_byte = 0xa5;
 
-  Shape shape_;
-  Schema schema_;
-  int64_t elements_;
+  TensorView view_;
+  size_t bytes_;
   AlignedBuffer memory_;
 };
 
-py::array run_routine(const std::string& type, const py::dict& attrs, const py::dict& weights,
-                      const std::vector<FloatArray>& inputs, const std::string& descriptor, const py::dict& post,
-                      int threads) {
+void run_in_place(const Problem& problem, const Prepared& prepared, int over, std::vector<TensorView>& in,
+                  const std::vector<TensorView>& outs, const Workspace& workspace, const ParallelFor& parallel_for,
+                  size_t bytes, const std::string& descriptor) {
+  const TensorView in_place = in[static_cast<size_t>(over)];
+  if (problem.in[static_cast<size_t>(over)].shape != problem.out().shape || in_place.schema != outs[0].schema) return;
+  std::vector<TensorView> over_outs = outs;
+  over_outs[0] = in_place;
+  prepared.run({in.data(), over_outs.data(), workspace, parallel_for});
+  if (std::memcmp(in_place.data, outs[0].data, bytes) != 0) throw Error("the result differs in place", descriptor);
+}
+
+py::object run_routine(const std::string& type, const py::dict& attrs, const py::dict& weights,
+                       const std::vector<FloatArray>& inputs, const std::string& descriptor, const py::dict& post,
+                       int threads, const std::vector<std::string>& dtypes) {
   std::vector<py::tuple> shapes;
   for (const FloatArray& input : inputs) shapes.push_back(py::cast<py::tuple>(input.attr("shape")));
-  const OneLayer one(type, attrs, weights, shapes, post);
+  const OneLayer one(type, attrs, weights, shapes, post, dtypes);
   const Problem problem = one.problem(threads);
   const RoutineChoice choice = find_routine(descriptor);
-  const Refusal refusal = choice.routine->check(problem);
+  const Routine& routine = *choice.routine;
+  const Refusal refusal = accepts(routine, problem);
   if (!refusal.accepted()) throw Error("declines: " + refusal.reason(), descriptor);
 
-  std::vector<GuardedBlob> blobs;
+  std::vector<GuardedBlob> blobs, outs;
+  std::vector<TensorView> views, out_views;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    blobs.emplace_back(problem.in[i].shape, choice.routine->input_schema(problem, static_cast<int>(i)));
+    blobs.emplace_back(problem.in[i], routine.input_schema(problem, static_cast<int>(i)));
     blobs.back().fill(inputs[i].data());
+    views.push_back(blobs.back().view());
   }
-  GuardedBlob out(problem.out.shape, choice.routine->info().out);
-  auto result = new_array<float>(problem.out.shape);
-  if (choice.routine->info().view) {
+  py::list results;
+  const auto add_result = [&](size_t k) {
+    auto result = new_array<float>(problem.outs[k].shape);
+    results.append(result);
+    return result.mutable_data();
+  };
+  if (routine.info().view) {
     const TensorView in = blobs[0].view();
-    std::memcpy(out.view().data, in.f32() + choice.routine->view_offset(problem),
-                static_cast<size_t>(physical_elements(problem.out.shape, choice.routine->info().out.layout)) * 4);
+    const Strides strides = routine.view_strides(problem, in.strides);
+    const TensorView out{in.at(routine.view_offset(problem, in.strides)), problem.out().shape, routine.info().out,
+                         strides};
+    GuardedBlob::read_view(out, add_result(0));
   } else {
-    const auto prepared = choice.routine->prepare(problem, choice.tuning, choice.routine->pack(problem, choice.tuning));
-    std::vector<TensorView> views;
-    for (GuardedBlob& blob : blobs) views.push_back(blob.view());
+    for (size_t k = 0; k < problem.outs.size(); ++k) {
+      outs.emplace_back(problem.outs[k], routine.output_schema(problem, static_cast<int>(k)));
+      out_views.push_back(outs.back().view());
+    }
+    const auto prepared = routine.prepare(problem, choice.tuning, routine.pack(problem, choice.tuning));
     const AlignedBuffer memory(prepared->workspace().bytes());
     const Workspace workspace(prepared->workspace(), memory.data());
     const ParallelFor parallel_for = own_pool(threads);
-    prepared->run({views.data(), out.view(), workspace, parallel_for});
+    prepared->run({views.data(), out_views.data(), workspace, parallel_for});
     const bool on_residual = problem.layer->post.residual && prepared->works_on_residual();
-    const int over = on_residual ? static_cast<int>(views.size()) - 1 : choice.routine->info().inplace_input;
-    if (over >= 0 && problem.in[static_cast<size_t>(over)].shape == problem.out.shape) {
-      const TensorView in_place = views[static_cast<size_t>(over)];
-      prepared->run({views.data(), in_place, workspace, parallel_for});
-      const auto bytes =
-          static_cast<size_t>(physical_elements(problem.out.shape, choice.routine->info().out.layout)) * 4;
-      if (std::memcmp(in_place.data, out.view().data, bytes) != 0)
-        throw Error("the result differs in place", descriptor);
+    const int over = on_residual ? static_cast<int>(views.size()) - 1 : routine.info().inplace_input;
+    if (over >= 0) {
+      run_in_place(problem, *prepared, over, views, out_views, workspace, parallel_for, outs[0].bytes(), descriptor);
+    }
+    for (size_t k = 0; k < outs.size(); ++k) {
+      outs[k].read(add_result(k));
+      outs[k].check(descriptor);
     }
   }
-  for (GuardedBlob& blob : blobs) blob.check_guards(descriptor);
-  out.read(result.mutable_data(), descriptor);
-  return result;
+  for (const GuardedBlob& blob : blobs) blob.check(descriptor);
+  if (results.size() == 1) return results[0];
+  return py::tuple(results);
 }
 
 py::list accepting(const std::string& type, const py::dict& attrs, const py::dict& weights,
-                   const std::vector<py::tuple>& shapes, const py::dict& post, int threads) {
-  const OneLayer one(type, attrs, weights, shapes, post);
+                   const std::vector<py::tuple>& shapes, const py::dict& post, int threads,
+                   const std::vector<std::string>& dtypes) {
+  const OneLayer one(type, attrs, weights, shapes, post, dtypes);
   const Problem problem = one.problem(threads);
   py::list list;
   for (const Routine* routine : accepting_routines(problem)) {
@@ -187,10 +237,12 @@ void bind_routines(py::module_& m) {
   auto testing = m.def_submodule("testing", "Single routines, run between guard zones.");
   testing.def("run_routine", &run_routine, py::arg("type"), py::arg("attrs"), py::arg("weights"), py::arg("inputs"),
               py::arg("descriptor"), py::arg("post") = py::dict(), py::arg("threads") = 1,
-              "Runs one routine on row-major arrays (converted to its schema and back by plain loops). Raises Error if "
-              "it declines, writes outside its output or leaves a padding lane that is not zero.");
+              py::arg("dtypes") = std::vector<std::string>(),
+              "Runs one routine on row-major float32 arrays, converted to its schemas and back by plain loops; a tuple "
+              "if it has several outputs. `dtypes` says what values the inputs have, float32 by default. Raises Error "
+              "if it declines, writes outside its output or leaves a padding lane that is not zero.");
   testing.def("accepting", &accepting, py::arg("type"), py::arg("attrs"), py::arg("weights"), py::arg("shapes"),
-              py::arg("post") = py::dict(), py::arg("threads") = 1,
+              py::arg("post") = py::dict(), py::arg("threads") = 1, py::arg("dtypes") = std::vector<std::string>(),
               "Descriptors of all routines and tunings that this machine can run and that accept the layer.");
   testing.def("expected_error", &expected_error, py::arg("type"), py::arg("attrs"), py::arg("weights"),
               py::arg("shapes"), py::arg("descriptor"), "Relative L2 error that a routine expects of its result.");

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/half.h"
 #include "ext/bindings/one_layer.h"
 #include "layers/registry.h"
 #include "tune/peak.h"
@@ -50,19 +51,25 @@ class RoutineTimer {
       : layer_(type, attrs, weights, shapes, post), threads_(threads), parallel_for_(own_pool(threads)) {
     const Problem problem = layer_.problem(threads);
     const RoutineChoice choice = find_routine(descriptor);
-    const Refusal refusal = choice.routine->check(problem);
+    const Refusal refusal = accepts(*choice.routine, problem);
     if (!refusal.accepted()) throw Error("declines: " + refusal.reason(), descriptor);
     if (choice.routine->info().view) throw Error("is a view: there is nothing to time", descriptor);
     std::minstd_rand generator(1);
     std::uniform_real_distribution<float> values(-1, 1);
     for (size_t i = 0; i < problem.in.size(); ++i) {
       const Schema schema = choice.routine->input_schema(problem, static_cast<int>(i));
-      AlignedBuffer& blob = add_blob(problem.in[i].shape, schema);
-      for (size_t j = 0; j < blob.size() / sizeof(float); ++j) blob.f32()[j] = values(generator);
+      AlignedBuffer& blob = add_blob(problem.in[i], schema);
+      with_dtype(schema.dtype, [&](auto kind) {
+        using T = decltype(kind);
+        for (size_t j = 0; j < blob.size() / sizeof(T); ++j)
+          static_cast<T*>(blob.data())[j] = element_from<T>(values(generator));
+      });
       in_.push_back(dense_view(blob.data(), problem.in[i].shape, schema));
     }
-    const Schema schema = choice.routine->info().out;
-    out_ = dense_view(add_blob(problem.out.shape, schema).data(), problem.out.shape, schema);
+    for (size_t k = 0; k < problem.outs.size(); ++k) {
+      const Schema schema = choice.routine->output_schema(problem, static_cast<int>(k));
+      outs_.push_back(dense_view(add_blob(problem.outs[k], schema).data(), problem.outs[k].shape, schema));
+    }
     prepared_ = choice.routine->prepare(problem, choice.tuning, choice.routine->pack(problem, choice.tuning));
     workspace_ = AlignedBuffer(prepared_->workspace().bytes());
   }
@@ -72,7 +79,7 @@ class RoutineTimer {
     for (int i = 0; i < runs; ++i) {
       if (evict) settle();
       const double start = seconds_now(threads_);
-      prepared_->run({in_.data(), out_, {prepared_->workspace(), workspace_.data()}, parallel_for_});
+      prepared_->run({in_.data(), outs_.data(), {prepared_->workspace(), workspace_.data()}, parallel_for_});
       seconds.push_back(seconds_now(threads_) - start);
     }
     return seconds;
@@ -81,25 +88,24 @@ class RoutineTimer {
   size_t workspace() const { return workspace_.size(); }
 
  private:
-  AlignedBuffer& add_blob(const Shape& shape, const Schema& schema) {
-    blobs_.emplace_back(static_cast<size_t>(physical_elements(shape, schema.layout)) * sizeof(float));
-    return blobs_.back();
+  AlignedBuffer& add_blob(const TensorDesc& desc, const Schema& schema) {
+    return blobs_.emplace_back(bytes(desc, schema));
   }
 
   // Weights out of the caches, inputs in them: as a layer inside a large net finds them.
   void settle() {
     evict_caches(threads_);
     for (size_t i = 0; i < in_.size(); ++i) {
-      for (size_t j = 0; j < blobs_[i].size() / sizeof(float); j += 16) blobs_[i].f32()[j] += 0.0F;
+      auto* const data = static_cast<volatile unsigned char*>(blobs_[i].data());
+      for (size_t j = 0; j < blobs_[i].size(); j += 64) data[j] = data[j];
     }
   }
 
   OneLayer layer_;
   int threads_;
   ParallelFor parallel_for_;
-  std::vector<AlignedBuffer> blobs_;  // inputs, then the output
-  std::vector<TensorView> in_;
-  TensorView out_;
+  std::vector<AlignedBuffer> blobs_;  // inputs, then outputs
+  std::vector<TensorView> in_, outs_;
   std::unique_ptr<const Prepared> prepared_;
   AlignedBuffer workspace_;
 };

@@ -194,8 +194,8 @@ class Kernel {
     float* to = output(context, dims);
     if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return;
     const auto net = find_net(given.dims);
-    const float* in[] = {static_cast<const float*>(data)};
-    float* out[] = {to};
+    const void* in[] = {data};
+    void* out[] = {to};
     SessionPool pool(context, net->threads());
     net->run(in, out, pool.parallel_for());
   }
@@ -219,7 +219,7 @@ class Kernel {
     if (const auto entry = RegionTable::global().find(key_, dims, {})) return entry->net;
     RegionEntry made;
     made.signature = dims;
-    made.net = prepare_layer(layer_, {{Shape(dims), DType::float32}}, routine_, physical_cores());
+    made.net = prepare_layer(layer_, {{Shape(dims)}}, routine_, physical_cores());
     auto net = made.net;
     RegionTable::global().put(key_, std::move(made), nets_per_node);
     return net;
@@ -228,7 +228,7 @@ class Kernel {
   void run_adapt(OrtKernelContext* context, const std::vector<int64_t>& dims, const float* data) const {
     const auto logical = logical_dims(dims, adapt_.from, adapt_.channels);
     float* to = output(context, memory_dims(logical, adapt_.to));
-    const TensorDesc desc{Shape(logical), DType::float32};
+    const TensorDesc desc{Shape(logical)};
     if (desc.shape.elements() == 0) return;
     const Schema from{Platform::cpu, DType::float32, adapt_.from}, wanted{Platform::cpu, DType::float32, adapt_.to};
     auto* memory = const_cast<float*>(data);
@@ -255,7 +255,8 @@ class Kernel {
     const AlignedBuffer workspace(size.bytes());
     SessionPool pool(context, problem.threads);
     const TensorView in = dense_view(from, desc.shape, from_schema);
-    prepared->run({&in, dense_view(to, desc.shape, to_schema), {size, workspace.data()}, pool.parallel_for()});
+    const TensorView out = dense_view(to, desc.shape, to_schema);
+    prepared->run({&in, &out, {size, workspace.data()}, pool.parallel_for()});
   }
 
   const CustomOpKind& kind_;

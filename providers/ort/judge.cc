@@ -76,9 +76,9 @@ Verdict compare(const Net& net, const Ready& ready, const HostRegion& host, cons
     values.push_back(owners.back().get());
   }
   std::vector<AlignedBuffer> memory;
-  std::vector<const float*> in;
-  std::vector<float*> out;
-  for (const int index : ready.inputs) in.push_back(static_cast<const float*>(inputs[static_cast<size_t>(index)].data));
+  std::vector<const void*> in;
+  std::vector<void*> out;
+  for (const int index : ready.inputs) in.push_back(inputs[static_cast<size_t>(index)].data);
   for (const TensorDesc& desc : net.output_descs()) {
     memory.emplace_back(static_cast<size_t>(desc.shape.elements()) * sizeof(float));
     out.push_back(memory.back().f32());
@@ -95,7 +95,8 @@ Verdict compare(const Net& net, const Ready& ready, const HostRegion& host, cons
       throw Error("output " + std::to_string(i) + " has another shape than the host's");
     }
     const auto* reference = static_cast<const float*>(get<const void*>(fn::GetTensorData, expected[i].get()));
-    verdict.error = std::max(verdict.error, relative_error(out[index], reference, shape.elements()));
+    verdict.error =
+        std::max(verdict.error, relative_error(static_cast<const float*>(out[index]), reference, shape.elements()));
   }
   std::vector<double> ours, theirs;
   const auto deadline = Clock::now() + std::chrono::duration<double>(most_seconds);

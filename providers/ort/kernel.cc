@@ -61,15 +61,14 @@ void run_host(const Kernel& kernel, OrtKernelContext* context, const std::vector
 void run_net(const Kernel& kernel, OrtKernelContext* context, const RegionEntry& entry, const Ready& ready,
              const std::vector<RunInput>& inputs) {
   const Net& net = *entry.net;
-  std::vector<const float*> in;
+  std::vector<const void*> in;
   in.reserve(ready.inputs.size());
-  for (const int index : ready.inputs) in.push_back(static_cast<const float*>(inputs[static_cast<size_t>(index)].data));
-  std::vector<float*> out(net.output_descs().size());
+  for (const int index : ready.inputs) in.push_back(inputs[static_cast<size_t>(index)].data);
+  std::vector<void*> out(net.output_descs().size());
   for (size_t i = 0; i < ready.outputs.size(); ++i) {
     const GivenOutput& given = ready.outputs[i];
     if (given.output >= 0) {
-      out[static_cast<size_t>(given.output)] =
-          static_cast<float*>(output_memory(context, kernel.outputs[i], to_list(given.shape)));
+      out[static_cast<size_t>(given.output)] = output_memory(context, kernel.outputs[i], to_list(given.shape));
     } else {
       void* to = output_memory(context, kernel.outputs[i], given.known.dims);
       std::memcpy(to, given.known.data.get(), given.known.bytes());

@@ -26,7 +26,7 @@ Lowered Lowering::run(std::span<const GivenInput> inputs) {
     if (inputs[i].known) {
       place.known = inputs[i].known;
     } else {
-      place.blob = result_.graph.add_input(ops_.value(id).name, {inputs[i].shape, DType::float32});
+      place.blob = result_.graph.add_input(ops_.value(id).name, {inputs[i].shape});
       result_.inputs.push_back(static_cast<int>(i));
     }
   }

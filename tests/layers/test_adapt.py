@@ -17,6 +17,12 @@ from .strategies.moving import shapes, values
 LAYOUTS = ["nchw", "nhwc", "nchw4c", "nchw8c", "nchw16c"]
 
 
+def float32_adapts(shape: tuple[int, ...], threads: int) -> list[str]:
+    """Conversions of layouts alone."""
+    accepted = _C.testing.accepting("adapt", {}, {}, [shape], {}, threads)
+    return [d for d in accepted if d.split("/")[1].count("float32") == 2]
+
+
 @st.composite
 def blobs(draw: st.DrawFn) -> np.ndarray[Any, Any]:
     """Any rank from two on."""
@@ -27,19 +33,33 @@ def blobs(draw: st.DrawFn) -> np.ndarray[Any, Any]:
 @given(x=blobs(), threads=st.sampled_from([1, 3]))
 def test_every_conversion_is_exact(x: np.ndarray[Any, Any], threads: int) -> None:
     pairs = set()
-    for descriptor in _C.testing.accepting("adapt", {}, {}, [x.shape], {}, threads):
+    for descriptor in float32_adapts(x.shape, threads):
         actual = _C.testing.run_routine("adapt", {}, {}, [x], descriptor, {}, threads)
         np.testing.assert_array_equal(actual.view(np.int32), x.view(np.int32), err_msg=descriptor)
         pairs.add(descriptor.split("/")[1])
     layouts = [layout for layout in LAYOUTS if layout != "nhwc" or x.ndim >= 3]
-    assert pairs == {f"cpu:float32:{a}->{b}" for a in layouts for b in layouts if a != b}
+    wanted = {(a, b) for a in layouts for b in layouts if a != b}
+    plain = [layout for layout in layouts if not layout.endswith("c") or layout == "nhwc"]
+    wanted |= {pair for a in plain for pair in ((a, f"{a}_strided"), (f"{a}_strided", a))}
+    assert pairs == {f"cpu:float32:{a}->cpu:float32:{b}" for a, b in wanted}
+
+
+@pytest.mark.parametrize(("dtype", "values"), [("uint8", (0, 255)), ("int8", (-128, 127)), ("int64", (-9, 9))])
+def test_parts_of_integers_are_gathered(dtype: str, values: tuple[int, int]) -> None:
+    x = np.random.default_rng(1).integers(*values, (2, 3, 5, 7)).astype(np.float32)
+    accepted = _C.testing.accepting("adapt", {}, {}, [x.shape], {}, 2, [dtype])
+    gathers = [d for d in accepted if d.endswith("/gather") and d.startswith(f"adapt/cpu:{dtype}:")]
+    assert len(gathers) == 2
+    for descriptor in gathers:
+        actual = _C.testing.run_routine("adapt", {}, {}, [x], descriptor, {}, 2, [dtype])
+        np.testing.assert_array_equal(actual, x, err_msg=descriptor)
 
 
 @pytest.mark.parametrize("shape", [(2, 37, 61, 43), (1, 64, 50, 50), (3, 200, 9, 9), (2, 5, 2000)])
 def test_conversions_of_large_blobs(shape: tuple[int, ...]) -> None:
     """Sizes with several chunks of pixels per image, dealt to several threads."""
     x = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
-    for descriptor in _C.testing.accepting("adapt", {}, {}, [shape], {}, 5):
+    for descriptor in float32_adapts(shape, 5):
         actual = _C.testing.run_routine("adapt", {}, {}, [x], descriptor, {}, 5)
         np.testing.assert_array_equal(actual, x, err_msg=descriptor)
 
@@ -49,7 +69,7 @@ def test_the_best_level_comes_first() -> None:
     order = {"avx512": 0, "avx2": 1, "scalar": 2}
     by_pair: dict[str, list[int]] = {}
     for entry in softneuro.registry():
-        if entry["layer"] == "adapt" and not entry["descriptor"].endswith("/view"):
+        if entry["layer"] == "adapt" and "_" in entry["descriptor"].rsplit("/", 1)[1]:
             by_pair.setdefault(entry["in"] + entry["out"], []).append(order[entry["isa"]])
     assert len(by_pair) == 20
     assert all(levels == sorted(levels) for levels in by_pair.values())

@@ -49,7 +49,7 @@ def of(*plans: _C.PlanSection) -> _C.PlanFile:
 
 def test_the_text_reads_well() -> None:
     assert of(sample()).format() == (
-        "softneuro-plan 1\n"
+        "softneuro-plan 2\n"
         "plan 9f3a 1x3x224x224 intel-6-85-4 2\n"
         "seconds 0.00153 0.00153\n"
         "layer 0 conv2d conv2d/cpu:float32:nchw16c/direct_avx512{tile=6} 0.0015\n"
@@ -101,7 +101,7 @@ def test_mutations_parse_or_name_the_line(data: st.DataObject) -> None:
 
 def test_every_truncation_is_noticed() -> None:
     text = of(sample()).format()
-    header = len("softneuro-plan 1\n")
+    header = len("softneuro-plan 2\n")
     for cut in set(range(len(text))) - {header}:
         with pytest.raises(_C.Error, match="line "):
             _C.PlanFile.parse(text[:cut])
@@ -110,8 +110,8 @@ def test_every_truncation_is_noticed() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("softneuro-plan 1", "softneuro-plan 2", "line 1: made by another version"),
-        ("softneuro-plan 1", "hello", "line 1: this is no plan"),
+        ("softneuro-plan 2", "softneuro-plan 1", "line 1: made by another version"),
+        ("softneuro-plan 2", "hello", "line 1: this is no plan"),
         ("plan 9f3a", "plan 9f3a extra", "line 2: 'plan' has 5 values, not 4"),
         ("seconds 0.00153", "seconds nan", "line 3: a time is not"),
         ("seconds 0.00153", "seconds -1", "line 3: a time is not"),

@@ -15,7 +15,7 @@ class Finder {
     const int before = whole(graph_.blob(layer.inputs[0]).producer);
     const bool expands = before >= 0 && !layer_at(before).post.residual && only_reader(before) == index;
     const int after = layer.post.residual ? -1 : pointwise(only_reader(index));
-    const bool projects = after >= 0 && layer_at(after).inputs[0] == layer.output;
+    const bool projects = after >= 0 && layer_at(after).inputs[0] == layer.output();
     if (expands && projects) add(before, index, after);
     if (expands) add(before, index, -1);
     if (projects) add(-1, index, after);
@@ -40,7 +40,7 @@ class Finder {
 
   // The only layer that reads a layer's output, in one place; -1 if there are more, or none.
   int only_reader(int index) const {
-    const int blob = layer_at(index).output;
+    const int blob = layer_at(index).output();
     const auto readers = graph_.consumers(blob);
     if (readers.size() != 1 || graph_.is_output(blob)) return -1;
     const auto& inputs = layer_at(readers[0]).inputs;

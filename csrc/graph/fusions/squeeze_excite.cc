@@ -20,7 +20,7 @@ class Finder {
       if (squeeze < 0) continue;
       const int pool = inner_producer(layer_at(squeeze).inputs[0], squeeze);
       if (pool < 0 || layer_at(pool).inputs[0] != image || !averages(layer_at(pool))) continue;
-      if (graph_.blob(image).desc.shape != graph_.blob(product.output).desc.shape) continue;
+      if (graph_.blob(image).desc.shape != graph_.blob(product.output()).desc.shape) continue;
       add(pool, squeeze, excite, index);
       return;
     }
@@ -43,7 +43,7 @@ class Finder {
   }
 
   bool averages(const Layer& pool) const {
-    const Shape& out = graph_.blob(pool.output).desc.shape;
+    const Shape& out = graph_.blob(pool.output()).desc.shape;
     if (!pool.post.empty() || out.rank() != 4 || out[2] * out[3] != 1) return false;
     if (pool.type == "adaptive_pool2d") return pool.attrs.text("function") == "avg";
     const std::vector<int64_t> pixel{2, 3};

@@ -40,7 +40,7 @@ Constant constant_of(const Graph& graph, int blob) {
 
 void retire(Graph& graph, int layer, int replacement) {
   Layer& husk = graph.layer(layer);
-  graph.replace_uses(husk.output, replacement);
+  graph.replace_uses(husk.output(), replacement);
   husk.inputs.clear();
   husk.type.clear();
 }

@@ -44,7 +44,7 @@ bool is_sixth(const Layer* layer) {
   return (divisor && *divisor == 6) || (factor && std::abs(*factor - 1.0 / 6) < 1e-7);
 }
 
-int index_of(const Graph& graph, const Layer* layer) { return graph.blob(layer->output).producer; }
+int index_of(const Graph& graph, const Layer* layer) { return graph.blob(layer->output()).producer; }
 
 // The x of clamp(x + 3, 0, 6), whose value only `reader` reads; -1 if `blob` is something else.
 int gate_source(const Graph& graph, int blob, int reader) {

@@ -43,7 +43,7 @@ bool continue_longest(Graph& graph, int index) {
   if (best == nullptr) return false;
   std::vector<int>& inputs = graph.layer(index).inputs;
   inputs.erase(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(best->inputs.size()));
-  inputs.insert(inputs.begin(), best->output);
+  inputs.insert(inputs.begin(), best->output());
   return true;
 }
 

@@ -33,7 +33,8 @@ struct ConstantRegion {
       for (int input : nodes[n].inputs)
         in.push_back({nodes[static_cast<size_t>(input)].shape, values[static_cast<size_t>(input)].data()});
       values[n].resize(static_cast<size_t>(nodes[n].shape.elements()));
-      run_reference(layer_def(nodes[n].layer.type), nodes[n].layer, in, {nodes[n].shape, values[n].data()});
+      const RefTensor out{nodes[n].shape, values[n].data()};
+      run_reference(layer_def(nodes[n].layer.type), nodes[n].layer, in, {&out, 1});
     }
     const std::vector<double>& result = values[static_cast<size_t>(target)];
     return {result.begin(), result.end()};
@@ -45,21 +46,24 @@ bool fold_regions(Graph& graph) {
   std::vector<int> node_of(graph.blobs().size(), -1);
   std::vector<int> folded;  // blobs
   for (const Layer& layer : graph.layers()) {
+    // What a host computes may have a state of its own; what is not real keeps its exact type.
+    const TensorDesc& desc = graph.blob(layer.output()).desc;
+    if (layer.host != nullptr || layer.outputs.size() > 1 || desc.quantization != nullptr) continue;
     std::vector<int> inputs;
     for (int input : layer.inputs) {
       if (node_of[static_cast<size_t>(input)] < 0) break;
       inputs.push_back(node_of[static_cast<size_t>(input)]);
     }
     if (inputs.size() != layer.inputs.size()) continue;
-    node_of[static_cast<size_t>(layer.output)] = static_cast<int>(region->nodes.size());
-    region->nodes.push_back({layer, graph.blob(layer.output).desc.shape, std::move(inputs)});
-    if (layer.type != "constant") folded.push_back(layer.output);
+    node_of[static_cast<size_t>(layer.output())] = static_cast<int>(region->nodes.size());
+    region->nodes.push_back({layer, desc.shape, std::move(inputs)});
+    if (layer.type != "constant" && desc.kind == ValueKind::real) folded.push_back(layer.output());
   }
   bool changed = false;
   for (int blob : folded) {
     bool wanted = graph.is_output(blob);
     for (int reader : graph.consumers(blob))
-      wanted |= node_of[static_cast<size_t>(graph.layers()[static_cast<size_t>(reader)].output)] < 0;
+      wanted |= node_of[static_cast<size_t>(graph.layers()[static_cast<size_t>(reader)].output())] < 0;
     if (!wanted) continue;
     const int node = node_of[static_cast<size_t>(blob)];
     Layer constant;

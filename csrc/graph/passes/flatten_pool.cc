@@ -16,7 +16,7 @@ bool over_images(const Layer& layer, const Shape& in) {
 
 void reduce_to_pool(Graph& graph, int index) {
   Layer pool = graph.layers()[static_cast<size_t>(index)];
-  const Shape& shape = graph.blob(pool.output).desc.shape;
+  const Shape& shape = graph.blob(pool.output()).desc.shape;
   const std::vector<int64_t> out(shape.begin(), shape.end());
   pool.type = "adaptive_pool2d";
   const std::string function = pool.attrs.text("function") == "mean" ? "avg" : "max";
@@ -45,7 +45,7 @@ bool flatten_pool(Graph& graph) {
   for (size_t l = 0; l < count; ++l) {
     Layer& layer = graph.layer(static_cast<int>(l));
     if (layer.inputs.size() != 1 || !layer.post.empty()) continue;
-    const Shape in = graph.blob(layer.inputs[0]).desc.shape, out = graph.blob(layer.output).desc.shape;
+    const Shape in = graph.blob(layer.inputs[0]).desc.shape, out = graph.blob(layer.output()).desc.shape;
     if (over_images(layer, in)) {
       reduce_to_pool(graph, static_cast<int>(l));
       changed = true;

@@ -168,7 +168,7 @@ bool fold_affine(Graph& graph) {
     Layer& layer = graph.layer(static_cast<int>(l));
     if (layer.inputs.size() != 1) continue;
     const int input = layer.inputs[0];
-    const Shape& out = graph.blob(layer.output).desc.shape;
+    const Shape& out = graph.blob(layer.output()).desc.shape;
     const Layer* before = producer_of(graph, input);
     if (before != nullptr && before->post.empty() && sole_reader(graph, input) == static_cast<int>(l)) {
       const int axis = channel_axis(*before, out);

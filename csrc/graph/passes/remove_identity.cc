@@ -66,7 +66,7 @@ bool remove_identity(Graph& graph) {
     Layer& layer = graph.layer(static_cast<int>(l));
     if (layer.inputs.size() != 1 || !layer.post.empty()) continue;
     const int input = layer.inputs[0];
-    const Shape in = graph.blob(input).desc.shape, out = graph.blob(layer.output).desc.shape;
+    const Shape in = graph.blob(input).desc.shape, out = graph.blob(layer.output()).desc.shape;
     if (is_identity(layer, in, out)) {
       retire(graph, static_cast<int>(l), input);
       changed = true;

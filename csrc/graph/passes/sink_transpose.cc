@@ -35,9 +35,9 @@ bool keeps_order(const Perm& perm, const Shape& shape) {
 bool is_elementwise(const Graph& graph, const Layer& layer) {
   if (layer.inputs.size() != 1 || layer.post.residual) return false;
   if (layer.type == "activation") return true;
-  return layer.type == "binary" &&
-         (layer.find_weight("other") == nullptr || ((*layer.find_weight("other"))->elements() == 1 &&
-                                                    graph.blob(layer.output).desc == graph.blob(layer.inputs[0]).desc));
+  return layer.type == "binary" && (layer.find_weight("other") == nullptr ||
+                                    ((*layer.find_weight("other"))->elements() == 1 &&
+                                     graph.blob(layer.output()).desc == graph.blob(layer.inputs[0]).desc));
 }
 
 bool compose_with_producer(Graph& graph, int index) {
@@ -77,7 +77,7 @@ bool cancel_around_elementwise(Graph& graph, int index) {
   Layer rest = final;
   rest.attrs.set("perm", composed(perm_of(first), perm_of(final)));
   retire(graph, index, insert_like(graph, rest, {current}));
-  for (int dead : between) retire(graph, dead, graph.layers()[static_cast<size_t>(dead)].output);
+  for (int dead : between) retire(graph, dead, graph.layers()[static_cast<size_t>(dead)].output());
   return true;
 }
 

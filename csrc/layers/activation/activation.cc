@@ -35,7 +35,7 @@ Activation activation_params(const Layer& layer) {
 
 namespace {
 
-TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
+OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
   const TensorDesc& x = only_input(in);
   activation_params(layer);
   expect_weights(layer, {}, {}, {});
@@ -45,7 +45,7 @@ TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
 }  // namespace
 
 const LayerDef& activation_layer() {
-  static const LayerDef def{"activation", infer, activation_reference, collect_routines};
+  static const LayerDef def{"activation", infer, one_output<activation_reference>, collect_routines};
   return def;
 }
 

@@ -8,7 +8,7 @@ namespace softneuro {
 #define SN_ROUTINES "layers/adapt/routines.inc"
 #include "layers/collect.inc"
 
-static TensorDesc infer_adapt(const Layer& layer, std::span<const TensorDesc> in) {
+static OutputDescs infer_adapt(const Layer& layer, std::span<const TensorDesc> in) {
   layer.attrs.expect_only({});
   expect_no_weights(layer);
   expect_inputs(in, 1);
@@ -16,7 +16,7 @@ static TensorDesc infer_adapt(const Layer& layer, std::span<const TensorDesc> in
 }
 
 const LayerDef& adapt_layer() {
-  static constexpr LayerDef def{"adapt", infer_adapt, adapt_reference, collect_routines};
+  static constexpr LayerDef def{"adapt", infer_adapt, one_output<adapt_reference>, collect_routines, Takes::moving};
   return def;
 }
 

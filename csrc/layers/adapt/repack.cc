@@ -20,7 +20,7 @@ class AdaptRepack final : public Routine {
   AdaptRepack(Isa isa, const Layout& from, const Layout& to) : Routine(vector_info("adapt", "repack", isa, from, to)) {}
 
   Refusal check(const Problem& problem) const override {
-    if (!layout_fits(problem.out.shape, info().in.layout) || !layout_fits(problem.out.shape, info().out.layout)) {
+    if (!layout_fits(problem.out().shape, info().in.layout) || !layout_fits(problem.out().shape, info().out.layout)) {
       return "a layout does not fit the rank";
     }
     return refuse_post_ops(problem);
@@ -57,8 +57,8 @@ class AdaptRepack final : public Routine {
         const auto at = [&](const Groups& g) {
           return channel / g.group * pixels * g.group + pixel * g.group + channel % g.group;
         };
-        kernel({in.f32() + n * in.batch_stride + (used > 0 ? at(from) : 0), from.group,
-                out.f32() + n * out.batch_stride + at(to), to.group, std::min(chunk, pixels - pixel),
+        kernel({in.f32() + n * in.strides[0] + (used > 0 ? at(from) : 0), from.group,
+                out.f32() + n * out.strides[0] + at(to), to.group, std::min(chunk, pixels - pixel),
                 static_cast<int>(used),
                 static_cast<int>(out.schema.layout.is_blocked() ? width : std::min(width, channels - channel))});
       }

@@ -12,7 +12,7 @@ class AdaptTranspose final : public Routine {
       : Routine(vector_info("adapt", "transpose", isa, from, to)) {}
 
   Refusal check(const Problem& problem) const override {
-    if (!layout_fits(problem.out.shape, info().in.layout) || !layout_fits(problem.out.shape, info().out.layout)) {
+    if (!layout_fits(problem.out().shape, info().in.layout) || !layout_fits(problem.out().shape, info().out.layout)) {
       return "a layout does not fit the rank";
     }
     return refuse_post_ops(problem);
@@ -47,8 +47,8 @@ class AdaptTranspose final : public Routine {
         const int64_t count = std::min(chunk, pixels - pixel), used = std::min(group, channels - g * group);
         const int64_t in_rows = g * group * pixels + pixel;            // in the row-major blob
         const int64_t in_pixels = g * group * pixels + pixel * group;  // in the other
-        const float* src = in.f32() + n * in.batch_stride + (to_pixels ? in_rows : in_pixels);
-        float* dst = out.f32() + n * out.batch_stride + (to_pixels ? in_pixels : in_rows);
+        const float* src = in.f32() + n * in.strides[0] + (to_pixels ? in_rows : in_pixels);
+        float* dst = out.f32() + n * out.strides[0] + (to_pixels ? in_pixels : in_rows);
         if (to_pixels) {
           kernel({src, pixels, dst, group, used, count, group});
         } else {

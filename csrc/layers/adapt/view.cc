@@ -9,7 +9,7 @@ class AdaptView final : public ViewRoutine {
   AdaptView(const Layout& from, const Layout& to) : ViewRoutine("adapt", "view", from, to) {}
 
   Refusal check(const Problem& problem) const override {
-    const Shape& shape = problem.out.shape;
+    const Shape& shape = problem.out().shape;
     const Layout &from = info().in.layout, &to = info().out.layout;
     if (!layout_fits(shape, from) || !layout_fits(shape, to)) return "a layout does not fit the rank";
     if (!row_major(shape, from) || !row_major(shape, to)) return "elements change their order";
@@ -17,9 +17,20 @@ class AdaptView final : public ViewRoutine {
   }
 };
 
+// What reads a part of a larger blob reads a whole one, too.
+class AdaptToStrided final : public ViewRoutine {
+ public:
+  AdaptToStrided(DType dtype, const Layout& layout)
+      : ViewRoutine("adapt", "view", layout, layout.with_strides(), dtype) {}
+  Refusal check(const Problem& problem) const override { return refuse_post_ops(problem); }
+};
+
 }  // namespace
 
 void adapt_view_routines(RoutineList& list) {
+  for (const DType dtype : all_dtypes()) {
+    for (const Layout& layout : {Layout::nchw(), Layout::nhwc()}) list.add<AdaptToStrided>(dtype, layout);
+  }
   for (const Layout& from : all_layouts()) {
     for (const Layout& to : all_layouts()) {
       if (!(from == to)) list.add<AdaptView>(from, to);

@@ -9,7 +9,7 @@ namespace softneuro {
 #define SN_ROUTINES "layers/adaptive_pool2d/routines.inc"
 #include "layers/collect.inc"
 
-static TensorDesc infer_adaptive_pool2d(const Layer& layer, std::span<const TensorDesc> in) {
+static OutputDescs infer_adaptive_pool2d(const Layer& layer, std::span<const TensorDesc> in) {
   layer.attrs.expect_only({"function", "output_size"});
   pool_is_max(layer.attrs.text("function"));
   expect_no_weights(layer);
@@ -17,11 +17,12 @@ static TensorDesc infer_adaptive_pool2d(const Layer& layer, std::span<const Tens
   expect_rank(in[0].shape, 4);
   if (in[0].shape[2] == 0 || in[0].shape[3] == 0) throw Error("the image is empty: " + in[0].shape.str());
   const auto size = fixed_list<2>("output_size", layer.attrs.integers("output_size"), 0);
-  return {Shape{in[0].shape[0], in[0].shape[1], size[0], size[1]}, in[0].dtype};
+  return TensorDesc{Shape{in[0].shape[0], in[0].shape[1], size[0], size[1]}};
 }
 
 const LayerDef& adaptive_pool2d_layer() {
-  static constexpr LayerDef def{"adaptive_pool2d", infer_adaptive_pool2d, adaptive_pool2d_reference, collect_routines};
+  static constexpr LayerDef def{"adaptive_pool2d", infer_adaptive_pool2d, one_output<adaptive_pool2d_reference>,
+                                collect_routines};
   return def;
 }
 

@@ -20,7 +20,7 @@ PoolAxis adaptive_axis(int64_t size, int64_t outputs) {
 }
 
 PoolWindows adaptive_windows(const Problem& problem) {
-  const Shape &in = problem.in[0].shape, &out = problem.out.shape;
+  const Shape &in = problem.in[0].shape, &out = problem.out().shape;
   return {pool_is_max(problem.layer->attrs.text("function")), adaptive_axis(in[2], out[2]),
           adaptive_axis(in[3], out[3])};
 }

@@ -11,7 +11,7 @@ void batch_norm_reference(const Layer& layer, std::span<const RefTensor> in, Ref
 
 namespace {
 
-TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
+OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
   const TensorDesc& x = only_input(in);
   layer.attrs.expect_only({"eps"});
   epsilon(layer);
@@ -22,7 +22,7 @@ TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
 }  // namespace
 
 const LayerDef& batch_norm_layer() {
-  static const LayerDef def{"batch_norm", infer, batch_norm_reference, collect_routines};
+  static const LayerDef def{"batch_norm", infer, one_output<batch_norm_reference>, collect_routines};
   return def;
 }
 

@@ -10,14 +10,14 @@ namespace softneuro {
 
 namespace {
 
-TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
+OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
   expect_inputs(in, 1);
   const BatchedLinearParams p = batched_linear_params(layer, in[0]);
-  return {{p.batch, p.rows, p.k}, in[0].dtype};
+  return TensorDesc{{p.batch, p.rows, p.k}};
 }
 
 void reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out) {
-  const BatchedLinearParams p = batched_linear_params(layer, {in[0].shape, DType::float32});
+  const BatchedLinearParams p = batched_linear_params(layer, {in[0].shape});
   const std::vector<double> weight = reference_weight(layer, "weight");
   for (int64_t b = 0; b < p.batch; ++b)
     for (int64_t row = 0; row < p.rows; ++row)
@@ -44,7 +44,7 @@ BatchedLinearParams batched_linear_params(const Layer& layer, const TensorDesc& 
 }
 
 const LayerDef& batched_linear_layer() {
-  static const LayerDef def{"batched_linear", infer, reference, collect_routines};
+  static const LayerDef def{"batched_linear", infer, one_output<reference>, collect_routines};
   return def;
 }
 

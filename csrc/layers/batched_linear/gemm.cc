@@ -33,9 +33,9 @@ class PreparedBatchedGemm final : public Prepared {
     args.parallel_for(split_.tasks, [&](int64_t task) {
       split_.for_task(task, [&](int64_t index, Range panels, Range rows) {
         GemmArgs call = gemm_;
-        call.a = args.in[0].f32() + index * args.in[0].batch_stride;
+        call.a = args.in[0].f32() + index * args.in[0].strides[0];
         call.b = packed_floats(packed_.get()) + index * matrix_;
-        call.dst = args.out.f32() + index * args.out.batch_stride;
+        call.dst = args.out.f32() + index * args.out.strides[0];
         run_(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), static_cast<int>(rows.begin),
              static_cast<int>(rows.end), args.workspace.task(task));
       });

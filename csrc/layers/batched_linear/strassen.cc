@@ -30,9 +30,9 @@ class PreparedBatchedStrassen final : public Prepared {
       const Range share = split_range(p_.batch, tasks_, task);
       for (int64_t b = share.begin; b < share.end; ++b) {
         StrassenArgs call;
-        call.a = args.in[0].f32() + b * args.in[0].batch_stride;
+        call.a = args.in[0].f32() + b * args.in[0].strides[0];
         call.a_stride = p_.c;
-        call.dst = args.out.f32() + b * args.out.batch_stride;
+        call.dst = args.out.f32() + b * args.out.strides[0];
         call.dst_stride = p_.k;
         products_[static_cast<size_t>(b)].run(call, 0, args.workspace.task(task));
       }

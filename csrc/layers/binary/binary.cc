@@ -40,8 +40,8 @@ Shape broadcast(const Shape& a, const Shape& b) {
   return out;
 }
 
-TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
-  return {binary_params(layer, in).out, DType::float32};
+OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
+  return TensorDesc{binary_params(layer, in).out};
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ BinaryParams binary_params(const Layer& layer, std::span<const TensorDesc> in) {
 }
 
 const LayerDef& binary_layer() {
-  static const LayerDef def{"binary", infer, binary_reference, collect_routines};
+  static const LayerDef def{"binary", infer, one_output<binary_reference>, collect_routines};
   return def;
 }
 

@@ -31,7 +31,7 @@ class BinaryPointwise final : public Routine {
     if (info().in.layout.kind == Layout::Kind::nchw) return {};
     for (int i = 0; i < operands(problem); ++i) {
       const Shape& shape = problem.in[static_cast<size_t>(i)].shape;
-      if (shape.rank() != problem.out.shape.rank()) return "an operand of lower rank is row-major";
+      if (shape.rank() != problem.out().shape.rank()) return "an operand of lower rank is row-major";
     }
     return {};
   }
@@ -47,7 +47,7 @@ class BinaryPointwise final : public Routine {
 
   // The constant's axes are counted from the output's last.
   std::string pack_key(const Problem& problem, const Tuning&) const override {
-    return std::to_string(problem.out.shape.rank());
+    return std::to_string(problem.out().shape.rank());
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,

@@ -39,7 +39,7 @@ double apply(ElementwiseOp function, double a, double b) {
 
 void binary_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out) {
   std::vector<TensorDesc> descs;
-  for (const RefTensor& tensor : in) descs.push_back({tensor.shape, DType::float32});
+  for (const RefTensor& tensor : in) descs.push_back({tensor.shape});
   const BinaryParams p = binary_params(layer, descs);
   std::vector<double> values{static_cast<double>(p.scalar)};
   if (p.other) values = reference_weight(layer, "other");

@@ -8,7 +8,7 @@ namespace softneuro {
 #define SN_ROUTINES "layers/concat/routines.inc"
 #include "layers/collect.inc"
 
-static TensorDesc infer_concat(const Layer& layer, std::span<const TensorDesc> in) {
+static OutputDescs infer_concat(const Layer& layer, std::span<const TensorDesc> in) {
   layer.attrs.expect_only({"axis"});
   expect_no_weights(layer);
   if (in.empty()) throw Error("wants at least one input");
@@ -28,7 +28,7 @@ static TensorDesc infer_concat(const Layer& layer, std::span<const TensorDesc> i
 }
 
 const LayerDef& concat_layer() {
-  static constexpr LayerDef def{"concat", infer_concat, concat_reference, collect_routines};
+  static constexpr LayerDef def{"concat", infer_concat, one_output<concat_reference>, collect_routines, Takes::moving};
   return def;
 }
 

@@ -33,10 +33,10 @@ class ConcatCopy final : public Routine {
   static CopyJob job_of(const TensorView& x, const TensorView& out, int axis, int64_t before) {
     CopyJob job{.src = x.f32(), .dst = out.f32()};
     job.dims[0] = images(x);
-    job.src_stride[0] = x.batch_stride;
-    job.dst_stride[0] = out.batch_stride;
+    job.src_stride[0] = x.strides[0];
+    job.dst_stride[0] = out.strides[0];
     if (axis == 0) {
-      job.dst += before * out.batch_stride;
+      job.dst += before * out.strides[0];
       job.length = x.image_elements();
       return job;
     }

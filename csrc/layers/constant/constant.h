@@ -5,6 +5,9 @@
 
 namespace softneuro {
 
+// The schema that the value is handed over in.
+Schema constant_schema(const Layer& layer);
+
 void constant_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
 
 }  // namespace softneuro

@@ -30,7 +30,7 @@ class ConstantCopy final : public Routine {
   Refusal check(const Problem& problem) const override { return refuse_post_ops(problem); }
 
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning&) const override {
-    const Shape& shape = problem.out.shape;
+    const Shape& shape = problem.out().shape;
     const int64_t elements = physical_elements(shape, info().out.layout);
     auto packed = std::make_shared<PackedFloats>(elements);
     std::fill_n(packed->data(), elements, 0.0f);

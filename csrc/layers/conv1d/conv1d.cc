@@ -13,11 +13,11 @@ void conv1d_reference(const Layer& layer, std::span<const RefTensor> in, RefTens
 
 namespace {
 
-TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
+OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
   if (in.size() != 1) throw Error("conv1d takes one input, not " + std::to_string(in.size()));
   if (in[0].shape.rank() != 3) throw Error("the input must have 3 axes, not shape " + in[0].shape.str());
-  const Conv2dParams p = conv2d_params(conv1d_as_conv2d(layer), {with_height_one(in[0].shape), in[0].dtype});
-  return {Shape{p.n, p.k, p.ow}, in[0].dtype};
+  const Conv2dParams p = conv2d_params(conv1d_as_conv2d(layer), {with_height_one(in[0].shape)});
+  return TensorDesc{Shape{p.n, p.k, p.ow}};
 }
 
 }  // namespace
@@ -45,12 +45,12 @@ Layer conv1d_as_conv2d(const Layer& layer) {
   if (const Constant* bias = layer.find_weight("bias")) flat.set_weight("bias", *bias);
   flat.post = layer.post;
   flat.inputs = layer.inputs;
-  flat.output = layer.output;
+  flat.outputs = layer.outputs;
   return flat;
 }
 
 const LayerDef& conv1d_layer() {
-  static const LayerDef def{"conv1d", infer, conv1d_reference, collect_routines};
+  static const LayerDef def{"conv1d", infer, one_output<conv1d_reference>, collect_routines};
   return def;
 }
 

@@ -4,7 +4,7 @@
 namespace softneuro {
 
 void conv1d_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out) {
-  const Conv2dParams p = conv2d_params(conv1d_as_conv2d(layer), {with_height_one(in[0].shape), DType::float32});
+  const Conv2dParams p = conv2d_params(conv1d_as_conv2d(layer), {with_height_one(in[0].shape)});
   const std::vector<double> weight = reference_weight(layer, "weight");
   std::vector<double> bias(static_cast<size_t>(p.k), 0.0);
   if (layer.find_weight("bias") != nullptr) bias = reference_weight(layer, "bias");

@@ -15,8 +15,8 @@ namespace {
 struct Conv2dView {
   explicit Conv2dView(const Problem& problem) : layer(conv1d_as_conv2d(*problem.layer)) {
     view.layer = &layer;
-    for (const TensorDesc& desc : problem.in) view.in.push_back({with_height_one(desc.shape), desc.dtype});
-    view.out = {with_height_one(problem.out.shape), problem.out.dtype};
+    for (const TensorDesc& desc : problem.in) view.in.push_back({with_height_one(desc.shape)});
+    view.outs = TensorDesc{with_height_one(problem.out().shape)};
     view.threads = problem.threads;
   }
   Conv2dView(const Conv2dView&) = delete;
@@ -29,6 +29,8 @@ struct Conv2dView {
 TensorView as_2d(const TensorView& view) {
   TensorView image = view;
   image.shape = with_height_one(view.shape);
+  image.strides[3] = view.strides[2];
+  image.strides[2] = view.strides[2] * view.shape[2];
   return image;
 }
 
@@ -41,7 +43,8 @@ class PreparedThroughConv2d final : public Prepared {
   void run(const RunArgs& args) const override {
     TensorView in[2];  // the input and perhaps a residual
     for (size_t i = 0; i < inputs_; ++i) in[i] = as_2d(args.in[i]);
-    inner_->run({in, as_2d(args.out), args.workspace, args.parallel_for});
+    const TensorView out = as_2d(args.out);
+    inner_->run({in, &out, args.workspace, args.parallel_for});
   }
 
  private:

@@ -59,9 +59,9 @@ class PreparedBlocked final : public Prepared {
       work.for_task(task, [&](int64_t image, Range panels, Range rows) {
         ConvDirectArgs call = args_;
         call.panel_scratch = reinterpret_cast<float*>(scratch + scratch_);
-        call.src = args.in[0].f32() + image * args.in[0].batch_stride;
-        call.dst = args.out.f32() + image * args.out.batch_stride;
-        if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].batch_stride;
+        call.src = args.in[0].f32() + image * args.in[0].strides[0];
+        call.dst = args.out.f32() + image * args.out.strides[0];
+        if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].strides[0];
         const auto [panel_begin, panel_end, row_begin, row_end] =
             std::array{static_cast<int>(panels.begin), static_cast<int>(panels.end), static_cast<int>(rows.begin),
                        static_cast<int>(rows.end)};

@@ -54,12 +54,12 @@ class PreparedBroadcast final : public Prepared {
   void run(const RunArgs& args) const override {
     ConvBroadcastArgs call = args_;
     call.src = args.in[0].f32();
-    call.src_image = static_cast<size_t>(args.in[0].batch_stride);
+    call.src_image = static_cast<size_t>(args.in[0].strides[0]);
     call.dst = args.out.f32();
-    call.dst_image = static_cast<size_t>(args.out.batch_stride);
+    call.dst_image = static_cast<size_t>(args.out.strides[0]);
     if (residual_) {
       call.epilogue.residual = args.in[1].f32();
-      call.residual_image = static_cast<size_t>(args.in[1].batch_stride);
+      call.residual_image = static_cast<size_t>(args.in[1].strides[0]);
     }
     auto* columns = reinterpret_cast<float*>(args.workspace.shared());
     for (int64_t begin = 0; begin < all_strips_; begin += strips_) {

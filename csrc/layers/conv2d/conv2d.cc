@@ -24,10 +24,10 @@ int64_t output_size(const char* axis, int64_t size, int64_t before, int64_t afte
   return (padded - extent) / stride + 1;
 }
 
-TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
+OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
   if (in.size() != 1) throw Error("conv2d takes one input, not " + std::to_string(in.size()));
   const Conv2dParams p = conv2d_params(layer, in[0]);
-  return {Shape{p.n, p.k, p.oh, p.ow}, in[0].dtype};
+  return TensorDesc{Shape{p.n, p.k, p.oh, p.ow}};
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ Conv2dParams conv2d_params(const Layer& layer, const TensorDesc& in) {
 }
 
 const LayerDef& conv2d_layer() {
-  static const LayerDef def{"conv2d", infer, conv2d_reference, collect_routines};
+  static const LayerDef def{"conv2d", infer, one_output<conv2d_reference>, collect_routines};
   return def;
 }
 

@@ -51,9 +51,9 @@ class PreparedDepthwise final : public Prepared {
     args.parallel_for(split_.tasks, [&](int64_t task) {
       work.for_task(task, [&](int64_t image, Range blocks, Range pairs) {
         ConvDepthwiseArgs call = args_;
-        call.src = args.in[0].f32() + image * args.in[0].batch_stride;
-        call.dst = args.out.f32() + image * args.out.batch_stride;
-        if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].batch_stride;
+        call.src = args.in[0].f32() + image * args.in[0].strides[0];
+        call.dst = args.out.f32() + image * args.out.strides[0];
+        if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].strides[0];
         run_(call, static_cast<int>(blocks.begin), static_cast<int>(blocks.end), static_cast<int>(2 * pairs.begin),
              std::min(static_cast<int>(2 * pairs.end), call.out_h));
       });

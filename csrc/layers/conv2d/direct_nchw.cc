@@ -39,9 +39,9 @@ class PreparedDirectNchw final : public Prepared {
     args.parallel_for(split_.tasks, [&](int64_t task) {
       split_.for_task(task, [&](int64_t image, Range panels, Range rows) {
         ConvNchwArgs call = args_;
-        call.src = args.in[0].f32() + image * args.in[0].batch_stride;
-        call.dst = args.out.f32() + image * args.out.batch_stride;
-        if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].batch_stride;
+        call.src = args.in[0].f32() + image * args.in[0].strides[0];
+        call.dst = args.out.f32() + image * args.out.strides[0];
+        if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].strides[0];
         run_(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), static_cast<int>(rows.begin),
              static_cast<int>(rows.end), args.workspace.task(task));
       });

@@ -30,9 +30,9 @@ class PreparedFirst final : public PreparedConv2dRows {
     args.parallel_for(split_.tasks, [&](int64_t task) {
       work.for_task(task, [&](int64_t image, Range, Range rows) {
         ConvFirstArgs call = args_;
-        call.src = args.in[0].f32() + image * args.in[0].batch_stride;
-        call.dst = args.out.f32() + image * args.out.batch_stride;
-        if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].batch_stride;
+        call.src = args.in[0].f32() + image * args.in[0].strides[0];
+        call.dst = args.out.f32() + image * args.out.strides[0];
+        if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].strides[0];
         kernel_.run(call, static_cast<int>(rows.begin), static_cast<int>(rows.end), args.workspace.task(task));
       });
     });

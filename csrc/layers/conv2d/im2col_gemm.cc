@@ -63,7 +63,7 @@ class PreparedIm2col final : public Prepared {
     call.n = static_cast<int>(strip.end - strip.begin);
     const int panels = gemm_panels(call.n, kernels_.lanes, call.tiling.panel);
     auto* columns = reinterpret_cast<float*>(scratch);
-    const float* src = args.in[0].f32() + image * args.in[0].batch_stride + group * p_.group_c() * p_.h * p_.w;
+    const float* src = args.in[0].f32() + image * args.in[0].strides[0] + group * p_.group_c() * p_.h * p_.w;
     if (p_.pointwise() && p_.sh == 1 && p_.sw == 1) {
       kernels_.pack_b(call.n, call.k, call.tiling.panel, src + strip.begin, p_.h * p_.w, false, 0, panels, columns);
     } else {
@@ -72,9 +72,9 @@ class PreparedIm2col final : public Prepared {
     const int64_t channel = group * p_.group_k(), at = channel * p_.oh * p_.ow + strip.begin;
     call.a = weights_ + channel * call.k;
     call.b = columns;
-    call.dst = args.out.f32() + image * args.out.batch_stride + at;
+    call.dst = args.out.f32() + image * args.out.strides[0] + at;
     if (bias_ != nullptr) call.epilogue.bias = bias_ + channel;
-    if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].batch_stride + at;
+    if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].strides[0] + at;
     kernels_.run(call, 0, panels, static_cast<int>(blocks.begin * channel_block),
                  static_cast<int>(std::min(blocks.end * channel_block, p_.group_k())), scratch + columns_);
   }

@@ -71,11 +71,11 @@ class PreparedIndirect final : public Prepared {
       split_.for_task(task, [&](int64_t index, Range panels, Range pixels) {
         const int64_t image = index / p_.groups, group = index % p_.groups, channel = group * p_.group_k();
         ConvIndirectArgs call = args_;
-        call.src = args.in[0].f32() + image * args.in[0].batch_stride + group * p_.group_c();
+        call.src = args.in[0].f32() + image * args.in[0].strides[0] + group * p_.group_c();
         call.weights += group * group_weights_;
-        call.dst = args.out.f32() + image * args.out.batch_stride + channel;
+        call.dst = args.out.f32() + image * args.out.strides[0] + channel;
         if (bias_ != nullptr) call.epilogue.bias = bias_ + channel;
-        if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].batch_stride + channel;
+        if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].strides[0] + channel;
         kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), static_cast<int>(pixels.begin),
                      static_cast<int>(pixels.end));
       });

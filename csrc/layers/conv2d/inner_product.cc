@@ -41,9 +41,9 @@ class PreparedInnerProduct final : public Prepared {
       Range prepared{};
       work.for_task(task, [&](int64_t image, Range panels, Range pixels) {
         ConvInnerProductArgs call = args_;
-        call.src = args.in[0].f32() + image * args.in[0].batch_stride;
-        call.dst = args.out.f32() + image * args.out.batch_stride;
-        if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].batch_stride;
+        call.src = args.in[0].f32() + image * args.in[0].strides[0];
+        call.dst = args.out.f32() + image * args.out.strides[0];
+        if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].strides[0];
         const int64_t blocks = (pixels.end - pixels.begin + args_.row_block - 1) / args_.row_block;
         for (int64_t i = 0; i < blocks; ++i) {
           const Range share = split_range(pixels.end - pixels.begin, blocks, i);

@@ -62,7 +62,7 @@ class PreparedKn2row final : public Prepared {
     for (int64_t at = begin;;) {
       if (at < end) {
         const int64_t next = std::min(at + rows_, end);
-        multiply(args.in[0].f32() + image * args.in[0].batch_stride, {at, next}, product(scratch, (at - begin) / rows_),
+        multiply(args.in[0].f32() + image * args.in[0].strides[0], {at, next}, product(scratch, (at - begin) / rows_),
                  scratch);
         at = next;
       }
@@ -108,9 +108,9 @@ class PreparedKn2row final : public Prepared {
                  .rows = count,
                  .n = static_cast<int>(p_.ow),
                  .bias = bias_ != nullptr ? bias_[channel] : 0.0f,
-                 .residual = residual_ ? args.in[1].f32() + image * args.in[1].batch_stride + at : nullptr,
+                 .residual = residual_ ? args.in[1].f32() + image * args.in[1].strides[0] + at : nullptr,
                  .activation = activation_,
-                 .dst = args.out.f32() + image * args.out.batch_stride + at});
+                 .dst = args.out.f32() + image * args.out.strides[0] + at});
     }
   }
 

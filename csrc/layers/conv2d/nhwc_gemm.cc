@@ -58,7 +58,7 @@ class PreparedNhwcGemm final : public Prepared {
  private:
   void run_rows(const RunArgs& args, int64_t image, int64_t group, Range panels, Range pixels,
                 std::byte* scratch) const {
-    const float* src = args.in[0].f32() + image * args.in[0].batch_stride + group * p_.group_c();
+    const float* src = args.in[0].f32() + image * args.in[0].strides[0] + group * p_.group_c();
     const int64_t at = pixels.begin * p_.k + group * p_.group_k();
     GemmArgs call = gemm_;
     call.m = static_cast<int>(pixels.end - pixels.begin);
@@ -72,9 +72,9 @@ class PreparedNhwcGemm final : public Prepared {
       call.a = rows;
     }
     call.b = weights_ + group * group_weights_;
-    call.dst = args.out.f32() + image * args.out.batch_stride + at;
+    call.dst = args.out.f32() + image * args.out.strides[0] + at;
     if (bias_ != nullptr) call.epilogue.bias = bias_ + group * p_.group_k();
-    if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].batch_stride + at;
+    if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].strides[0] + at;
     kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), 0, call.m, scratch + gathered_);
   }
 

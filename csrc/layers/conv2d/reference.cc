@@ -3,7 +3,7 @@
 namespace softneuro {
 
 void conv2d_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out) {
-  const Conv2dParams p = conv2d_params(layer, {in[0].shape, DType::float32});
+  const Conv2dParams p = conv2d_params(layer, {in[0].shape});
   const std::vector<double> weight = reference_weight(layer, "weight");
   std::vector<double> bias(static_cast<size_t>(p.k), 0.0);
   if (layer.find_weight("bias") != nullptr) bias = reference_weight(layer, "bias");

@@ -79,10 +79,10 @@ class PreparedWinograd final : public PreparedConv2dRows {
     args.parallel_for(split_.tasks, [&](int64_t task) {
       WinogradArgs call = args_;
       call.src = args.in[0].f32();
-      call.src_image = args.in[0].batch_stride;
+      call.src_image = args.in[0].strides[0];
       call.dst = args.out.f32();
-      call.dst_image = args.out.batch_stride;
-      if (residual_) call.epilogue.residual = args.in[1].f32(), call.residual_image = args.in[1].batch_stride;
+      call.dst_image = args.out.strides[0];
+      if (residual_) call.epilogue.residual = args.in[1].f32(), call.residual_image = args.in[1].strides[0];
       work.for_task(task, [&](int64_t, Range panels, Range tiles) {
         run_(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), static_cast<int>(tiles.begin),
              static_cast<int>(tiles.end), args.workspace.task(task));

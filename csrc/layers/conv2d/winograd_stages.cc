@@ -149,7 +149,7 @@ Childnet WinogradStagesConv2d::childnet(const Problem& problem, const Tuning& tu
   decode.post = problem.layer->post;
   if (const Constant* bias = problem.layer->find_weight("bias")) decode.set_weight("bias", *bias);
   std::vector<TensorDesc> in{net[1].out};
-  if (decode.post.residual) in.push_back(problem.out);
+  if (decode.post.residual) in.push_back(problem.out());
   net.push_back(child_part(std::move(decode), std::move(in), {stage_routine("winograd_decode", "passes", isa), {}}));
   return net;
 }

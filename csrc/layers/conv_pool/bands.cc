@@ -20,7 +20,7 @@ struct Stages {
 
   explicit Stages(const Problem& problem) : layers(conv_pool_stages(*problem.layer, problem.in[0])) {
     conv = {&layers.conv, problem.in, layers.between, 1};
-    pool = {&layers.pool, {layers.between}, problem.out, 1};
+    pool = {&layers.pool, {layers.between}, problem.out(), 1};
   }
   Stages(const Stages&) = delete;
   Stages& operator=(const Stages&) = delete;
@@ -40,7 +40,7 @@ class PreparedBands final : public Prepared {
         kernel_(pool_kernels(isa).lanes),
         windows_(pool2d_windows(stages.pool)),
         block_(isa_block(isa)) {
-    const Shape &between = stages.layers.between.shape, &out = problem.out.shape;
+    const Shape &between = stages.layers.between.shape, &out = problem.out().shape;
     width_ = between[3], out_height_ = out[2], out_width_ = out[3];
     if (out.elements() == 0) return;
     blocks_ = (out[1] + block_ - 1) / block_;
@@ -66,8 +66,8 @@ class PreparedBands final : public Prepared {
       KeptRows kept;  // of the convolution in the band
       work.for_task(task, [&](int64_t image, Range, Range rows) {
         kept.begin(image);
-        run_rows(args.in[0].f32() + image * args.in[0].batch_stride, args.out.f32() + image * args.out.batch_stride,
-                 rows, kept, reinterpret_cast<float*>(scratch), scratch + band_);
+        run_rows(args.in[0].f32() + image * args.in[0].strides[0], args.out.f32() + image * args.out.strides[0], rows,
+                 kept, reinterpret_cast<float*>(scratch), scratch + band_);
       });
     });
   }
@@ -154,7 +154,7 @@ class ConvPoolBands final : public RowBandsRoutine<Stages> {
     // The band should leave room in L2 for what surrounds it.
     const auto budget = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10)) / 2;
     int band = 1;
-    while (band < 32 && band < problem.out.shape[2] &&
+    while (band < 32 && band < problem.out().shape[2] &&
            row_bytes(stages) * most_rows_below(stages, band + 1) <= budget) {
       ++band;
     }

@@ -29,23 +29,23 @@ ConvPoolStages conv_pool_stages(const Layer& layer, const TensorDesc& in) {
   for (const char* name : {"function", "kernel", "stride", "padding", "dilation", "ceil_mode", "count_include_pad"}) {
     if (const AttrValue* value = layer.attrs.find(std::string("pool_") + name)) pool.attrs.set(name, *value);
   }
-  stages.between = conv2d_layer().infer(conv, {&in, 1});
+  stages.between = conv2d_layer().infer(conv, {&in, 1}).front();
   return stages;
 }
 
 namespace {
 
-TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
+OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
   expect_inputs(in, 1);
   const ConvPoolStages stages = conv_pool_stages(layer, in[0]);
   return pool2d_layer().infer(stages.pool, {&stages.between, 1});
 }
 
 void reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out) {
-  const ConvPoolStages stages = conv_pool_stages(layer, {in[0].shape, DType::float32});
+  const ConvPoolStages stages = conv_pool_stages(layer, {in[0].shape});
   std::vector<double> memory(static_cast<size_t>(stages.between.shape.elements()));
   const RefTensor between{stages.between.shape, memory.data()};
-  run_reference(conv2d_layer(), stages.conv, in, between);
+  run_reference(conv2d_layer(), stages.conv, in, {&between, 1});
   // The layer's own post-ops are applied to the whole's result.
   pool2d_reference(stages.pool, {&between, 1}, out);
 }
@@ -53,7 +53,7 @@ void reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out)
 }  // namespace
 
 const LayerDef& conv_pool_layer() {
-  static constexpr LayerDef def{"conv_pool", infer, reference, collect_routines};
+  static constexpr LayerDef def{"conv_pool", infer, one_output<reference>, collect_routines};
   return def;
 }
 

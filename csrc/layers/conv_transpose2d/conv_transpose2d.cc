@@ -14,10 +14,10 @@ void conv_transpose2d_reference(const Layer& layer, std::span<const RefTensor> i
 
 namespace {
 
-TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
+OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
   if (in.size() != 1) throw Error("conv_transpose2d takes one input, not " + std::to_string(in.size()));
   const ConvTranspose2dParams p = conv_transpose2d_params(layer, in[0]);
-  return {Shape{p.n, p.k, p.oh, p.ow}, in[0].dtype};
+  return TensorDesc{Shape{p.n, p.k, p.oh, p.ow}};
 }
 
 int64_t output_size(const char* axis, int64_t size, int64_t padding, int64_t kernel, int64_t stride, int64_t dilation,
@@ -66,7 +66,7 @@ ConvTranspose2dParams conv_transpose2d_params(const Layer& layer, const TensorDe
 }
 
 const LayerDef& conv_transpose2d_layer() {
-  static const LayerDef def{"conv_transpose2d", infer, conv_transpose2d_reference, collect_routines};
+  static const LayerDef def{"conv_transpose2d", infer, one_output<conv_transpose2d_reference>, collect_routines};
   return def;
 }
 

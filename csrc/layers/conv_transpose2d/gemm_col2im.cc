@@ -26,7 +26,7 @@ class PreparedGemmCol2im final : public Prepared {
     taps_ = p_.kh * p_.kw;
     weights_ = packed_floats(packed_.get());
     if (problem.layer->find_weight("bias") != nullptr) bias_ = weights_ + p_.c * p_.group_k() * taps_;
-    if (problem.out.shape.elements() == 0) return;
+    if (problem.out().shape.elements() == 0) return;
 
     // A strip of pixels stays in L2, and so do the products of a few output channels with it.
     strip_rows_ = std::clamp<int64_t>(l2 / 4 / (p_.w * p_.group_c() * 4), 1, p_.h);
@@ -58,9 +58,9 @@ class PreparedGemmCol2im final : public Prepared {
   void run_channels(const RunArgs& args, int64_t image, int64_t group, Range channels, std::byte* scratch) const {
     auto* pixels = reinterpret_cast<float*>(scratch);
     auto* products = reinterpret_cast<float*>(scratch + pixels_bytes_);
-    const float* src = args.in[0].f32() + image * args.in[0].batch_stride + group * p_.group_c() * p_.h * p_.w;
+    const float* src = args.in[0].f32() + image * args.in[0].strides[0] + group * p_.group_c() * p_.h * p_.w;
     const int64_t plane = p_.oh * p_.ow, first = (group * p_.group_k() + channels.begin) * plane;
-    float* dst = args.out.f32() + image * args.out.batch_stride + first;
+    float* dst = args.out.f32() + image * args.out.strides[0] + first;
     for (int64_t k = channels.begin; k < channels.end; ++k) {
       float* start = dst + (k - channels.begin) * plane;
       std::fill(start, start + plane, bias_ != nullptr ? bias_[group * p_.group_k() + k] : 0.f);
@@ -85,7 +85,7 @@ class PreparedGemmCol2im final : public Prepared {
       }
     }
     if (post_.empty()) return;
-    const float* residual = post_.residual ? args.in[1].f32() + image * args.in[1].batch_stride + first : nullptr;
+    const float* residual = post_.residual ? args.in[1].f32() + image * args.in[1].strides[0] + first : nullptr;
     activate_(dst, dst, residual, (channels.end - channels.begin) * plane, post_.activation);
   }
 

@@ -72,9 +72,9 @@ class PreparedBands final : public Prepared {
       KeptRows kept;  // of the expanded image in scratch
       work.for_task(task, [&](int64_t image, Range, Range rows) {
         kept.begin(image);
-        const float* src = args.in[0].f32() + image * args.in[0].batch_stride;
-        const float* residual = residual_ ? args.in[1].f32() + image * args.in[1].batch_stride : nullptr;
-        run_rows(src, residual, args.out.f32() + image * args.out.batch_stride, rows, kept, scratch);
+        const float* src = args.in[0].f32() + image * args.in[0].strides[0];
+        const float* residual = residual_ ? args.in[1].f32() + image * args.in[1].strides[0] : nullptr;
+        run_rows(src, residual, args.out.f32() + image * args.out.strides[0], rows, kept, scratch);
       });
     });
   }

@@ -97,9 +97,8 @@ class PreparedTiles final : public Prepared {
     args.parallel_for(split_.tasks, [&](int64_t task) {
       std::byte* scratch = args.workspace.task(task);
       split_.for_task(task, [&](int64_t image, Range, Range rows) {
-        const Call call{args.in[0].f32() + image * args.in[0].batch_stride,
-                        args.out.f32() + image * args.out.batch_stride,
-                        residual_ ? args.in[1].f32() + image * args.in[1].batch_stride : nullptr, scratch};
+        const Call call{args.in[0].f32() + image * args.in[0].strides[0], args.out.f32() + image * args.out.strides[0],
+                        residual_ ? args.in[1].f32() + image * args.in[1].strides[0] : nullptr, scratch};
         const int64_t count = rows.end - rows.begin, bands = (count + rows_ - 1) / rows_;
         for (int64_t band = 0; band < bands; ++band) {
           const Range share = split_range(count, bands, band);

@@ -23,7 +23,7 @@ struct Stages {
     if (!layers.expand) return;
     later.expand.reset();
     const Conv2dParams& d = p.depthwise;
-    conv = {&*layers.expand, {problem.in[0]}, {Shape{d.n, d.c, d.h, d.w}, problem.in[0].dtype}, 1};
+    conv = {&*layers.expand, {problem.in[0]}, TensorDesc{Shape{d.n, d.c, d.h, d.w}}, 1};
   }
   Stages(const Stages&) = delete;
   Stages& operator=(const Stages&) = delete;
@@ -91,9 +91,9 @@ class PreparedConvBands final : public Prepared {
       KeptRows kept;  // of the convolution in the band
       work.for_task(task, [&](int64_t image, Range, Range rows) {
         kept.begin(image);
-        const float* src = args.in[0].f32() + image * args.in[0].batch_stride;
-        const float* residual = residual_ ? args.in[1].f32() + image * args.in[1].batch_stride : nullptr;
-        run_rows(src, residual, args.out.f32() + image * args.out.batch_stride, rows, kept, scratch);
+        const float* src = args.in[0].f32() + image * args.in[0].strides[0];
+        const float* residual = residual_ ? args.in[1].f32() + image * args.in[1].strides[0] : nullptr;
+        run_rows(src, residual, args.out.f32() + image * args.out.strides[0], rows, kept, scratch);
       });
     });
   }

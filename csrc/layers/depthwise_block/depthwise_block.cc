@@ -29,10 +29,10 @@ Layer stage_of(const Layer& layer, const std::string& role, bool last) {
   return stage;
 }
 
-TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
+OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
   if (in.size() != 1) throw Error("depthwise_block takes one input, not " + std::to_string(in.size()));
   const Conv2dParams p = depthwise_block_params(depthwise_block_stages(layer), in[0]).last();
-  return {Shape{p.n, p.k, p.oh, p.ow}, in[0].dtype};
+  return TensorDesc{Shape{p.n, p.k, p.oh, p.ow}};
 }
 
 void reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out) {
@@ -41,15 +41,15 @@ void reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out)
   std::vector<double> memory[2];
   RefTensor x = in[0];
   const auto run = [&](const Layer& stage, bool last, std::vector<double>& result) {
-    const TensorDesc desc{x.shape, DType::float32};
+    const TensorDesc desc{x.shape};
     RefTensor to = out;
     if (!last) {
-      to.shape = conv.infer(stage, {&desc, 1}).shape;
+      to.shape = conv.infer(stage, {&desc, 1}).front().shape;
       result.resize(static_cast<size_t>(to.shape.elements()));
       to.data = result.data();
     }
     // The last stage's post-ops are applied to the whole layer's result.
-    last ? conv.reference(stage, {&x, 1}, to) : run_reference(conv, stage, {&x, 1}, to);
+    last ? conv.reference(stage, {&x, 1}, {&to, 1}) : run_reference(conv, stage, {&x, 1}, {&to, 1});
     x = to;
   };
   if (stages.expand) run(*stages.expand, false, memory[0]);
@@ -136,7 +136,7 @@ Refusal check_later_stages(const DepthwiseBlockParams& p) {
 }
 
 const LayerDef& depthwise_block_layer() {
-  static const LayerDef def{"depthwise_block", infer, reference, collect_routines};
+  static const LayerDef def{"depthwise_block", infer, one_output<reference>, collect_routines};
   return def;
 }
 

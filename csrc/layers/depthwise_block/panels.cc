@@ -44,9 +44,9 @@ class PreparedPanels final : public Prepared {
       auto* scratch = reinterpret_cast<float*>(args.workspace.task(task));
       work.for_task(task, [&](int64_t image, Range panels, Range) {
         ConvDepthwiseArgs filter = depthwise_;
-        filter.dst = args.out.f32() + image * args.out.batch_stride;
-        if (residual_) filter.epilogue.residual = args.in[1].f32() + image * args.in[1].batch_stride;
-        StagePixels pixels{.src = args.in[0].f32() + image * args.in[0].batch_stride,
+        filter.dst = args.out.f32() + image * args.out.strides[0];
+        if (residual_) filter.epilogue.residual = args.in[1].f32() + image * args.in[1].strides[0];
+        StagePixels pixels{.src = args.in[0].f32() + image * args.in[0].strides[0],
                            .dst = nullptr,
                            .residual = nullptr,
                            .count = filter.h * filter.w,

@@ -22,7 +22,7 @@ GroupNormParams group_norm_params(const Layer& layer, const TensorDesc& x) {
 
 namespace {
 
-TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
+OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
   const TensorDesc& x = only_input(in);
   group_norm_params(layer, x);
   return x;
@@ -31,7 +31,7 @@ TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
 }  // namespace
 
 const LayerDef& group_norm_layer() {
-  static const LayerDef def{"group_norm", infer, group_norm_reference, collect_routines};
+  static const LayerDef def{"group_norm", infer, one_output<group_norm_reference>, collect_routines};
   return def;
 }
 

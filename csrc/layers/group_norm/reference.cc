@@ -5,7 +5,7 @@
 namespace softneuro {
 
 void group_norm_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out) {
-  const GroupNormParams p = group_norm_params(layer, {out.shape, DType::float32});
+  const GroupNormParams p = group_norm_params(layer, {out.shape});
   const int64_t channels = out.shape[1], plane = out.shape.product(2, out.shape.rank());
   const int64_t size = channels / p.groups * plane, count = out.shape.elements();
   std::vector<double> weight(static_cast<size_t>(channels), 1.0), bias(static_cast<size_t>(channels), 0.0);

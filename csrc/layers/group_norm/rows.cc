@@ -16,12 +16,12 @@ class PreparedGroupNorm final : public Prepared {
       : kernels_(normalize_kernels(isa)),
         threads_(problem.threads),
         packed_(std::move(packed)),
-        images_(problem.out.shape[0]),
-        plane_(problem.out.shape.product(2, problem.out.shape.rank())) {
-    const GroupNormParams params = group_norm_params(*problem.layer, problem.out);
+        images_(problem.out().shape[0]),
+        plane_(problem.out().shape.product(2, problem.out().shape.rank())) {
+    const GroupNormParams params = group_norm_params(*problem.layer, problem.out());
     eps_ = static_cast<float>(params.eps);
     groups_ = params.groups;
-    channels_ = problem.out.shape[1] / groups_;
+    channels_ = problem.out().shape[1] / groups_;
   }
 
   void run(const RunArgs& args) const override {
@@ -31,8 +31,8 @@ class PreparedGroupNorm final : public Prepared {
     grid.outer[0] = images_, grid.rows = groups_, grid.work = size;
     for_each_cell(grid, threads_, args.parallel_for, [&](const Cell& cell) {
       for (int64_t group = cell.row; group < cell.row + cell.rows; ++group) {
-        const float* src = args.in[0].f32() + cell.outer * args.in[0].batch_stride + group * size;
-        run_group(args.out.f32() + cell.outer * args.out.batch_stride + group * size, src, group * channels_);
+        const float* src = args.in[0].f32() + cell.outer * args.in[0].strides[0] + group * size;
+        run_group(args.out.f32() + cell.outer * args.out.strides[0] + group * size, src, group * channels_);
       }
     });
   }
@@ -77,7 +77,7 @@ class GroupNormRows final : public Routine {
   }
 
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning&) const override {
-    return pack_affine(*problem.layer, problem.out.shape[1]);
+    return pack_affine(*problem.layer, problem.out().shape[1]);
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,

@@ -8,7 +8,7 @@ namespace softneuro {
 #define SN_ROUTINES "layers/identity/routines.inc"
 #include "layers/collect.inc"
 
-static TensorDesc infer_identity(const Layer& layer, std::span<const TensorDesc> in) {
+static OutputDescs infer_identity(const Layer& layer, std::span<const TensorDesc> in) {
   layer.attrs.expect_only({});
   expect_no_weights(layer);
   expect_inputs(in, 1);
@@ -16,7 +16,8 @@ static TensorDesc infer_identity(const Layer& layer, std::span<const TensorDesc>
 }
 
 const LayerDef& identity_layer() {
-  static constexpr LayerDef def{"identity", infer_identity, identity_reference, collect_routines};
+  static constexpr LayerDef def{"identity", infer_identity, one_output<identity_reference>, collect_routines,
+                                Takes::moving};
   return def;
 }
 

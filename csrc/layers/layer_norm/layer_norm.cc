@@ -27,7 +27,7 @@ LayerNormParams layer_norm_params(const Layer& layer, const Shape& shape) {
 
 namespace {
 
-TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
+OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
   const TensorDesc& x = only_input(in);
   layer_norm_params(layer, x.shape);
   return x;
@@ -36,7 +36,7 @@ TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
 }  // namespace
 
 const LayerDef& layer_norm_layer() {
-  static const LayerDef def{"layer_norm", infer, layer_norm_reference, collect_routines};
+  static const LayerDef def{"layer_norm", infer, one_output<layer_norm_reference>, collect_routines};
   return def;
 }
 

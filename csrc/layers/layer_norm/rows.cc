@@ -14,7 +14,7 @@ class PreparedLayerNorm final : public Prepared {
  public:
   PreparedLayerNorm(const Problem& problem, Isa isa, std::shared_ptr<const Packed> packed)
       : kernels_(normalize_kernels(isa)), threads_(problem.threads), packed_(std::move(packed)) {
-    const Shape& shape = problem.out.shape;
+    const Shape& shape = problem.out().shape;
     const LayerNormParams params = layer_norm_params(*problem.layer, shape);
     const int first = shape.rank() - params.normalized.rank();
     eps_ = static_cast<float>(params.eps);
@@ -31,8 +31,8 @@ class PreparedLayerNorm final : public Prepared {
     grid.outer[0] = images_, grid.rows = rows_, grid.work = size_;
     for_each_cell(grid, threads_, args.parallel_for, [&](const Cell& cell) {
       for (int64_t row = cell.row; row < cell.row + cell.rows; ++row) {
-        const float* src = args.in[0].f32() + cell.outer * args.in[0].batch_stride + row * size_;
-        float* dst = args.out.f32() + cell.outer * args.out.batch_stride + row * size_;
+        const float* src = args.in[0].f32() + cell.outer * args.in[0].strides[0] + row * size_;
+        float* dst = args.out.f32() + cell.outer * args.out.strides[0] + row * size_;
         const Moments m = kernels_.moments(src, size_);
         const float factor = 1 / std::sqrt(m.variance + eps_);
         kernels_.normalize({dst, src, weight, bias, size_, m.center, factor, -m.offset * factor});
@@ -60,7 +60,7 @@ class LayerNormRows final : public Routine {
 
   Refusal check(const Problem& problem) const override {
     if (!problem.layer->post.empty()) return "takes no post-ops";
-    const Shape& shape = problem.out.shape;
+    const Shape& shape = problem.out().shape;
     if (problem.layer->attrs.integer("axes") == shape.rank() && shape.rank() > 1 && shape[0] > 1) {
       return "statistics over axis 0, along which a blob may have gaps";
     }
@@ -68,7 +68,7 @@ class LayerNormRows final : public Routine {
   }
 
   std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning&) const override {
-    return pack_affine(*problem.layer, layer_norm_params(*problem.layer, problem.out.shape).normalized.elements());
+    return pack_affine(*problem.layer, layer_norm_params(*problem.layer, problem.out().shape).normalized.elements());
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,

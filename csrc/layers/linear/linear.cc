@@ -11,7 +11,7 @@ void linear_reference(const Layer& layer, std::span<const RefTensor> in, RefTens
 
 namespace {
 
-TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
+OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
   if (in.size() != 1) throw Error("linear takes one input, not " + std::to_string(in.size()));
   TensorDesc out = in[0];
   const LinearParams p = linear_params(layer, in[0]);
@@ -39,7 +39,7 @@ LinearParams linear_params(const Layer& layer, const TensorDesc& in) {
 }
 
 const LayerDef& linear_layer() {
-  static const LayerDef def{"linear", infer, linear_reference, collect_routines};
+  static const LayerDef def{"linear", infer, one_output<linear_reference>, collect_routines};
   return def;
 }
 

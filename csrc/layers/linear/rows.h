@@ -17,7 +17,7 @@ struct BlobRows {
     const int rank = view.shape.rank();
     const int64_t size = view.shape[rank - 1];
     per_image = rank < 3 ? 1 : view.shape.product(1, rank - 1);
-    image_stride = rank < 2 ? size : view.batch_stride;
+    image_stride = rank < 2 ? size : view.strides[0];
     row_stride = rank < 3 ? image_stride : size;
   }
   float* row(int64_t index) const { return data + index / per_image * image_stride + index % per_image * row_stride; }

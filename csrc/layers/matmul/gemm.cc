@@ -9,17 +9,21 @@
 namespace softneuro {
 namespace {
 
-// One matrix of a blob, whose axis 0 may have a stride of its own.
+// One matrix of a blob: rows of elements side by side.
 struct Matrix {
   float* data;
   int64_t stride;
 };
-Matrix matrix_at(const TensorView& view, int64_t offset) {
+// That of one index of the result's leading axes, to which the blob's broadcast.
+Matrix matrix_at(const TensorView& view, const Shape& batch, int64_t index) {
   const int rank = view.shape.rank();
-  const int64_t columns = view.shape[rank - 1];
-  if (rank == 2) return {view.f32(), view.shape[0] <= 1 ? columns : view.batch_stride};
-  const int64_t image = std::max<int64_t>(view.shape.product(1, rank), 1);  // zero where there are no products
-  return {view.f32() + offset / image * view.batch_stride + offset % image, columns};
+  float* data = view.f32();
+  for (int i = 1; i <= batch.rank(); ++i) {
+    const int axis = rank - 2 - i, of_batch = batch.rank() - i;
+    if (axis >= 0 && view.shape[axis] > 1) data += index % batch[of_batch] * view.strides[static_cast<size_t>(axis)];
+    index /= batch[of_batch];
+  }
+  return {data, view.strides[static_cast<size_t>(rank - 2)]};
 }
 
 // dst[columns][rows] of src[rows][columns], in squares that stay in L1.
@@ -40,7 +44,7 @@ class PreparedMatmul final : public Prepared {
     gemm_.k = static_cast<int>(p_.k);
     gemm_.tiling = gemm_tiling(kernels, tuning[0]);
     gemm_.epilogue.activation = problem.layer->post.activation;
-    if (problem.out.shape.elements() == 0) return;
+    if (problem.out().shape.elements() == 0) return;
     const int64_t vectors = (p_.n + kernels.lanes - 1) / kernels.lanes;
     split_ = WorkSplit(p_.batch.elements(), vectors, p_.m, problem.threads, parse_split(tuning[2]));
     packed_ =
@@ -64,10 +68,9 @@ class PreparedMatmul final : public Prepared {
 
  private:
   void run_part(const RunArgs& args, int64_t index, Range columns, Range rows, std::byte* scratch) const {
-    const auto [a_offset, b_offset] = p_.offsets(index);
-    const Matrix a = matrix_at(args.in[0], a_offset), b = matrix_at(args.in[1], b_offset);
-    const Matrix dst = matrix_at(args.out, index * p_.m * p_.n);
-    const Matrix residual = residual_ ? matrix_at(args.in[2], index * p_.m * p_.n) : Matrix{nullptr, 0};
+    const Matrix a = matrix_at(args.in[0], p_.batch, index), b = matrix_at(args.in[1], p_.batch, index);
+    const Matrix dst = matrix_at(args.out, p_.batch, index);
+    const Matrix residual = residual_ ? matrix_at(args.in[2], p_.batch, index) : Matrix{nullptr, 0};
     GemmArgs call = gemm_;
     call.m = static_cast<int>(rows.end - rows.begin);
     call.a = a.data + rows.begin * a.stride;
@@ -121,7 +124,11 @@ class PreparedMatmul final : public Prepared {
 class GemmMatmul final : public Routine {
  public:
   explicit GemmMatmul(Isa isa)
-      : Routine({.layer_type = "matmul", .algorithm = "gemm", .isa = isa, .in = f32_nchw, .out = f32_nchw}) {}
+      : Routine({.layer_type = "matmul",
+                 .algorithm = "gemm",
+                 .isa = isa,
+                 .in = f32_nchw.with(Layout::nchw().with_strides()),
+                 .out = f32_nchw}) {}
 
   Refusal check(const Problem& problem) const override {
     const MatmulParams p = matmul_params(*problem.layer, problem.in[0], problem.in[1]);

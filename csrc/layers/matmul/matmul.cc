@@ -13,13 +13,13 @@ void matmul_reference(const Layer& layer, std::span<const RefTensor> in, RefTens
 
 namespace {
 
-TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
+OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
   if (in.size() != 2) throw Error("matmul takes two inputs, not " + std::to_string(in.size()));
   const MatmulParams p = matmul_params(layer, in[0], in[1]);
   Shape out = p.batch;
   out.push_back(p.m);
   out.push_back(p.n);
-  return {out, in[0].dtype};
+  return TensorDesc{out};
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ MatmulParams matmul_params(const Layer& layer, const TensorDesc& a, const Tensor
 }
 
 const LayerDef& matmul_layer() {
-  static const LayerDef def{"matmul", infer, matmul_reference, collect_routines};
+  static const LayerDef def{"matmul", infer, one_output<matmul_reference>, collect_routines};
   return def;
 }
 

@@ -3,7 +3,7 @@
 namespace softneuro {
 
 void matmul_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out) {
-  const MatmulParams p = matmul_params(layer, {in[0].shape, DType::float32}, {in[1].shape, DType::float32});
+  const MatmulParams p = matmul_params(layer, {in[0].shape}, {in[1].shape});
   double* dst = out.data;
   for (int64_t batch = 0; batch < p.batch.elements(); ++batch) {
     const auto [a_offset, b_offset] = p.offsets(batch);

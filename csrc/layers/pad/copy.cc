@@ -33,7 +33,7 @@ class PreparedPad final : public Prepared {
   PreparedPad(const Problem& problem, const Layout& layout) : threads_(problem.threads) {
     const PadParams p = pad_params(*problem.layer, problem.in[0].shape);
     value_ = p.value;
-    Nest in = nest_of(problem.in[0].shape, layout), out = nest_of(problem.out.shape, layout);
+    Nest in = nest_of(problem.in[0].shape, layout), out = nest_of(problem.out().shape, layout);
     unit_ = in.unit;
     const auto padded = [&](int axis) {
       return p.before[static_cast<size_t>(axis)] != 0 || p.after[static_cast<size_t>(axis)] != 0;
@@ -105,8 +105,8 @@ class PreparedPad final : public Prepared {
       const int64_t index = position % size, source = loop.sources[static_cast<size_t>(index)];
       position /= size;
       inside = inside && source >= 0;
-      from += source * (i == 0 ? in.batch_stride : in_stride);
-      to += index * (i == 0 ? out.batch_stride : out_stride);
+      from += source * (i == 0 ? in.strides[0] : in_stride);
+      to += index * (i == 0 ? out.strides[0] : out_stride);
       in_stride *= loop.in_size;
       out_stride *= size;
     }

@@ -62,7 +62,7 @@ int64_t pad_source(PadMode mode, int64_t index, int64_t size) {
   return index < 0 ? 0 : size - 1;
 }
 
-static TensorDesc infer_pad(const Layer& layer, std::span<const TensorDesc> in) {
+static OutputDescs infer_pad(const Layer& layer, std::span<const TensorDesc> in) {
   expect_no_weights(layer);
   expect_inputs(in, 1);
   const PadParams p = pad_params(layer, in[0].shape);
@@ -74,7 +74,7 @@ static TensorDesc infer_pad(const Layer& layer, std::span<const TensorDesc> in) 
 }
 
 const LayerDef& pad_layer() {
-  static constexpr LayerDef def{"pad", infer_pad, pad_reference, collect_routines};
+  static constexpr LayerDef def{"pad", infer_pad, one_output<pad_reference>, collect_routines};
   return def;
 }
 

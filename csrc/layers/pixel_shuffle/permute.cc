@@ -16,7 +16,7 @@ class PixelShufflePermute final : public Routine {
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
                                           std::shared_ptr<const Packed>) const override {
-    const Shape &in = problem.in[0].shape, &out = problem.out.shape;
+    const Shape &in = problem.in[0].shape, &out = problem.out().shape;
     const int64_t r = problem.layer->attrs.integer("factor");
     const bool channels_last = info().out.layout == Layout::nhwc();
     const std::array<int64_t, 6> dims =
@@ -24,8 +24,7 @@ class PixelShufflePermute final : public Routine {
     // N, H, W, C, i, j to N, H, i, W, j, C; or N, C, i, j, H, W to N, C, H, i, W, j.
     constexpr std::array perm{0, 1, 4, 2, 5, 3};
     return prepared_call([permutation = Permutation(dims, perm, info().isa, problem.threads)](const RunArgs& args) {
-      permutation.run(args.in[0].f32(), args.in[0].batch_stride, args.out.f32(), args.out.batch_stride,
-                      args.parallel_for);
+      permutation.run(args.in[0].f32(), args.in[0].strides[0], args.out.f32(), args.out.strides[0], args.parallel_for);
     });
   }
 };

@@ -8,7 +8,7 @@ namespace softneuro {
 #define SN_ROUTINES "layers/pixel_shuffle/routines.inc"
 #include "layers/collect.inc"
 
-static TensorDesc infer_pixel_shuffle(const Layer& layer, std::span<const TensorDesc> in) {
+static OutputDescs infer_pixel_shuffle(const Layer& layer, std::span<const TensorDesc> in) {
   layer.attrs.expect_only({"factor"});
   expect_no_weights(layer);
   expect_inputs(in, 1);
@@ -19,11 +19,14 @@ static TensorDesc infer_pixel_shuffle(const Layer& layer, std::span<const Tensor
   if (x[1] % (r * r) != 0) {
     throw Error(std::to_string(x[1]) + " channels are not divisible by the square of factor " + std::to_string(r));
   }
-  return {Shape{x[0], x[1] / (r * r), x[2] * r, x[3] * r}, in[0].dtype};
+  TensorDesc out = in[0];
+  out.shape = Shape{x[0], x[1] / (r * r), x[2] * r, x[3] * r};
+  return out;
 }
 
 const LayerDef& pixel_shuffle_layer() {
-  static constexpr LayerDef def{"pixel_shuffle", infer_pixel_shuffle, pixel_shuffle_reference, collect_routines};
+  static constexpr LayerDef def{"pixel_shuffle", infer_pixel_shuffle, one_output<pixel_shuffle_reference>,
+                                collect_routines, Takes::moving};
   return def;
 }
 

@@ -47,7 +47,7 @@ int64_t pooled_size(const PoolGeometry& axis, int64_t size, bool ceil_mode) {
   return outputs;
 }
 
-static TensorDesc infer_pool2d(const Layer& layer, std::span<const TensorDesc> in) {
+static OutputDescs infer_pool2d(const Layer& layer, std::span<const TensorDesc> in) {
   const Pool2dParams p = pool2d_params(layer);
   expect_no_weights(layer);
   expect_inputs(in, 1);
@@ -61,7 +61,7 @@ static TensorDesc infer_pool2d(const Layer& layer, std::span<const TensorDesc> i
 }
 
 const LayerDef& pool2d_layer() {
-  static constexpr LayerDef def{"pool2d", infer_pool2d, pool2d_reference, collect_routines};
+  static constexpr LayerDef def{"pool2d", infer_pool2d, one_output<pool2d_reference>, collect_routines};
   return def;
 }
 

@@ -35,7 +35,7 @@ PoolAxis window_axis(const PoolGeometry& g, int64_t size, int64_t outputs, bool 
 PoolWindows pool2d_windows(const Problem& problem) {
   const Pool2dParams p = pool2d_params(*problem.layer);
   const auto axis = [&](int i) {
-    return window_axis(p.axes[static_cast<size_t>(i)], problem.in[0].shape[2 + i], problem.out.shape[2 + i],
+    return window_axis(p.axes[static_cast<size_t>(i)], problem.in[0].shape[2 + i], problem.out().shape[2 + i],
                        p.count_include_pad);
   };
   return {p.is_max, axis(0), axis(1)};

@@ -27,7 +27,7 @@ class PreparedPool final : public Prepared {
  public:
   PreparedPool(const Problem& problem, PoolWindows windows, PoolKernel kernel, const Layout& layout)
       : windows_(std::move(windows)), kernel_(kernel) {
-    const Shape &in = problem.in[0].shape, &out = problem.out.shape;
+    const Shape &in = problem.in[0].shape, &out = problem.out().shape;
     int64_t lane_groups = 1;
     if (layout == Layout::nhwc() && out[0] * out[2] < problem.threads) {
       // Too few rows of outputs to share out (a global pooling): parts of the channels, in whole cache lines.
@@ -66,14 +66,14 @@ class PreparedPool final : public Prepared {
       in_channel = out_channel = lines.begin * 16;
       channels = std::min(channels, lines.end * 16) - in_channel;
     }
-    kernel_({.src = in.f32() + n * in.batch_stride + in_channel + span.begin * width * in_.pixel,
+    kernel_({.src = in.f32() + n * in.strides[0] + in_channel + span.begin * width * in_.pixel,
              .row_stride = rows.dilation * width * in_.pixel,
              .rows = span.count,
              .pixel = in_.pixel,
              .dilation = cols.dilation,
              .spans = cols.spans.data(),
              .outputs = out_width,
-             .dst = out.f32() + n * out.batch_stride + out_channel + y * out_width * out_.pixel,
+             .dst = out.f32() + n * out.strides[0] + out_channel + y * out_width * out_.pixel,
              .dst_pixel = out_.pixel,
              .channels = channels,
              .is_max = windows_.is_max,

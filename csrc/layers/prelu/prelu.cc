@@ -11,7 +11,7 @@ void prelu_reference(const Layer& layer, std::span<const RefTensor> in, RefTenso
 
 namespace {
 
-TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
+OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
   const TensorDesc& x = only_input(in);
   layer.attrs.expect_only({});
   const bool one = layer.weight("weight")->elements() == 1;
@@ -22,7 +22,7 @@ TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
 }  // namespace
 
 const LayerDef& prelu_layer() {
-  static const LayerDef def{"prelu", infer, prelu_reference, collect_routines};
+  static const LayerDef def{"prelu", infer, one_output<prelu_reference>, collect_routines};
   return def;
 }
 

@@ -47,16 +47,16 @@ ReduceParams reduce_params(const Layer& layer, const Shape& shape) {
 
 namespace {
 
-TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
+OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
   const TensorDesc& x = only_input(in);
   expect_weights(layer, {}, {}, {});
-  return {reduce_params(layer, x.shape).out, x.dtype};
+  return TensorDesc{reduce_params(layer, x.shape).out};
 }
 
 }  // namespace
 
 const LayerDef& reduce_layer() {
-  static const LayerDef def{"reduce", infer, reduce_reference, collect_routines};
+  static const LayerDef def{"reduce", infer, one_output<reduce_reference>, collect_routines};
   return def;
 }
 

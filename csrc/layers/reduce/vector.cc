@@ -69,12 +69,12 @@ class PreparedReduce final : public Prepared {
   void run(const RunArgs& args) const override {
     const int64_t out_images = args.out.shape.rank() == 0 ? 1 : args.out.shape[0];
     const int64_t out_image = args.out.image_elements();
-    Buffer from{args.in[0].f32(), args.in[0].batch_stride};
+    Buffer from{args.in[0].f32(), args.in[0].strides[0]};
     auto* memory = reinterpret_cast<float*>(args.workspace.shared());
     for (size_t i = 0; i < steps_.size(); ++i) {
       const Step& step = steps_[i];
       const bool to_out = i + 1 == steps_.size() && !over_images_ && out_image == image_;
-      const Buffer to{to_out ? args.out.f32() : memory, to_out ? args.out.batch_stride : step.outer * step.inner};
+      const Buffer to{to_out ? args.out.f32() : memory, to_out ? args.out.strides[0] : step.outer * step.inner};
       run_step(step, from, to, args.parallel_for);
       memory += to_out ? 0 : images_ * to.stride;
       from = to;
@@ -124,7 +124,7 @@ class PreparedReduce final : public Prepared {
     const auto divisor = static_cast<float>(params_.mean ? params_.count : 1);
     for (int64_t n = 0; n < images; ++n) {
       const float* src = from.data + n * from.stride;
-      float* dst = out.f32() + n * out.batch_stride;
+      float* dst = out.f32() + n * out.strides[0];
       for (int64_t i = 0; i < image; ++i) dst[i] = src[i] / divisor;
     }
   }

@@ -8,7 +8,7 @@ namespace softneuro {
 #define SN_ROUTINES "layers/reshape/routines.inc"
 #include "layers/collect.inc"
 
-static TensorDesc infer_reshape(const Layer& layer, std::span<const TensorDesc> in) {
+static OutputDescs infer_reshape(const Layer& layer, std::span<const TensorDesc> in) {
   layer.attrs.expect_only({"shape"});
   expect_no_weights(layer);
   expect_inputs(in, 1);
@@ -18,11 +18,14 @@ static TensorDesc infer_reshape(const Layer& layer, std::span<const TensorDesc> 
     throw Error("shape " + list_text(dims) + " does not hold the " + std::to_string(in[0].shape.elements()) +
                 " elements of " + in[0].shape.str());
   }
-  return {shape, in[0].dtype};
+  TensorDesc out = in[0];
+  out.shape = shape;
+  return out;
 }
 
 const LayerDef& reshape_layer() {
-  static constexpr LayerDef def{"reshape", infer_reshape, reshape_reference, collect_routines};
+  static constexpr LayerDef def{"reshape", infer_reshape, one_output<reshape_reference>, collect_routines,
+                                Takes::moving};
   return def;
 }
 

@@ -10,7 +10,7 @@ class ReshapeView final : public ViewRoutine {
   ReshapeView(const Layout& from, const Layout& to) : ViewRoutine("reshape", "view", from, to) {}
 
   Refusal check(const Problem& problem) const override {
-    const Shape &in = problem.in[0].shape, &out = problem.out.shape;
+    const Shape &in = problem.in[0].shape, &out = problem.out().shape;
     const Layout &from = info().in.layout, &to = info().out.layout;
     if (!layout_fits(in, from) || !layout_fits(out, to)) return "a layout does not fit the rank";
     const bool same_channels = from == to && in.rank() >= 2 && out.rank() >= 2 && in[0] == out[0] && in[1] == out[1];
@@ -19,9 +19,48 @@ class ReshapeView final : public ViewRoutine {
   }
 };
 
+// An axis cut in several: whatever the axes' strides are, the new ones follow from them.
+class ReshapeStrides final : public ViewRoutine {
+ public:
+  ReshapeStrides() : ViewRoutine("reshape", "strides", Layout::nchw().with_strides(), Layout::nchw().with_strides()) {}
+
+  Refusal check(const Problem& problem) const override {
+    if (pieces(problem.in[0].shape, problem.out().shape).empty()) return "axes are joined";
+    return refuse_post_ops(problem);
+  }
+  Strides view_strides(const Problem& problem, const Strides& in) const override {
+    const Shape& out = problem.out().shape;
+    const std::vector<int> of = pieces(problem.in[0].shape, out);
+    Strides strides{};
+    for (int axis = out.rank(); axis-- > 0;) {
+      const auto i = static_cast<size_t>(axis);
+      const bool inner = axis + 1 < out.rank() && of[i + 1] == of[i];
+      strides[i] = inner ? strides[i + 1] * out[axis + 1] : in[static_cast<size_t>(of[i])];
+    }
+    return strides;
+  }
+
+ private:
+  // By axis of the output the input's that it is a piece of; empty if it is not so.
+  static std::vector<int> pieces(const Shape& in, const Shape& out) {
+    if (in.elements() == 0) return {};
+    std::vector<int> of;
+    int64_t left = 1;
+    for (int axis = 0, from = -1; axis < out.rank(); ++axis) {
+      if (left == 1 && (from + 1 < in.rank())) left = in[++from];
+      if (from < 0 || left % out[axis] != 0) return {};
+      left /= out[axis];
+      of.push_back(from);
+      if (left == 1 && axis + 1 == out.rank() && in.product(from + 1, in.rank()) != 1) return {};
+    }
+    return left == 1 ? of : std::vector<int>{};
+  }
+};
+
 }  // namespace
 
 void reshape_view_routines(RoutineList& list) {
+  list.add<ReshapeStrides>();
   for (const Layout& from : all_layouts()) {
     for (const Layout& to : all_layouts()) {
       if (from == to || from == Layout::nchw() || to == Layout::nchw()) list.add<ReshapeView>(from, to);

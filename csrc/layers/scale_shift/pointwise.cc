@@ -16,7 +16,7 @@ ScaleShiftRoutine::ScaleShiftRoutine(const char* layer_type, Isa isa, const Sche
                .inplace_input = 0}) {}
 
 std::shared_ptr<const Packed> ScaleShiftRoutine::pack(const Problem& problem, const Tuning&) const {
-  const int64_t channels = problem.out.shape[1];
+  const int64_t channels = problem.out().shape[1];
   std::vector<float> scale(static_cast<size_t>(channels)), shift(scale.size());
   values(*problem.layer, scale, shift);
   const Layout& layout = info().out.layout;

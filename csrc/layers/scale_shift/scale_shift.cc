@@ -11,7 +11,7 @@ void scale_shift_reference(const Layer& layer, std::span<const RefTensor> in, Re
 
 namespace {
 
-TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
+OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
   const TensorDesc& x = only_input(in);
   layer.attrs.expect_only({});
   expect_weights(layer, {"scale", "shift"}, {}, Shape{channel_count(x)});
@@ -21,7 +21,7 @@ TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
 }  // namespace
 
 const LayerDef& scale_shift_layer() {
-  static const LayerDef def{"scale_shift", infer, scale_shift_reference, collect_routines};
+  static const LayerDef def{"scale_shift", infer, one_output<scale_shift_reference>, collect_routines};
   return def;
 }
 

@@ -29,10 +29,10 @@ class SliceCopy final : public Routine {
     const TensorView &in = args.in[0], &out = args.out;
     CopyJob job{.src = in.f32(), .dst = out.f32()};
     job.dims[0] = images(out);
-    job.src_stride[0] = in.batch_stride;
-    job.dst_stride[0] = out.batch_stride;
+    job.src_stride[0] = in.strides[0];
+    job.dst_stride[0] = out.strides[0];
     if (p.axis == 0) {
-      job.src += p.start * in.batch_stride;
+      job.src += p.start * in.strides[0];
       job.src_stride[0] *= p.step;
       job.length = out.image_elements();
     } else {

@@ -22,7 +22,7 @@ SliceParams slice_params(const Layer& layer, const Shape& in) {
   return p;
 }
 
-static TensorDesc infer_slice(const Layer& layer, std::span<const TensorDesc> in) {
+static OutputDescs infer_slice(const Layer& layer, std::span<const TensorDesc> in) {
   expect_no_weights(layer);
   expect_inputs(in, 1);
   const SliceParams p = slice_params(layer, in[0].shape);
@@ -32,7 +32,7 @@ static TensorDesc infer_slice(const Layer& layer, std::span<const TensorDesc> in
 }
 
 const LayerDef& slice_layer() {
-  static constexpr LayerDef def{"slice", infer_slice, slice_reference, collect_routines};
+  static constexpr LayerDef def{"slice", infer_slice, one_output<slice_reference>, collect_routines, Takes::moving};
   return def;
 }
 

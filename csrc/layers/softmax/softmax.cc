@@ -21,7 +21,7 @@ SoftmaxParams softmax_params(const Layer& layer, const Shape& shape) {
 
 namespace {
 
-TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
+OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
   const TensorDesc& x = only_input(in);
   softmax_params(layer, x.shape);
   expect_weights(layer, {}, {}, {});
@@ -31,7 +31,7 @@ TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
 }  // namespace
 
 const LayerDef& softmax_layer() {
-  static const LayerDef def{"softmax", infer, softmax_reference, collect_routines};
+  static const LayerDef def{"softmax", infer, one_output<softmax_reference>, collect_routines};
   return def;
 }
 

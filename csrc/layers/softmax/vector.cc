@@ -13,7 +13,7 @@ class PreparedSoftmax final : public Prepared {
  public:
   PreparedSoftmax(const Problem& problem, const RoutineInfo& info)
       : kernels_(softmax_kernels(info.isa)), threads_(problem.threads) {
-    const Shape& shape = problem.out.shape;
+    const Shape& shape = problem.out().shape;
     const SoftmaxParams params = softmax_params(*problem.layer, shape);
     const bool nhwc = info.in.layout.kind == Layout::Kind::nhwc;
     const int rank = shape.rank(), axis = params.axis;
@@ -32,8 +32,8 @@ class PreparedSoftmax final : public Prepared {
 
   void run(const RunArgs& args) const override {
     const TensorView &in = args.in[0], &out = args.out;
-    const int64_t dst_stride = over_images_ ? out.batch_stride : inner_;
-    const int64_t src_stride = over_images_ ? in.batch_stride : inner_;
+    const int64_t dst_stride = over_images_ ? out.strides[0] : inner_;
+    const int64_t src_stride = over_images_ ? in.strides[0] : inner_;
     const bool rows = dst_stride == 1 && src_stride == 1;
     Grid grid;
     grid.outer_rank = 1;
@@ -41,8 +41,8 @@ class PreparedSoftmax final : public Prepared {
     grid.rows = outer_, grid.count = inner_, grid.work = size_;
     for_each_cell(grid, threads_, args.parallel_for, [&](const Cell& cell) {
       const int64_t start = cell.row * size_ * inner_ + cell.column;
-      float* dst = out.f32() + cell.outer * out.batch_stride + start;
-      const float* src = in.f32() + cell.outer * in.batch_stride + start;
+      float* dst = out.f32() + cell.outer * out.strides[0] + start;
+      const float* src = in.f32() + cell.outer * in.strides[0] + start;
       if (rows) return kernels_.rows[log_](dst, src, cell.rows, size_);
       for (int64_t r = 0; r < cell.rows; ++r) {
         kernels_.columns[log_](dst, src, size_, dst_stride, src_stride, cell.count);

@@ -101,9 +101,9 @@ class PreparedSqueezeExcite final : public Prepared {
 
   SqueezeExciteArgs call_for(const RunArgs& args, int64_t image) const {
     SqueezeExciteArgs call = args_;
-    call.src = args.in[0].f32() + image * args.in[0].batch_stride;
-    call.dst = args.out.f32() + image * args.out.batch_stride;
-    if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].batch_stride;
+    call.src = args.in[0].f32() + image * args.in[0].strides[0];
+    call.dst = args.out.f32() + image * args.out.strides[0];
+    if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].strides[0];
     return call;
   }
 

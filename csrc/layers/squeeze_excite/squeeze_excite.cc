@@ -34,14 +34,14 @@ int64_t check_stage(const Layer& layer, const std::string& role, int64_t from) {
   return shape[0];
 }
 
-TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
+OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
   expect_inputs(in, 1);
   squeeze_excite_params(layer, in[0]);
   return in[0];
 }
 
 void reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out) {
-  const SqueezeExciteParams p = squeeze_excite_params(layer, {in[0].shape, DType::float32});
+  const SqueezeExciteParams p = squeeze_excite_params(layer, {in[0].shape});
   const auto stage = [&](const std::string& role, const Activation& activation, const std::vector<double>& x,
                          int64_t outputs) {
     const std::vector<double> weight = reference_weight(layer, role + "_weight");
@@ -85,7 +85,7 @@ SqueezeExciteParams squeeze_excite_params(const Layer& layer, const TensorDesc& 
 }
 
 const LayerDef& squeeze_excite_layer() {
-  static const LayerDef def{"squeeze_excite", infer, reference, collect_routines};
+  static const LayerDef def{"squeeze_excite", infer, one_output<reference>, collect_routines};
   return def;
 }
 

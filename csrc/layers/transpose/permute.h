@@ -15,7 +15,7 @@ class Permutation {
   // only known when run.
   Permutation(std::span<const int64_t> dims, std::span<const int> perm, Isa isa, int threads);
 
-  // Strides in elements from one index of axis 0 to the next.
+  // WalkStrides in elements from one index of axis 0 to the next.
   void run(const float* src, int64_t src_batch_stride, float* dst, int64_t dst_batch_stride,
            const ParallelFor& parallel_for) const;
 

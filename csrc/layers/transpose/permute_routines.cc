@@ -16,11 +16,10 @@ class TransposePermute final : public Routine {
                                           std::shared_ptr<const Packed>) const override {
     const Shape& in = problem.in[0].shape;
     const std::vector<int> perm = transpose_perm(*problem.layer, in.rank());
-    return prepared_call(
-        [permutation = Permutation({in.begin(), in.end()}, perm, info().isa, problem.threads)](const RunArgs& args) {
-          permutation.run(args.in[0].f32(), args.in[0].batch_stride, args.out.f32(), args.out.batch_stride,
-                          args.parallel_for);
-        });
+    return prepared_call([permutation = Permutation({in.begin(), in.end()}, perm, info().isa, problem.threads)](
+                             const RunArgs& args) {
+      permutation.run(args.in[0].f32(), args.in[0].strides[0], args.out.f32(), args.out.strides[0], args.parallel_for);
+    });
   }
 };
 

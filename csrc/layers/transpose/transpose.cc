@@ -24,7 +24,7 @@ std::vector<int> transpose_perm(const Layer& layer, int rank) {
   return perm;
 }
 
-static TensorDesc infer_transpose(const Layer& layer, std::span<const TensorDesc> in) {
+static OutputDescs infer_transpose(const Layer& layer, std::span<const TensorDesc> in) {
   expect_no_weights(layer);
   expect_inputs(in, 1);
   TensorDesc out = in[0];
@@ -34,7 +34,8 @@ static TensorDesc infer_transpose(const Layer& layer, std::span<const TensorDesc
 }
 
 const LayerDef& transpose_layer() {
-  static constexpr LayerDef def{"transpose", infer_transpose, transpose_reference, collect_routines};
+  static constexpr LayerDef def{"transpose", infer_transpose, one_output<transpose_reference>, collect_routines,
+                                Takes::moving};
   return def;
 }
 

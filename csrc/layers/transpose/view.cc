@@ -5,14 +5,6 @@
 namespace softneuro {
 namespace {
 
-// The order in which a row-major or channels-last blob holds its axes in memory, outermost first.
-std::vector<int> memory_order(int rank, const Layout& layout) {
-  std::vector<int> order;
-  for (int axis = 0; axis < rank; ++axis) order.push_back(axis);
-  if (layout == Layout::nhwc()) std::rotate(order.begin() + 1, order.begin() + 2, order.end());
-  return order;
-}
-
 // With both layouts row-major: only axes of one element move. With channels last on one side, the layout is what the
 // transpose makes of it: x[N,C,H,W] in nhwc is its own permutation 0,2,3,1 in nchw.
 class TransposeView final : public ViewRoutine {
@@ -38,9 +30,30 @@ class TransposeView final : public ViewRoutine {
   }
 };
 
+// Any other order of the axes, as long as the innermost one stays: a blob whose axes have strides of their own.
+class TransposeStrides final : public ViewRoutine {
+ public:
+  explicit TransposeStrides(bool strided)
+      : ViewRoutine("transpose", "strides", Layout::nchw().with_strides(strided), Layout::nchw().with_strides()) {}
+
+  Refusal check(const Problem& problem) const override {
+    const int rank = problem.out().shape.rank();
+    const std::vector<int> perm = transpose_perm(*problem.layer, rank);
+    if (perm.back() != rank - 1) return "the innermost axis moves";
+    return refuse_post_ops(problem);
+  }
+  Strides view_strides(const Problem& problem, const Strides& in) const override {
+    Strides strides{};
+    const std::vector<int> perm = transpose_perm(*problem.layer, problem.out().shape.rank());
+    for (size_t axis = 0; axis < perm.size(); ++axis) strides[axis] = in[static_cast<size_t>(perm[axis])];
+    return strides;
+  }
+};
+
 }  // namespace
 
 void transpose_view_routines(RoutineList& list) {
+  for (const bool strided : {false, true}) list.add<TransposeStrides>(strided);
   for (const Layout& from : {Layout::nchw(), Layout::nhwc()}) {
     for (const Layout& to : {Layout::nchw(), Layout::nhwc()}) list.add<TransposeView>(from, to);
   }

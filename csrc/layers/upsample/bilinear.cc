@@ -9,7 +9,7 @@ class PreparedBilinear final : public Prepared {
  public:
   PreparedBilinear(const Problem& problem, InterpolateKernel kernel, const Layout& layout) : kernel_(kernel) {
     const UpsampleParams p = upsample_params(*problem.layer);
-    const Shape &in = problem.in[0].shape, &out = problem.out.shape;
+    const Shape &in = problem.in[0].shape, &out = problem.out().shape;
     rows_ = upsample_axis(p, 0, in[2]);
     for (const auto& tap : upsample_axis(p, 1, in[3]).taps) {
       first_.push_back(static_cast<int32_t>(tap.first));
@@ -36,7 +36,7 @@ class PreparedBilinear final : public Prepared {
       for (int64_t item = part.begin; item < part.end; ++item) {
         const int64_t n = item / height / planes_, plane = item / height % planes_, y = item % height;
         const auto& tap = rows_.taps[static_cast<size_t>(y)];
-        const float* src = in.f32() + n * in.batch_stride + plane * in.shape[2] * row_in;
+        const float* src = in.f32() + n * in.strides[0] + plane * in.shape[2] * row_in;
         kernel_({.above = src + tap.first * row_in,
                  .below = src + tap.second * row_in,
                  .above_share = tap.first_share,
@@ -46,7 +46,7 @@ class PreparedBilinear final : public Prepared {
                  .first_share = first_share_.data(),
                  .second_share = second_share_.data(),
                  .outputs = out.shape[3],
-                 .dst = out.f32() + n * out.batch_stride + (plane * height + y) * row_out,
+                 .dst = out.f32() + n * out.strides[0] + (plane * height + y) * row_out,
                  .channels = channels_,
                  .width = in.shape[3],
                  .scratch = reinterpret_cast<float*>(args.workspace.task(task))});

@@ -62,12 +62,12 @@ class UpsampleNearest final : public Routine {
       for (int64_t item = part.begin; item < part.end; ++item) {
         const int64_t n = item / height / planes, plane = item / height % planes, y = item % height;
         const int64_t source = rows.taps[static_cast<size_t>(y)].first;
-        float* dst = out.f32() + n * out.batch_stride + (plane * height + y) * row_out;
+        float* dst = out.f32() + n * out.strides[0] + (plane * height + y) * row_out;
         // Rows that repeat the one above are plain copies, if this task has made that one.
         if (item > part.begin && y > 0 && rows.taps[static_cast<size_t>(y - 1)].first == source) {
           std::copy_n(dst - row_out, row_out, dst);
         } else {
-          const float* src = in.f32() + n * in.batch_stride + (plane * in.shape[2] + source) * row_in;
+          const float* src = in.f32() + n * in.strides[0] + (plane * in.shape[2] + source) * row_in;
           gather_row(src, cols.taps, unit, dst);
         }
       }

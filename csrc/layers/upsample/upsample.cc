@@ -68,17 +68,17 @@ UpsampleAxis upsample_axis(const UpsampleParams& params, int axis, int64_t size)
   return result;
 }
 
-static TensorDesc infer_upsample(const Layer& layer, std::span<const TensorDesc> in) {
+static OutputDescs infer_upsample(const Layer& layer, std::span<const TensorDesc> in) {
   expect_no_weights(layer);
   expect_inputs(in, 1);
   expect_rank(in[0].shape, 4);
   if (in[0].shape[2] == 0 || in[0].shape[3] == 0) throw Error("the image is empty: " + in[0].shape.str());
   const UpsampleParams p = upsample_params(layer);
-  return {Shape{in[0].shape[0], in[0].shape[1], p.output_size[0], p.output_size[1]}, in[0].dtype};
+  return TensorDesc{Shape{in[0].shape[0], in[0].shape[1], p.output_size[0], p.output_size[1]}};
 }
 
 const LayerDef& upsample_layer() {
-  static constexpr LayerDef def{"upsample", infer_upsample, upsample_reference, collect_routines};
+  static constexpr LayerDef def{"upsample", infer_upsample, one_output<upsample_reference>, collect_routines};
   return def;
 }
 

@@ -41,9 +41,9 @@ class BlockedDecode final : public Routine {
     const Epilogue epilogue{packed_floats(packed.get()), nullptr, problem.layer->post.activation};
     return prepared_call(
         [shape, tasks, residual, epilogue, packed, run = winograd_stages(info().isa)->decode](const RunArgs& args) {
-          WinogradDecodeArgs call{
-              shape, args.in[0].f32(), args.in[0].batch_stride, args.out.f32(), args.out.batch_stride, 0, epilogue};
-          if (residual) call.epilogue.residual = args.in[1].f32(), call.residual_image = args.in[1].batch_stride;
+          WinogradDecodeArgs call{shape, args.in[0].f32(), args.in[0].strides[0], args.out.f32(), args.out.strides[0],
+                                  0,     epilogue};
+          if (residual) call.epilogue.residual = args.in[1].f32(), call.residual_image = args.in[1].strides[0];
           args.parallel_for(tasks, [&](int64_t task) {
             const Range tiles = split_range(shape.tiles(), tasks, task);
             run(call, static_cast<int>(tiles.begin), static_cast<int>(tiles.end));

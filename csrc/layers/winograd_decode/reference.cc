@@ -3,7 +3,7 @@
 namespace softneuro {
 
 void winograd_decode_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out) {
-  const WinogradShape s = winograd_decode_shape(layer, {in[0].shape, DType::float32});
+  const WinogradShape s = winograd_decode_shape(layer, {in[0].shape});
   const auto left = winograd_decode_matrix(s.tile_h, s.positions_h());
   const auto right = winograd_decode_matrix(s.tile_w, s.positions_w());
   const PlaneTransform decode{left, right, s.tile_h, s.positions_h(), s.tile_w, s.positions_w()};

@@ -13,10 +13,10 @@ void winograd_decode_reference(const Layer& layer, std::span<const RefTensor> in
 
 namespace {
 
-TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
+OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
   expect_inputs(in, 1);
   const WinogradShape s = winograd_decode_shape(layer, in[0]);
-  return {{s.images, s.out_channels, s.out_h, s.out_w}, in[0].dtype};
+  return TensorDesc{{s.images, s.out_channels, s.out_h, s.out_w}};
 }
 
 }  // namespace
@@ -37,7 +37,7 @@ WinogradShape winograd_decode_shape(const Layer& layer, const TensorDesc& in) {
 }
 
 const LayerDef& winograd_decode_layer() {
-  static const LayerDef def{"winograd_decode", infer, winograd_decode_reference, collect_routines};
+  static const LayerDef def{"winograd_decode", infer, one_output<winograd_decode_reference>, collect_routines};
   return def;
 }
 

@@ -31,13 +31,12 @@ class BlockedEncode final : public Routine {
     const WinogradShape shape = winograd_encode_shape(*problem.layer, problem.in[0]);
     const int tasks = std::min(problem.threads, std::max(shape.tiles(), 1));
     // Of the last cache, which the products' weights pass through too.
-    const size_t bytes = static_cast<size_t>(problem.out.shape.elements()) * sizeof(float);
+    const size_t bytes = static_cast<size_t>(problem.out().shape.elements()) * sizeof(float);
     const bool large = caches().l3 != 0 && bytes > caches().l3 / 3;
     return prepared_call([shape, tasks, large, run = winograd_stages(info().isa)->encode](const RunArgs& args) {
-      const bool aligned =
-          (reinterpret_cast<uintptr_t>(args.out.data) | args.out.batch_stride * sizeof(float)) % 64 == 0;
-      const WinogradEncodeArgs call{shape,          args.in[0].f32(),      args.in[0].batch_stride,
-                                    args.out.f32(), args.out.batch_stride, large && aligned};
+      const bool aligned = (reinterpret_cast<uintptr_t>(args.out.data) | args.out.strides[0] * sizeof(float)) % 64 == 0;
+      const WinogradEncodeArgs call{shape,          args.in[0].f32(),    args.in[0].strides[0],
+                                    args.out.f32(), args.out.strides[0], large && aligned};
       args.parallel_for(tasks, [&](int64_t task) {
         const Range tiles = split_range(shape.tiles(), tasks, task);
         run(call, static_cast<int>(tiles.begin), static_cast<int>(tiles.end));

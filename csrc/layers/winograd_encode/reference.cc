@@ -3,7 +3,7 @@
 namespace softneuro {
 
 void winograd_encode_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out) {
-  const WinogradShape s = winograd_encode_shape(layer, {in[0].shape, DType::float32});
+  const WinogradShape s = winograd_encode_shape(layer, {in[0].shape});
   const int rows = s.positions_h(), columns = s.positions_w();
   const auto left = winograd_encode_matrix(rows), right = winograd_encode_matrix(columns);
   const PlaneTransform encode{left, right, rows, rows, columns, columns};

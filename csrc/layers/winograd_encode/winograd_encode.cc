@@ -12,11 +12,11 @@ void winograd_encode_reference(const Layer& layer, std::span<const RefTensor> in
 
 namespace {
 
-TensorDesc infer(const Layer& layer, std::span<const TensorDesc> in) {
+OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
   expect_inputs(in, 1);
   expect_no_weights(layer);
   const WinogradShape s = winograd_encode_shape(layer, in[0]);
-  return {{s.positions(), int64_t{s.images} * s.tiles_h() * s.tiles_w(), s.in_channels}, in[0].dtype};
+  return TensorDesc{{s.positions(), int64_t{s.images} * s.tiles_h() * s.tiles_w(), s.in_channels}};
 }
 
 }  // namespace
@@ -37,7 +37,7 @@ WinogradShape winograd_encode_shape(const Layer& layer, const TensorDesc& in) {
 }
 
 const LayerDef& winograd_encode_layer() {
-  static const LayerDef def{"winograd_encode", infer, winograd_encode_reference, collect_routines};
+  static const LayerDef def{"winograd_encode", infer, one_output<winograd_encode_reference>, collect_routines};
   return def;
 }
 

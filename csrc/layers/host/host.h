@@ -1,0 +1,24 @@
+// host: an op that stays with the host, as a step of a net. Attribute `op` says what it is.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "layers/layer.h"
+
+namespace softneuro {
+
+// What a front door calls. Immutable; `run` may be called from several threads at once.
+struct HostOp {
+  // Dense row-major memory, each blob in its natural_schema: inputs are only read, each output is written whole. Called
+  // on the thread that runs the net while no other of the host's threads works for it. What it throws, the run throws.
+  std::function<void(std::span<const TensorView> in, std::span<const TensorView> outs)> run;
+  std::vector<TensorDesc> outs;
+};
+
+// A layer of the type. `op` names the op with all that its results depend on, for signatures.
+Layer host_layer(std::string name, std::string op, HostOp host);
+
+}  // namespace softneuro

@@ -1,0 +1,93 @@
+#include "layers/weight_traits.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "base/text.h"
+
+namespace softneuro {
+namespace {
+
+// Fewer zeros never pay for a routine of their own, however they lie.
+constexpr double least_zeros = 0.3;
+constexpr double whole_blocks = 0.95;  // of the zeros that have to be in such for a pattern of blocks
+constexpr int64_t least_elements = 1024;
+
+// The weight as [rows][columns][inner], zeros as such.
+struct Zeros {
+  int64_t rows, columns, inner;
+  const float* values;
+  bool operator()(int64_t row, int64_t column, int64_t i) const {
+    return values[(row * columns + column) * inner + i] == 0;
+  }
+};
+
+// Least n such that no group of `of` neighbouring columns has more than n values; `of` if columns come out uneven.
+int most_of(const Zeros& zeros, int of) {
+  if (zeros.columns % of != 0) return of;
+  int most = 0;
+  for (int64_t row = 0; row < zeros.rows; ++row) {
+    for (int64_t i = 0; i < zeros.inner; ++i) {
+      for (int64_t column = 0; column < zeros.columns; column += of) {
+        int count = 0;
+        for (int64_t k = 0; k < of; ++k) count += zeros(row, column + k, i) ? 0 : 1;
+        most = std::max(most, count);
+        if (most == of) return most;
+      }
+    }
+  }
+  return most;
+}
+
+// Zeros that are in whole blocks.
+int64_t zeros_in_blocks(const Zeros& zeros, int64_t block_rows, int64_t block_columns) {
+  int64_t total = 0;
+  for (int64_t row = 0; row + block_rows <= zeros.rows; row += block_rows) {
+    for (int64_t column = 0; column + block_columns <= zeros.columns; column += block_columns) {
+      for (int64_t i = 0; i < zeros.inner; ++i) {
+        bool all = true;
+        for (int64_t k = 0; all && k < block_rows * block_columns; ++k) {
+          all = zeros(row + k / block_columns, column + k % block_columns, i);
+        }
+        if (all) total += block_rows * block_columns;
+      }
+    }
+  }
+  return total;
+}
+
+}  // namespace
+
+bool WeightTraits::matter(const Shape& shape) { return shape.rank() >= 2 && shape.elements() >= least_elements; }
+
+std::string WeightTraits::str() const {
+  if (zeros < least_zeros) return {};
+  std::string text = "[zeros=" + exact_number(std::round(zeros * 40) / 40);
+  if (of > 0) text += "," + std::to_string(most) + ":" + std::to_string(of);
+  if (block_rows * block_columns > 1) text += "," + std::to_string(block_rows) + "x" + std::to_string(block_columns);
+  return text + "]";
+}
+
+WeightTraits find_traits(const Shape& shape, const float* values) {
+  WeightTraits traits;
+  const int64_t elements = shape.elements();
+  if (elements == 0) return traits;
+  const auto zero = std::count(values, values + elements, 0.0F);
+  traits.zeros = static_cast<double>(zero) / static_cast<double>(elements);
+  traits.constant = std::all_of(values, values + elements, [&](float value) { return value == values[0]; });
+  if (traits.zeros < least_zeros || shape.rank() < 2) return traits;
+  const Zeros zeros{shape[0], shape[1], shape.product(2, shape.rank()), values};
+  constexpr std::array<std::array<int, 2>, 4> blocks{{{16, 1}, {1, 16}, {4, 1}, {1, 4}}};  // the largest first
+  for (const auto& [rows, columns] : blocks) {
+    if (static_cast<double>(zeros_in_blocks(zeros, rows, columns)) < whole_blocks * static_cast<double>(zero)) continue;
+    traits.block_rows = rows, traits.block_columns = columns;
+    break;
+  }
+  if (const int most = most_of(zeros, 4); most < 4) traits.most = most, traits.of = 4;
+  return traits;
+}
+
+}  // namespace softneuro
