@@ -10,6 +10,7 @@ import argparse
 import os
 import shutil
 import statistics
+import sys
 import tempfile
 from pathlib import Path
 from urllib.parse import unquote
@@ -20,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 import softneuro
-from benchmarks import models
+from benchmarks import models, record
 from benchmarks.layers import Prepared, compile_and_capture
 from softneuro import _C
 
@@ -65,7 +66,10 @@ def main() -> None:
     parser.add_argument("networks", nargs="*", default=["mobilenet_v2"])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=30)
+    record.add_option(parser)
     arguments = parser.parse_args()
+    header = ["network", "fusions", "fused us", "separate us", "times as fast"]
+    rows = []
     torch.set_num_threads(arguments.threads)
     console = Console(width=160)
     for network in arguments.networks:
@@ -98,7 +102,10 @@ def main() -> None:
             console.print(table)
             for kind, (fused, apart) in sums.items():
                 console.print(f"{kind}: {fused:.0f} us fused, {apart:.0f} us separate, {apart / fused:.2f}x")
+                rows.append([network, kind, f"{fused:.0f}", f"{apart:.0f}", f"{apart / fused:.2f}"])
         torch.compiler.reset()
+    if arguments.record:
+        record.write("fusion", sys.argv[1:], header, rows)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Peak memory of a process that runs a network: softneuro's against eager's and against torch.compile's own.
 
-Each case is a process of its own, run twice: what counts is the second, with the measured costs on disk.
+Each case is a process of its own, run twice: what counts is the second, with the measured costs on disk. In brackets:
+what it takes above eager, as a multiple of the model's weights.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import Any
 
 import torch
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks import models
+from benchmarks import models, record
+from benchmarks.tables import figures
 
 # Name -> backend and options; None: no torch.compile.
 CASES: dict[str, tuple[str, dict[str, Any]] | None] = {
@@ -52,6 +53,7 @@ def main() -> None:
     parser.add_argument("network", nargs="?", default="resnet50")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--case", choices=CASES, help="only this one, in this process: prints bytes")
+    record.add_option(parser)
     arguments = parser.parse_args()
     if arguments.case:
         warnings.filterwarnings("ignore")
@@ -67,14 +69,17 @@ def main() -> None:
 
     model, _ = models.build(arguments.network)
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
-    table = Table(title=f"{arguments.network}: {weights / MIB:.0f} MiB of weights, {arguments.threads} threads")
-    for column in ("process", "peak MiB", "above eager MiB", "x weights"):
-        table.add_column(column, justify="left" if column == "process" else "right")
     peaks = {case: [peak(case) for _ in range(2)][-1] for case in CASES}
-    for case, bytes_ in peaks.items():
-        above = bytes_ - peaks["eager"]
-        table.add_row(case, f"{bytes_ / MIB:.0f}", f"{above / MIB:.0f}", f"{above / weights:.2f}")
-    Console().print(table)
+    above = {case: bytes_ - peaks["eager"] for case, bytes_ in peaks.items()}
+    rows = [
+        [case, f"{peaks[case] / MIB:.0f}", f"{above[case] / MIB:.0f}", f"{above[case] / weights:.2f}"] for case in CASES
+    ]
+    title = f"{arguments.network}: {weights / MIB:.0f} MiB of weights, {arguments.threads} threads"
+    Console().print(figures(title, ["process", "peak MiB", "above eager MiB", "x weights"], rows))
+    if arguments.record:
+        cells = [f"{total} ({times})" for _, total, _, times in rows]
+        header = ["network", "weights MiB", *(f"{case} MiB" for case in CASES)]
+        record.write("memory", sys.argv[1:], header, [[arguments.network, f"{weights / MIB:.0f}", *cells]])
 
 
 if __name__ == "__main__":

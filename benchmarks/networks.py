@@ -1,7 +1,10 @@
 """Whole networks, softneuro against every peer installed, in interleaved rounds in one process.
 
 Each turn of a peer is one untimed run, which takes the caches and cores back from the peer before it, and then the
-timed ones; a pause lets other pools' threads go to sleep first. Figures are medians over all timed runs.
+timed ones; a pause lets other pools' threads go to sleep first. Figures are median milliseconds over all timed runs. A
+peer's in brackets: how many times as fast softneuro through torch.compile is. Best peer: how many times as fast as the
+fastest of the others, eager apart, each of softneuro's own columns is. Error: relative L2 to eager. The first call
+includes tuning, where it finds no costs on disk, and the comparison with the host.
 """
 
 from __future__ import annotations
@@ -9,17 +12,19 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 import time
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
-from benchmarks import models
+from benchmarks import models, record
 from benchmarks.peers import PEERS, Runner, runner
+from benchmarks.tables import figures
 
 NETWORKS = [
     "resnet18",
@@ -71,6 +76,12 @@ def relative_l2(actual: torch.Tensor, expected: torch.Tensor) -> float:
     return float((actual.double() - expected.double()).norm() / expected.double().norm())
 
 
+def best_peer_ratios(medians: dict[str, float], own: Iterable[str]) -> str:
+    """Of each of softneuro's ways, how many times as fast as the fastest of the other compilers and runtimes it is."""
+    best = min((ms for peer, ms in medians.items() if not peer.startswith("softneuro") and peer != "eager"), default=0)
+    return ", ".join(f"{best / medians[peer]:.2f}" for peer in own if peer in medians) if best else "-"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="*", default=NETWORKS, help=f"default: {' '.join(NETWORKS)}")
@@ -82,6 +93,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=10, help="per network (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="also write the figures there")
+    record.add_option(parser)
     arguments = parser.parse_args()
 
     warnings.filterwarnings("ignore")
@@ -91,11 +103,11 @@ def main() -> None:
     unknown = [peer for peer in peers if peer.split(":")[0] not in PEERS]
     if unknown or "softneuro" not in peers:
         parser.error(f"--peers: {f'no peer {unknown[0]!r}' if unknown else 'ratios need softneuro among them'}")
-    figures: dict[str, dict[str, float]] = {}
-    others = [peer for peer in peers if peer != "softneuro"]
-    table = Table(title=f"batch 1, {arguments.threads} threads: median ms, and how many times faster softneuro is")
-    for column in ("network", "softneuro ms", *(f"{peer} ms (ratio)" for peer in others), "error", "first call s"):
-        table.add_column(column, justify="left" if column == "network" else "right")
+    measured: dict[str, dict[str, float]] = {}
+    own = [peer for peer in peers if peer.startswith("softneuro")]
+    others = [peer for peer in peers if peer not in own]
+    header = ["network", *(f"{peer} ms" for peer in [*own, *others]), "best peer", "error", "first call s"]
+    rows = []
 
     with torch.no_grad(), Progress(console=console, transient=True) as progress:
         task = progress.add_task("networks", total=len(arguments.networks))
@@ -109,20 +121,25 @@ def main() -> None:
                 continue
             medians = measure(runners, example, arguments.seconds)
             ours = medians["softneuro"]
-            figures[network] = {**medians, "first_call_s": runners["softneuro"][1]}
+            measured[network] = {**medians, "first_call_s": runners["softneuro"][1]}
             if "eager" in runners:
                 outputs = [runners[peer][0](example) for peer in ("softneuro", "eager")]
-                figures[network]["error"] = relative_l2(*outputs)
-            table.add_row(
-                network,
-                f"{ours:.2f}",
-                *(f"{medians[p]:.2f} ({medians[p] / ours:.2f}x)" if p in medians else "-" for p in others),
-                f"{figures[network]['error']:.1e}" if "eager" in runners else "-",
-                f"{runners['softneuro'][1]:.1f}",
+                measured[network]["error"] = relative_l2(*outputs)
+            rows.append(
+                [
+                    network,
+                    *(f"{medians[peer]:.2f}" if peer in medians else "-" for peer in own),
+                    *(f"{medians[p]:.2f} ({medians[p] / ours:.2f})" if p in medians else "-" for p in others),
+                    best_peer_ratios(medians, own),
+                    f"{measured[network]['error']:.1e}" if "eager" in runners else "-",
+                    f"{runners['softneuro'][1]:.1f}",
+                ]
             )
-    console.print(table)
+    console.print(figures(f"batch 1, {arguments.threads} threads", header, rows))
     if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=1) + "\n")
+        arguments.json.write_text(json.dumps(measured, indent=1) + "\n")
+    if arguments.record:
+        record.write("networks", sys.argv[1:], header, rows)
 
 
 if __name__ == "__main__":

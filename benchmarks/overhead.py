@@ -1,6 +1,7 @@
 """What a call costs beyond its kernels: a region's op, and the compiled model around it, on nets of next to no work.
 
-Times are CPU time of the calling thread, one thread, low quantiles of many short runs: they hold on a busy machine.
+Times are microseconds of CPU time of the calling thread, one thread, low quantiles of many short runs: they hold on a
+busy machine.
 Where it says cold, memory of `--evict` MiB is read and written before each call, as a network's own data would be;
 these are medians of single calls, which scatter by some ten microseconds.
 """
@@ -9,16 +10,18 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from rich.console import Console
-from rich.table import Table
 from torch import nn
 
 import softneuro.torch_backend
+from benchmarks import record
+from benchmarks.tables import figures
 from softneuro.torch_backend import registry
 
 OPTIONS = {"never_worse": False, "tune": "off", "min_region_size": 1}
@@ -89,21 +92,23 @@ def main() -> None:
         "--batches", type=int, default=400, help="of 20 calls, of one where cold (default: %(default)s)"
     )
     parser.add_argument("--evict", type=int, default=40, help="MiB (default: %(default)s)")
+    record.add_option(parser)
     arguments = parser.parse_args()
     evict = torch.zeros(arguments.evict * 2**20 // 4)
     torch.set_num_threads(1)
-    table = Table(title="CPU time per call in us, one thread")
     timed = ["compiled", "compiled, cold", "exported", "exported, cold", "eager"]
-    for column in ("layers", "weights", "op", "kernels in it", "op beyond kernels", *timed):
-        table.add_column(column, justify="right")
+    header = ["layers", "weights", "op", "kernels in it", "op beyond kernels", *timed]
+    rows = []
     with torch.no_grad():
         for layers in arguments.layers:
             found = measure(layers, arguments.batches, evict)
-            figures = [found["op"], found["kernels"], found["op"] - found["kernels"], *(found[name] for name in timed)]
-            table.add_row(str(layers), str(int(found["weights"])), *(f"{figure:.1f}" for figure in figures))
+            times = [found["op"], found["kernels"], found["op"] - found["kernels"], *(found[name] for name in timed)]
+            rows.append([str(layers), str(int(found["weights"])), *(f"{us:.1f}" for us in times)])
     console = Console(width=max(Console().width, 130))
-    console.print(table)
+    console.print(figures("CPU time per call in us, one thread", header, rows))
     console.print("The rest of a compiled model's time is Dynamo's guards and AOT Autograd's wrapper.")
+    if arguments.record:
+        record.write("overhead", sys.argv[1:], header, rows)
 
 
 if __name__ == "__main__":

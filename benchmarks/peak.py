@@ -1,14 +1,16 @@
-"""The machine's ceilings: multiply-add peak by instruction-set level, bandwidth by memory level."""
+"""The machine's ceilings: multiply-add peak by instruction-set level in GFLOP/s, bandwidth by memory level in GB/s."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import record
 from softneuro import _C, available_isas, cpu_brand, cpu_id, device
 
 
@@ -17,6 +19,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=_C.physical_cores(), help="default: all cores (%(default)s)")
     parser.add_argument("--seconds", type=float, default=0.2, help="per figure (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="also write the figures there")
+    record.add_option(parser)
     arguments = parser.parse_args()
 
     counts = sorted({1, arguments.threads})
@@ -49,6 +52,10 @@ def main() -> None:
     console.print(traffic)
     if arguments.json:
         arguments.json.write_text(json.dumps(figures, indent=1) + "\n")
+    if arguments.record:
+        kinds = list(dict.fromkeys(name.rpartition("/")[0] for name, rate in figures.items() if rate))
+        rows = [[str(n), *(f"{figures[f'{kind}/{n}']:.0f}" for kind in kinds)] for n in counts]
+        record.write("peak", sys.argv[1:], ["threads", *kinds], rows)
 
 
 if __name__ == "__main__":

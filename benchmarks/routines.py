@@ -4,7 +4,8 @@ The floor is the larger of two times: the layer's arithmetic at the multiply-add
 read bandwidth of the cache level (of memory, with --cold) that holds it. Winograd's arithmetic is counted as the plain
 sum's, so it may pass 100 %. All contenders of a shape are timed in turn in one process; a figure is a median. With one
 thread, times are the thread's own, so other load on the machine matters little. oneDNN's are without the cost of
-calling it from Python. A routine's params are chosen by a first quick round.
+calling it from Python. A routine's params are chosen by a first quick round. By kind of layer, geometric mean and worst
+over its shapes: how many times as fast as oneDNN the best routine is, and the best of those that only reorder sums.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import math
 import operator
 import re
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -27,8 +29,9 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from benchmarks import onednn, shapes
+from benchmarks import onednn, record, shapes
 from benchmarks.shapes import Shape, Weights
+from benchmarks.tables import figures
 from softneuro import _C, available_extensions, available_isas, cpu_brand, device, registry
 
 
@@ -195,44 +198,38 @@ def is_comparable(shape: Shape, rows: list[Row], settings: Settings) -> bool:
     return bool(peers) and min(peers) >= 0.5 * settings.overhead[shape.type]
 
 
-def summary(results: list[tuple[Shape, list[Row]]]) -> list[str]:
-    """Geometric mean over distinct shapes and total over the networks' layers, with and without inexact routines."""
-    inexact = {entry["descriptor"] for entry in registry() if entry["error"] != "exact"}
-    lines = []
-    for title, left_out in (("all routines", set()), ("exact routines", inexact)):
-        logs, ours, theirs = [], 0.0, 0.0
-        for shape, rows in results:
-            peers = [row.seconds for row in rows if is_peer(row)]
-            own = [row.seconds for row in rows if not is_peer(row) and row.name not in left_out]
-            if peers and own:
-                logs.append(math.log(min(peers) / min(own)))
-                ours, theirs = ours + shape.count * min(own), theirs + shape.count * min(peers)
-        if logs:
-            lines.append(
-                f"{title}: {math.exp(statistics.fmean(logs)):.2f}x oneDNN in the geometric mean of {len(logs)} shapes, "
-                f"worst {math.exp(min(logs)):.2f}x; all layers {ours * 1e3:.2f} ms, oneDNN {theirs * 1e3:.2f} ms "
-                f"({theirs / ours:.2f}x)"
-            )
-    return lines
+Best = tuple[Shape, float, float, float]  # seconds of oneDNN, of all routines, of those that only reorder sums
 
 
-def kinds_table(results: list[tuple[Shape, list[Row]]]) -> Table:
-    """How the best routine, and the best of those that only reorder sums, stand to oneDNN by kind of layer."""
+def best_of(results: list[tuple[Shape, list[Row]]]) -> list[Best]:
     inexact = {entry["descriptor"] for entry in registry() if entry["error"] != "exact"}
-    ratios: dict[str, list[tuple[float, float]]] = {}
+    found = []
     for shape, rows in results:
         peers = [row.seconds for row in rows if is_peer(row)]
-        own = [row.seconds for row in rows if not is_peer(row)]
-        exact = [row.seconds for row in rows if not is_peer(row) and row.name not in inexact]
+        own = [row for row in rows if not is_peer(row)]
+        exact = [row.seconds for row in own if row.name not in inexact]
         if peers and exact:
-            ratios.setdefault(shape.kind, []).append((min(peers) / min(own), min(peers) / min(exact)))
-    table = Table(title="times as fast as oneDNN, geometric mean and worst")
-    for column in ("kind", "shapes", "all routines", "exact routines"):
-        table.add_column(column, justify="left" if column == "kind" else "right")
-    for kind, pairs in sorted(ratios.items()):
-        cells = (f"{statistics.geometric_mean(values):.2f}, {min(values):.2f}" for values in zip(*pairs, strict=True))
-        table.add_row(kind, str(len(pairs)), *cells)
-    return table
+            found.append((shape, min(peers), min(row.seconds for row in own), min(exact)))
+    return found
+
+
+def kinds(best: list[Best]) -> list[list[str]]:
+    """How they stand to oneDNN, in all and by kind."""
+    ratios: dict[str, list[tuple[float, float]]] = {}
+    for shape, theirs, ours, exact in sorted(best, key=lambda entry: entry[0].kind):
+        for kind in ("in all", shape.kind):
+            ratios.setdefault(kind, []).append((theirs / ours, theirs / exact))
+    rows = []
+    for kind, pairs in ratios.items():
+        cells = (f"{statistics.geometric_mean(v):.2f}, {min(v):.2f}" for v in zip(*pairs, strict=True))
+        rows.append([kind, str(len(pairs)), *cells])
+    return rows
+
+
+def totals(best: list[Best]) -> str:
+    """Over all of the networks' layers."""
+    sums = [1e3 * sum(entry[0].count * entry[i] for entry in best) for i in (1, 2, 3)]
+    return "all layers: oneDNN {:.2f} ms, all routines {:.2f} ms, exact routines {:.2f} ms".format(*sums)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -247,6 +244,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--max-error", type=float, default=1e-4, help="no routine that tuning would not try with it")
     parser.add_argument("--seconds", type=float, default=0.5, help="per shape (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="also write the figures there")
+    record.add_option(parser)
     return parser.parse_args()
 
 
@@ -272,7 +270,7 @@ def main() -> None:
     for column in ("layer, routine", "", "us", "floor", "vs oneDNN"):
         table.add_column(column, justify="left" if column.startswith("layer") else "right", no_wrap=True)
     results: list[tuple[Shape, list[Row]]] = []
-    figures = []
+    measured = []
     with torch.no_grad(), Progress(console=console, transient=True) as progress:
         for shape in progress.track(list(merged.values()), description="shapes"):
             rows, least = measure(shape, settings)
@@ -280,17 +278,19 @@ def main() -> None:
             print_shape(table, shape, rows, least)
             seconds = {row.name + row.tuning: row.seconds for row in rows}
             figure = {"shape": shape.text, "count": shape.count, "flops": shape.flops, "seconds": seconds}
-            figures.append(figure | {"floor_s": least[0], "floor": least[1]})
+            measured.append(figure | {"floor_s": least[0], "floor": least[1]})
     console.print(table)
     compared = [(shape, rows) for shape, rows in results if is_comparable(shape, rows, settings)]
-    console.print(kinds_table(compared))
-    for line in summary(compared):
-        console.print(line, highlight=False)
+    best, header = best_of(compared), ("kind", "shapes", "all routines", "exact routines")
+    console.print(figures("times as fast as oneDNN, geometric mean and worst", header, kinds(best)))
+    console.print(totals(best), highlight=False)
     left_out = len(results) - len(compared)
     console.print(f"not compared: {left_out} shapes that take oneDNN less than half a call's own time", highlight=False)
     if arguments.json:
         machine = {"cpu": cpu_brand(), "threads": settings.threads, "cold": settings.cold, "gflops": peak}
-        arguments.json.write_text(json.dumps({"machine": machine, "shapes": figures}, indent=1) + "\n")
+        arguments.json.write_text(json.dumps({"machine": machine, "shapes": measured}, indent=1) + "\n")
+    if arguments.record:
+        record.write("routines", sys.argv[1:], header, kinds(best))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import tempfile
 import threading
 import time
@@ -18,9 +19,9 @@ import numpy as np
 import onnxruntime
 import torch
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks import models
+from benchmarks import models, record
+from benchmarks.tables import figures
 from softneuro import providers
 
 BLOCK_S = 2.0  # of one side, in turn with the other
@@ -123,6 +124,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--runs", type=int, default=10000, help="with changing shapes")
+    record.add_option(parser)
     arguments = parser.parse_args()
     console = Console()
     model, example = models.build(arguments.network)
@@ -130,25 +132,32 @@ def main() -> None:
         folder = Path(name)
         path = str(folder / "model.onnx")
         torch.onnx.export(model, (example,), path, dynamo=True, external_data=False, verbose=False)
-        table = Table("making a session", "s")
-        for way, seconds in creation(path, folder, arguments.threads, arguments.rounds).items():
-            table.add_row(way, f"{seconds:.3f}")
-        console.print(table)
+        made = creation(path, folder, arguments.threads, arguments.rounds)
+        console.print(
+            figures("", ["making a session", "s"], [[way, f"{seconds:.3f}"] for way, seconds in made.items()])
+        )
         ours = providers.session(path, settings(arguments.threads), never_worse=False)
         cpu = cpu_session(path, arguments.threads)
         entry = cpu.get_inputs()[0].name
         feeds = [{entry: torch.randn(example.shape).numpy()} for _ in range(4)]
         expected = [cpu.run(None, feed)[0] for feed in feeds]
-        table = Table("callers", "softneuro, runs/s", "CPU provider", "ratio", "wrong")
+        rows = []
         for callers in (1, 4):
             pairs = [[throughput(s, feeds, expected, callers) for s in (ours, cpu)] for _ in range(5)]
             rates = [statistics.median(pair[side][0] for pair in pairs) for side in (0, 1)]
             ratio = statistics.median(pair[0][0] / pair[1][0] for pair in pairs)
             wrong = sum(pair[0][1] for pair in pairs)
-            table.add_row(str(callers), f"{rates[0]:.1f}", f"{rates[1]:.1f}", f"{ratio:.2f}", str(wrong))
-        console.print(table)
-    marks = ", ".join(f"{mark:.0f}" for mark in memory(arguments.runs))
-    console.print(f"resident MB over {arguments.runs} runs of changing shapes: {marks}")
+            rows.append([str(callers), f"{rates[0]:.1f}", f"{rates[1]:.1f}", f"{ratio:.2f}", str(wrong)])
+        console.print(figures("", ["callers", "softneuro, runs/s", "CPU provider", "ratio", "wrong"], rows))
+    marks = memory(arguments.runs)
+    in_order = ", ".join(f"{mark:.0f}" for mark in marks)
+    console.print(f"resident MB over {arguments.runs} runs of changing shapes: {in_order}")
+    if arguments.record:
+        times = {f"{way} s": f"{seconds:.3f}" for way, seconds in made.items()}
+        speeds = {f"{callers} caller(s), x CPU provider": ratio for callers, _, _, ratio, _ in rows}
+        rest = {"wrong": str(sum(int(row[-1]) for row in rows)), "MB": f"{min(marks):.0f} to {max(marks):.0f}"}
+        recorded = {"network": arguments.network, **times, **speeds, **rest}
+        record.write("sessions", sys.argv[1:], list(recorded), [list(recorded.values())])
 
 
 if __name__ == "__main__":
