@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from typing import Any
 
 from tqdm import tqdm
@@ -13,6 +14,9 @@ from softneuro import _C, messages
 from softneuro.option_texts import option_texts
 
 log = logging.getLogger("softneuro.tune")
+
+# Told how many routines of how many are measured, in the place of a bar: for programs that show progress themselves.
+listener: ContextVar[Callable[[int, int], None] | None] = ContextVar("listener", default=None)
 
 
 class _Bar:
@@ -49,7 +53,7 @@ def tune(graph: _C.Graph, options: Mapping[str, Any] | None = None, *, label: st
     messages.show(parsed.verbose)
     bar = _Bar(label, sys.stderr.isatty())
     try:
-        plan = _C.tune(graph, parsed, parsed.threads or _C.physical_cores(), bar)
+        plan = _C.tune(graph, parsed, parsed.threads or _C.physical_cores(), listener.get() or bar)
     finally:
         bar.close()
     counts = plan.counts
