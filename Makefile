@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
-PIP := $(PY) -m pip --disable-pip-version-check -q
+PIP := $(PY) -m pip --disable-pip-version-check
+WATCH := $(PY) .ci/watch.py
 CXX_FILES := git ls-files '*.cc' '*.h'
 
 .PHONY: install test demo bench lint typecheck format check-extra lower-levels slow sanitize arm clean
@@ -11,14 +12,17 @@ CXX_FILES := git ls-files '*.cc' '*.h'
 $(VENV)/.requirements: Makefile pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "softneuro needs Python 3.10 or newer; set PYTHON=<path>"; exit 1; }
 	@command -v $${CXX:-c++} >/dev/null || { echo "softneuro needs a C++20 compiler, for instance g++ 11 or newer; set CXX=<path>"; exit 1; }
-	test -x $(PY) || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --upgrade pip 'setuptools>=77' wheel 'cmake>=3.24' ninja 'pybind11>=2.13'
-	$(PIP) install torch==2.13.0 pillow 'rich>=13'
-	$(PIP) install --no-deps torchvision==0.28.0
-	touch $@
+	@echo "setting up $(VENV): some seconds"
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install -q --upgrade pip 'rich>=13'
+	@$(WATCH) 'build tools and PyTorch' 'a large download' \
+	$(PIP) install 'setuptools>=77' wheel 'cmake>=3.24' ninja 'pybind11>=2.13' torch==2.13.0 pillow
+	@$(PIP) install -q --no-deps torchvision==0.28.0
+	@touch $@
 
 install: $(VENV)/.requirements
-	SOFTNEURO_TORCH=1 $(PIP) install --no-build-isolation -e '.[test]'
+	@SOFTNEURO_TORCH=1 $(WATCH) 'building softneuro' 'at first some six minutes' \
+	$(PIP) install -v --no-build-isolation -e '.[test]'
 
 test: install
 	$(PY) -m pytest -n 2 -m 'not slow'
@@ -27,7 +31,7 @@ demo: install
 	$(PY) -m benchmarks.demo
 
 bench: install
-	$(PIP) install --no-build-isolation -e '.[bench]'
+	@$(WATCH) 'the peers to compare with' 'a minute or two' $(PIP) install --no-build-isolation -e '.[bench]'
 	$(PY) -m benchmarks.networks
 
 lint: install typecheck
@@ -71,7 +75,7 @@ RUN_SANITIZED = LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${C
 sanitize: install
 	SOFTNEURO_BUILD_DIR=$(SANITIZED) SOFTNEURO_TORCH=0 \
 	CMAKE_ARGS='-DSOFTNEURO_SANITIZE=address,undefined -DCMAKE_CXX_FLAGS_RELEASE=-O1' \
-	$(PIP) install --no-build-isolation --no-deps --upgrade --target $(SANITIZED)/site .
+	$(PIP) install -q --no-build-isolation --no-deps --upgrade --target $(SANITIZED)/site .
 	SOFTNEURO_BUILD_DIR=$(SANITIZED) ASAN_OPTIONS=$(ASAN) $(PY) -m pytest -n 2 tests/house/test_cxx.py
 	$(RUN_SANITIZED) tests/layers tests/graph tests/net tests/tune
 	$(RUN_SANITIZED) -k 'not out_of_memory' $(DOOR:%=tests/providers/test_%.py)

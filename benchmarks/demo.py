@@ -6,18 +6,20 @@ import statistics
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
 from sklearn.datasets import load_sample_image
 from torch import nn
 
 import softneuro.torch_backend
 from benchmarks import digits, models
 from benchmarks.peers import inductor
+from benchmarks.steps import step
+from benchmarks.tables import figures
+from softneuro import _C, tuner
 
 NETWORKS = ["resnet18", "resnet50", "mobilenet_v2", "vgg16"]
 
@@ -36,11 +38,44 @@ def median_ms(
     return {name: statistics.median(times) for name, times in samples.items()}
 
 
+@contextmanager
+def tuning(console: Console, network: str) -> Iterator[None]:
+    """Shows how much of a network's first call is done, most of which is to measure routines."""
+    with step(console, f"  {network}: measuring routines, choosing", "up to half a minute, once") as update:
+        token = tuner.listener.set(update)
+        try:
+            yield
+        finally:
+            tuner.listener.reset(token)
+
+
 def recognise_digits(console: Console) -> bool:
     """Trains, compiles, and compares accuracy and speed on the held-back digits."""
     images, labels, test_images, test_labels = digits.data()
-    table = Table(title=f"digits: {len(test_images)} held-back images")
-    for column in (
+    agree, rows = True, []
+    for name, build in (("small ResNet", digits.small_resnet), ("small MobileNet", digits.small_mobilenet)):
+        torch.manual_seed(0)
+        with step(console, f"  {name}: training") as update:
+            model = digits.train(build(), images, labels, update, epochs=12)
+        compiled = torch.compile(model, backend="softneuro")
+        with torch.no_grad():
+            with tuning(console, name):
+                actual = compiled(test_images).argmax(1)
+            expected = model(test_images).argmax(1)
+            times = median_ms({"eager": model, "softneuro": compiled}, test_images, 15)
+        same = int((expected == actual).sum())
+        agree &= same == len(test_images)
+        accuracies = (float((answers == test_labels).float().mean()) for answers in (expected, actual))
+        rows.append(
+            [
+                name,
+                *(f"{accuracy:.2%}" for accuracy in accuracies),
+                f"{same} of {len(test_images)}",
+                *(f"{times[peer]:.2f}" for peer in ("eager", "softneuro")),
+                f"{times['eager'] / times['softneuro']:.2f}x",
+            ]
+        )
+    header = [
         "network",
         "accuracy, eager",
         "accuracy, softneuro",
@@ -48,29 +83,8 @@ def recognise_digits(console: Console) -> bool:
         "eager ms",
         "softneuro ms",
         "speed-up",
-    ):
-        table.add_column(column, justify="left" if column == "network" else "right")
-    agree = True
-    for name, build in (("small ResNet", digits.small_resnet), ("small MobileNet", digits.small_mobilenet)):
-        torch.manual_seed(0)
-        with Progress(console=console, transient=True) as progress:
-            model = digits.train(build(), images, labels, progress, epochs=12)
-        compiled = torch.compile(model, backend="softneuro")
-        with torch.no_grad():
-            expected, actual = model(test_images).argmax(1), compiled(test_images).argmax(1)
-            times = median_ms({"eager": model, "softneuro": compiled}, test_images, 15)
-        same = int((expected == actual).sum())
-        agree &= same == len(test_images)
-        table.add_row(
-            name,
-            f"{float((expected == test_labels).float().mean()):.2%}",
-            f"{float((actual == test_labels).float().mean()):.2%}",
-            f"{same} of {len(test_images)}",
-            f"{times['eager']:.2f}",
-            f"{times['softneuro']:.2f}",
-            f"{times['eager'] / times['softneuro']:.2f}x",
-        )
-    console.print(table)
+    ]
+    console.print(figures(f"digits: {len(test_images)} held-back images", header, rows))
     return agree
 
 
@@ -85,44 +99,35 @@ def photo() -> torch.Tensor:
 def look_at_photo(console: Console) -> None:
     """Known networks on the photo: error, speed, tuning time, and where a second choice would hurt most."""
     x = photo()
-    table = Table(title=f"a photo, 1x3x224x224, {torch.get_num_threads()} threads")
-    for column in (
-        "network",
-        "error",
-        "eager ms",
-        "inductor ms",
-        "softneuro ms",
-        "vs eager",
-        "vs inductor",
-        "tuning s",
-    ):
-        table.add_column(column, justify="left" if column == "network" else "right")
+    rows: list[list[str]] = []
     regrets: list[tuple[str, list[str]]] = []
-    with torch.no_grad(), Progress(console=console, transient=True) as progress:
-        task = progress.add_task("networks", total=len(NETWORKS))
+    with torch.no_grad():
         for network in NETWORKS:
-            progress.update(task, description=network)
             model, _ = models.build(network)
             start = time.perf_counter()
-            plan = softneuro.torch_backend.tune(model, (x,))
-            tuning = time.perf_counter() - start
-            compiled = torch.compile(model, backend="softneuro")
-            expected, actual = model(x), compiled(x)
-            error = float((actual.double() - expected.double()).norm() / expected.double().norm())
-            times = median_ms({"eager": model, "inductor": inductor(model, x, 2), "softneuro": compiled}, x, 15)
-            table.add_row(
-                network,
-                f"{error:.1e}",
-                *(f"{times[peer]:.1f}" for peer in ("eager", "inductor", "softneuro")),
-                *(f"{times[peer] / times['softneuro']:.2f}x" for peer in ("eager", "inductor")),
-                f"{tuning:.1f}",
+            with tuning(console, network):
+                plan = softneuro.torch_backend.tune(model, (x,))
+            seconds = time.perf_counter() - start
+            with step(console, f"  {network}: inductor compiling, then all by turns", "half a minute"):
+                compiled = torch.compile(model, backend="softneuro")
+                expected, actual = model(x), compiled(x)
+                error = float((actual.double() - expected.double()).norm() / expected.double().norm())
+                times = median_ms({"eager": model, "inductor": inductor(model, x, 2), "softneuro": compiled}, x, 15)
+            rows.append(
+                [
+                    network,
+                    f"{error:.1e}",
+                    *(f"{times[peer]:.1f}" for peer in ("eager", "inductor", "softneuro")),
+                    *(f"{times[peer] / times['softneuro']:.2f}x" for peer in ("eager", "inductor")),
+                    f"{seconds:.1f}",
+                ]
             )
             named = [layer for layer in plan.layers if layer.descriptor]  # not those that a fusion computes
             layers = sorted(named, key=lambda layer: layer.regret, reverse=True)[:3]
             regrets.append((network, [f"{x.name}: {x.descriptor}, {x.regret * 1e3:.3f} ms" for x in layers]))
             torch.compiler.reset()
-            progress.advance(task)
-    console.print(table)
+    header = ["network", "error", "eager ms", "inductor ms", "softneuro ms", "vs eager", "vs inductor", "tuning s"]
+    console.print(figures(f"a photo, 1x3x224x224, {torch.get_num_threads()} threads", header, rows))
     console.print("The layers with the highest regret (milliseconds lost by the second-best routine):")
     for network, lines in regrets:
         console.print(f"  {network}", highlight=False)
@@ -133,7 +138,14 @@ def look_at_photo(console: Console) -> None:
 def main() -> None:
     warnings.filterwarnings("ignore")
     console = Console(width=max(Console().width, 140))  # tables squeezed into 80 columns are unreadable
+    console.print(
+        "softneuro measures on this machine which routine is best for each layer. All in all this takes some three\n"
+        "minutes where nothing else runs. A second time it is quicker: what was measured is kept in\n"
+        f"{_C.CostDb.default_directory()}."
+    )
+    console.print("1 of 2: two small networks learn digits, and have to give the same answers through softneuro.")
     agree = recognise_digits(console)
+    console.print("2 of 2: four known networks look at a photo.")
     look_at_photo(console)
     if not agree:
         sys.exit("softneuro's answers differ from eager's")

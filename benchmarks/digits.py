@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from rich.progress import Progress
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import nn
+
+from benchmarks.steps import Update
 
 
 class Residual(nn.Module):
@@ -96,18 +97,16 @@ def data() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     return parts[0], parts[2], parts[1], parts[3]
 
 
-def train(model: nn.Module, images: torch.Tensor, labels: torch.Tensor, progress: Progress, epochs: int) -> nn.Module:
+def train(model: nn.Module, images: torch.Tensor, labels: torch.Tensor, update: Update, epochs: int) -> nn.Module:
     """Trains in place with Adam and returns the model in evaluation mode."""
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    task = progress.add_task("training", total=epochs)
     generator = torch.Generator().manual_seed(0)
     model.train()
-    for _ in range(epochs):
+    for epoch in range(epochs):
         for batch in torch.randperm(len(images), generator=generator).split(64):
             loss = nn.functional.cross_entropy(model(images[batch]), labels[batch])
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
-        progress.advance(task)
-    progress.remove_task(task)
+        update(epoch + 1, epochs)
     return model.eval()
