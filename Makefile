@@ -61,33 +61,8 @@ lower-levels: install
 slow: install
 	$(PY) -m pytest -n 2 --dist loadfile -m slow
 
-# Addresses and undefined behaviour over the core, its C++ tests and the Python tests that need no host, then over the
-# library for ONNX Runtime. Data races over the thread pool, and over sessions that many threads use. The hosts' own code
-# is not built for it.
-SANITIZED := $(CURDIR)/build/sanitized
-RACES := $(CURDIR)/build/races
-DOOR := backend_models bad_input control_flow custom_ops ep_context odd_models ops sessions
-BUILT = $(CURDIR)/build/$(shell $(PY) -c 'import sys, sysconfig; print("cmake-%s-%s" % (sysconfig.get_platform(), sys.implementation.cache_tag))')
-# Python itself leaks at exit; what cannot be had is tested for.
-ASAN := detect_leaks=0:allocator_may_return_null=1
-RUN_SANITIZED = LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libubsan.so)" \
-	ASAN_OPTIONS=$(ASAN) PYTHONPATH=$(SANITIZED)/site SOFTNEURO_TEST_EXAMPLES=5 $(PY) -m pytest -n 2 -m 'not slow'
 sanitize: install
-	SOFTNEURO_BUILD_DIR=$(SANITIZED) SOFTNEURO_TORCH=0 \
-	CMAKE_ARGS='-DSOFTNEURO_SANITIZE=address,undefined -DCMAKE_CXX_FLAGS_RELEASE=-O1' \
-	$(PIP) install -q --no-build-isolation --no-deps --upgrade --target $(SANITIZED)/site .
-	SOFTNEURO_BUILD_DIR=$(SANITIZED) ASAN_OPTIONS=$(ASAN) $(PY) -m pytest -n 2 tests/house/test_cxx.py
-	$(RUN_SANITIZED) tests/layers tests/graph tests/net tests/tune
-	$(RUN_SANITIZED) -k 'not out_of_memory' $(DOOR:%=tests/providers/test_%.py)
-	mkdir -p $(SANITIZED)/thread
-	set -e; for test in thread_pool_test team_test; do \
-	$${CXX:-c++} -std=c++20 -O1 -g1 -fsanitize=thread -pthread -Icsrc csrc/base/*.cc csrc/tests/$$test.cc -o $(SANITIZED)/thread/$$test; \
-	TSAN_OPTIONS=die_after_fork=0 $(SANITIZED)/thread/$$test; done
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cmake -S csrc -B $(RACES) -GNinja -DSOFTNEURO_SANITIZE=thread \
-	-DSOFTNEURO_REST_FROM=$(BUILT) -DSOFTNEURO_VERSION=0.0.0 -DSOFTNEURO_PYTHON=OFF -DCMAKE_CXX_FLAGS_RELEASE=-O1 >/dev/null
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cmake --build $(RACES) --target softneuro_ort
-	SOFTNEURO_ORT_LIBRARY=$(RACES)/lib/libsoftneuro_ort.so CXXFLAGS='-O1 -g1 -fsanitize=thread' \
-	$(PY) -m pytest tests/providers/test_concurrency.py
+	.ci/sanitize
 
 # The C++ tests for AArch64, cross-compiled and run by an emulator: right or wrong, never how fast. The
 # pool's test forks and watches clocks, which the emulator does in its own way.
