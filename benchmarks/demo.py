@@ -20,6 +20,7 @@ from benchmarks.peers import inductor
 from benchmarks.steps import step
 from benchmarks.tables import figures
 from softneuro import _C, tuner
+from softneuro.error_measure import relative_error
 
 NETWORKS = ["resnet18", "resnet50", "mobilenet_v2", "vgg16"]
 
@@ -111,7 +112,7 @@ def look_at_photo(console: Console) -> None:
             with step(console, f"  {network}: inductor compiling, then all by turns", "half a minute"):
                 compiled = torch.compile(model, backend="softneuro")
                 expected, actual = model(x), compiled(x)
-                error = float((actual.double() - expected.double()).norm() / expected.double().norm())
+                error = relative_error(actual, expected)
                 times = median_ms({"eager": model, "inductor": inductor(model, x, 2), "softneuro": compiled}, x, 15)
             rows.append(
                 [

@@ -25,6 +25,7 @@ from rich.progress import Progress
 from benchmarks import models, record
 from benchmarks.peers import PEERS, Runner, runner
 from benchmarks.tables import figures
+from softneuro.error_measure import relative_error
 
 NETWORKS = [
     "resnet18",
@@ -70,10 +71,6 @@ def measure(runners: dict[str, tuple[Runner, float]], example: torch.Tensor, sec
                 run(example)
                 samples[peer].append((time.perf_counter() - start) * 1e3)
     return {peer: statistics.median(times) for peer, times in samples.items()}
-
-
-def relative_l2(actual: torch.Tensor, expected: torch.Tensor) -> float:
-    return float((actual.double() - expected.double()).norm() / expected.double().norm())
 
 
 def best_peer_ratios(medians: dict[str, float], own: Iterable[str]) -> str:
@@ -124,7 +121,7 @@ def main() -> None:
             measured[network] = {**medians, "first_call_s": runners["softneuro"][1]}
             if "eager" in runners:
                 outputs = [runners[peer][0](example) for peer in ("softneuro", "eager")]
-                measured[network]["error"] = relative_l2(*outputs)
+                measured[network]["error"] = relative_error(*outputs)
             rows.append(
                 [
                     network,

@@ -23,6 +23,7 @@ from rich.console import Console
 from benchmarks import models, record
 from benchmarks.tables import figures
 from softneuro import providers
+from softneuro.error_measure import relative_error
 
 BLOCK_S = 2.0  # of one side, in turn with the other
 
@@ -82,7 +83,7 @@ def throughput(session: Any, feeds: list[Any], expected: list[Any], callers: int
         while time.perf_counter() < end:
             at = (index + runs[index]) % len(feeds)
             result = session.run(None, feeds[at])[0]
-            wrong[index] += int(np.linalg.norm(result - expected[at]) > 1e-4 * np.linalg.norm(expected[at]))
+            wrong[index] += int(relative_error(result, expected[at]) > 1e-4)
             runs[index] += 1
 
     callers_at_work = [threading.Thread(target=call, args=(index,)) for index in range(callers)]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import softneuro
+from softneuro.error_measure import worst_error
 
 LEAST_RUNS = 5
 
@@ -44,10 +45,5 @@ def alternate(session: Any, other: Any, seconds: float) -> dict[str, Any]:
     if other is not None:
         data["cpu_seconds"] = statistics.median(times[1])
         data["speedup"] = data["cpu_seconds"] / data["seconds"]
-        data["error"] = max((_error(a, b) for a, b in zip(result, reference, strict=True)), default=0.0)
+        data["error"] = worst_error(result, reference)
     return data
-
-
-def _error(result: Any, reference: Any) -> float:
-    a, b = np.asarray(result, np.float64), np.asarray(reference, np.float64)
-    return float(np.linalg.norm(a - b) / (np.linalg.norm(b) or 1.0))

@@ -8,10 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
+import numpy as np
 import torch
 
 import softneuro
+from softneuro.error_measure import measure_error
 from softneuro.torch_backend.options import Options
 
 MIN_ROUNDS = 5
@@ -32,7 +35,7 @@ class Verdict:
     reason: str
     net_s: float
     host_s: float
-    error: float  # relative L2, the worst of the outputs
+    error: float  # the worst of the outputs, on a scale on which max_error is allowed
 
 
 def verdict(net_s: float, host_s: float, error: float, max_error: float) -> Verdict:
@@ -49,14 +52,10 @@ def is_close(net_s: float, host_s: float) -> bool:
     return abs(net_s - host_s) <= CLOSE * max(net_s, host_s)
 
 
-def relative_error(result: torch.Tensor, reference: torch.Tensor) -> float:
-    """Relative L2 error where the reference is finite; absolute if it is zero there."""
-    finite = reference.isfinite()
-    difference = (result.double() - reference.double())[finite]
-    if not bool(difference.isfinite().all()):
-        return math.inf
-    norm = float(reference.double()[finite].norm())
-    return float(difference.norm()) / (norm if norm > 0 else 1.0)
+def numbers(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """A tensor's elements for NumPy, which lacks bfloat16."""
+    tensor = tensor.detach().cpu()
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
 
 
 def tighter(found: Verdict, allowed: float, options: Options) -> float | None:
@@ -133,7 +132,8 @@ def compare(net: Run, host: Run, max_error: float) -> tuple[float, float, float]
     does slows both. It ends early if nearly all rounds have the same winner, and goes on for longer if they do not.
     """
     expected, results = host(), net()
-    error = max((relative_error(a, b) for a, b in zip(results, expected, strict=True)), default=0.0)
+    measured = [measure_error(numbers(a), numbers(b)) for a, b in zip(results, expected, strict=True)]
+    error = max((output.against(max_error) for output in measured), default=0.0)
     del expected, results
     ratios: list[float] = []
     host_times: list[float] = []

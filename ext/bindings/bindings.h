@@ -26,6 +26,7 @@ void bind_tune(py::module_& m);
 void bind_tuner(py::module_& m);
 void bind_timing(py::module_& m);
 void bind_log(py::module_& m);
+void bind_error_measure(py::module_& m);
 void bind_object_paths(py::module_& m);
 void bind_object_state(py::module_& m);
 void bind_tensor_stamps(py::module_& m);

@@ -53,6 +53,7 @@ PYBIND11_MODULE(_C, m) {
   bindings::bind_tuner(m);
   bindings::bind_timing(m);
   bindings::bind_log(m);
+  bindings::bind_error_measure(m);
   bindings::bind_object_paths(m);
   bindings::bind_object_state(m);
   bindings::bind_tensor_stamps(m);

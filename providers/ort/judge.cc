@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
-#include <limits>
 #include <thread>
 
 #include "base/arena.h"
+#include "base/error_measure.h"
 #include "providers/ort/read_graph.h"
 
 namespace softneuro::ort {
@@ -17,19 +16,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int rounds = 7, runs_of_a_turn = 2;
 constexpr auto pause = std::chrono::milliseconds(2);
 constexpr double most_seconds = 1.5;
-
-// Relative L2 where the reference is finite, absolute if it is zero there.
-double relative_error(const float* result, const float* reference, int64_t count) {
-  double difference = 0, norm = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const auto expected = static_cast<double>(reference[i]), got = static_cast<double>(result[i]);
-    if (!std::isfinite(expected)) continue;
-    if (!std::isfinite(got)) return std::numeric_limits<double>::infinity();
-    difference += (got - expected) * (got - expected);
-    norm += expected * expected;
-  }
-  return std::sqrt(difference) / (norm > 0 ? std::sqrt(norm) : 1);
-}
 
 double median(std::vector<double> samples) {
   std::nth_element(samples.begin(), samples.begin() + static_cast<ptrdiff_t>(samples.size() / 2), samples.end());
@@ -95,8 +81,8 @@ Verdict compare(const Net& net, const Ready& ready, const HostRegion& host, cons
       throw Error("output " + std::to_string(i) + " has another shape than the host's");
     }
     const auto* reference = static_cast<const float*>(get<const void*>(fn::GetTensorData, expected[i].get()));
-    verdict.error =
-        std::max(verdict.error, relative_error(static_cast<const float*>(out[index]), reference, shape.elements()));
+    const OutputError error = measure_error({out[index], shape.elements()}, {reference, shape.elements()});
+    verdict.error = std::max(verdict.error, error.against(max_error));
   }
   std::vector<double> ours, theirs;
   const auto deadline = Clock::now() + std::chrono::duration<double>(most_seconds);

@@ -7,6 +7,7 @@ import pytest
 
 import softneuro
 from softneuro import _C
+from softneuro.error_measure import relative_error
 
 ROUTINES = [
     e["descriptor"]
@@ -38,7 +39,7 @@ def test_error_is_the_expected_one(routine: str, kernel: int, stride: int, width
     for rows, threads in ((1, 1), (5, 3), (100, 2)):
         descriptor = f"{routine}{{rows={rows}}}"
         actual = _C.testing.run_routine("conv2d", attrs, weights, [x], descriptor, {}, threads)
-        error = float(np.linalg.norm(actual - expected) / np.linalg.norm(expected))
+        error = relative_error(actual, expected)
         bound = _C.testing.expected_error("conv2d", attrs, weights, [x.shape], descriptor)
         # Sums in any order have an error of their own, of some 1e-7.
         assert 0.3 * bound - 1e-7 < error < 1.6 * bound + 2e-7

@@ -11,6 +11,7 @@ import pytest
 
 import softneuro
 from softneuro import _C
+from softneuro.error_measure import relative_error
 
 ROUTINES = [
     entry["descriptor"]
@@ -53,11 +54,6 @@ def reference(weight: Array, x: Array) -> Array:
     return out
 
 
-def relative(result: Array, expected: Array, axis: int | None = None) -> Array:
-    error: Array = np.linalg.norm(result - expected, axis=axis) / np.linalg.norm(expected, axis=axis)
-    return error
-
-
 @pytest.mark.parametrize("descriptor", ROUTINES)
 @pytest.mark.parametrize("channels", [16, 100, 576, 1500])
 @pytest.mark.parametrize("least", [0, -np.inf])
@@ -68,7 +64,7 @@ def test_the_error_is_within_the_expected_one(descriptor: str, channels: int, le
     x = np.maximum(rng.standard_normal((1, channels, 9, 9), dtype=np.float32), np.float32(least))
     weights = {"weight": weight[:, :, None, None]}
     bound = _C.testing.expected_error("conv2d", {}, weights, [x.shape], f"{descriptor}{{rows=40,split=0}}")
-    assert relative(run(descriptor, weight, x), reference(weight, x)) < bound
+    assert relative_error(run(descriptor, weight, x), reference(weight, x)) < bound
 
 
 @pytest.mark.parametrize("descriptor", LINEAR)
@@ -82,7 +78,7 @@ def test_that_of_matrix_products_is_the_same(descriptor: str, channels: int, out
     tuned = f"{descriptor}{{rows=20,split=0}}"
     out = _C.testing.run_routine("linear", {}, weights, [x], tuned, {}, 1)
     bound = _C.testing.expected_error("linear", {}, weights, [x.shape], tuned)
-    assert relative(out, x.astype(np.float64) @ weights["weight"].T.astype(np.float64)) < bound
+    assert relative_error(out, x.astype(np.float64) @ weights["weight"].T.astype(np.float64)) < bound
 
 
 @pytest.mark.parametrize("descriptor", LINEAR)
@@ -194,7 +190,7 @@ def test_fused_blocks_have_the_error_of_their_stages(descriptor: str, channels: 
     graph.output(graph.add("depthwise_block", [graph.input("x", x.shape)], weights=weights, **attrs))
     naive = graph.reference([x])[0]
     bound = _C.testing.expected_error("depthwise_block", attrs, weights, [x.shape], tuned)
-    assert relative(out, naive) < bound + 3e-7  # of float32 between the stages
+    assert relative_error(out, naive) < bound + 3e-7  # of float32 between the stages
 
 
 @pytest.mark.parametrize("descriptor", BLOCKS)

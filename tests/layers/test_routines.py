@@ -13,18 +13,12 @@ from hypothesis import HealthCheck, given, seed, settings
 
 import softneuro
 from softneuro import _C
+from softneuro.error_measure import relative_error
 from tests.bounds import bound
 
 # Conversions have tests of their own, and what a host computes is its own affair.
 TYPES = sorted({entry["layer"] for entry in softneuro.registry()} - {"adapt", "host"})
 EXAMPLES = int(os.environ.get("SOFTNEURO_TEST_EXAMPLES", "60"))  # per layer type
-
-
-def relative_l2(actual: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:
-    """Relative L2 error; absolute where the reference is zero."""
-    norm = float(np.linalg.norm(expected))
-    difference = float(np.linalg.norm(actual.astype(np.float64) - expected))
-    return difference / norm if norm > 0 else difference
 
 
 def build(layer: str, problem: dict[str, Any]) -> softneuro.Graph:
@@ -70,7 +64,7 @@ def test_every_routine_matches_the_reference(layer: str) -> None:
         finite = np.isfinite(reference)
         if not descriptors[descriptor.split("{", maxsplit=1)[0]]["spreads_nonfinite"]:
             np.testing.assert_array_equal(actual[~finite], reference[~finite], err_msg=descriptor)
-        error = relative_l2(actual[finite], expected[finite])
+        error = relative_error(actual[finite], expected[finite])
         most = bound(descriptor)
         assert error <= most, f"{descriptor}: relative L2 error {error:.2e} is above {most:.0e}"
 

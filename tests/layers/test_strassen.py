@@ -9,6 +9,7 @@ import pytest
 
 import softneuro
 from softneuro import _C
+from softneuro.error_measure import relative_error
 
 ALL = [
     e["descriptor"]
@@ -41,7 +42,7 @@ def product(descriptor: str, m: int, n: int, k: int, tuning: str, threads: int =
     out: Array = _C.testing.run_routine(layer, {}, weights, inputs, f"{descriptor}{{{tuning}}}", options, threads)
     if layer == "conv2d":
         out = out.reshape(n, m).T
-    return float(np.linalg.norm(out - expected) / np.linalg.norm(expected))
+    return relative_error(out, expected)
 
 
 @pytest.mark.parametrize("descriptor", ROUTINES)

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from softneuro import error_measure
+
 if any(importlib.util.find_spec(name) is None for name in ("onnx", "onnxruntime")):
     collect_ignore_glob = ["test_*.py"]
 
@@ -68,10 +70,8 @@ def whole_session(model: bytes | str, **options: Any) -> Any:
 def relative_error(result: np.ndarray, reference: np.ndarray) -> float:
     assert result.shape == reference.shape, (result.shape, reference.shape)
     assert result.dtype == reference.dtype
-    finite = np.isfinite(reference)
     np.testing.assert_array_equal(np.isnan(result), np.isnan(reference))
-    difference = float(np.linalg.norm((result[finite] - reference[finite]).astype(np.float64)))
-    return difference / (float(np.linalg.norm(reference[finite].astype(np.float64))) or 1.0)
+    return error_measure.relative_error(result, reference)
 
 
 def random_feeds(session: Any, sizes: dict[str, int] | None = None, seed: int = 0) -> dict[str, np.ndarray]:

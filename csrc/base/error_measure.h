@@ -1,0 +1,50 @@
+// How far results are from what is right: the one measure that max_error is held against, by judges, by the search for
+// plans that are exact enough, by tests and by benchmarks.
+#pragma once
+
+#include <cstdint>
+
+#include "base/schema.h"
+
+namespace softneuro {
+
+// Elements side by side in memory, read as the numbers that they mean.
+class Elements {
+ public:
+  // Quantized ones mean (element - zero_point) * scale.
+  Elements(DType dtype, const void* data, int64_t count, double scale = 1, double zero_point = 0);
+  Elements(const float* data, int64_t count) : Elements(DType::float32, data, count) {}
+  Elements(const double* data, int64_t count);
+
+  int64_t count() const { return count_; }
+  void read(int64_t begin, int64_t count, double* to) const;
+
+ private:
+  using Reader = void (*)(const void* data, int64_t begin, int64_t count, double* to);
+  static Reader reader(DType dtype);
+
+  Reader reader_;
+  const void* data_;
+  int64_t count_;
+  double scale_ = 1, zero_point_ = 0;
+};
+
+// One output's distances from the truth. Relative L2 over what is finite everywhere, absolute where the truth is zero.
+struct OutputError {
+  double error = 0;  // the result's; infinite if it is finite where neither the truth nor the host is, or the reverse
+  double host = 0;   // the host's own: zero where the host is exact, and so the truth itself
+
+  // A result need not be much nearer to the truth than the host is.
+  double allowed(double max_error) const;
+  // The error, but on a scale on which max_error is what is allowed: one number for judges to compare and to remember.
+  double against(double max_error) const;
+  bool within(double max_error) const { return error <= allowed(max_error); }
+};
+
+// Without a truth the host is it. Throws Error if the numbers of elements differ.
+OutputError measure_error(const Elements& result, const Elements& host, const Elements* truth = nullptr);
+inline double relative_error(const Elements& result, const Elements& truth) {
+  return measure_error(result, truth).error;
+}
+
+}  // namespace softneuro
