@@ -38,14 +38,10 @@ class PlanPool:
 
     def nearest(self, structure: str, shapes: tuple[int, ...]) -> softneuro.Plan | None:
         """The plan whose shapes differ least; None if there is none of this structure."""
-
-        def distance(other: tuple[int, ...]) -> float:
-            return sum(abs(a - b) / max(a, b, 1) for a, b in zip(other, shapes, strict=True))
-
         with self._lock:
             known = [(s, plan) for (name, s), plan in self._plans.items() if name == structure]
-        known = [(s, plan) for s, plan in known if len(s) == len(shapes)]
-        return min(known, key=lambda item: distance(item[0]))[1] if known else None
+        nearest = softneuro._C.nearest_shapes(shapes, [s for s, _ in known])
+        return None if nearest is None else known[nearest][1]
 
 
 _pool = PlanPool(SHAPES_PER_REGION)

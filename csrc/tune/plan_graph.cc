@@ -1,12 +1,12 @@
 #include "tune/plan_graph.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
 #include "net/fused_layers.h"
 #include "tune/cost_keys.h"
 #include "tune/costs.h"
+#include "tune/near_shapes.h"
 
 namespace softneuro {
 namespace {
@@ -17,14 +17,14 @@ std::string shapes_of(const Graph& graph) {
   return text;
 }
 
-// The numbers in a text of shapes.
-std::vector<double> sizes_in(const std::string& shapes) {
-  std::vector<double> sizes;
+// The numbers in a text of shapes. What a file says may be larger than any size.
+Sizes sizes_in(const std::string& shapes) {
+  Sizes sizes;
   bool inside = false;
   for (const char c : shapes) {
     const bool digit = c >= '0' && c <= '9';
     if (digit && !inside) sizes.push_back(0);
-    if (digit) sizes.back() = 10 * sizes.back() + (c - '0');
+    if (digit) sizes.back() = std::min<int64_t>(10 * sizes.back() + (c - '0'), int64_t{1} << 56);
     inside = digit;
   }
   return sizes;
@@ -126,23 +126,15 @@ const Plan* find_plan(const PlanFile& file, const Graph& graph, int threads, con
 
 const Plan* nearest_plan(const PlanFile& file, const Graph& graph, int threads) {
   const PlanKey key = plan_key(graph, threads);
-  const std::vector<double> wanted = sizes_in(key.shapes);
-  const Plan* nearest = nullptr;
-  double least = INFINITY;
+  std::vector<const Plan*> plans;
+  std::vector<Sizes> known;
   for (const Plan& plan : file.plans()) {
     if (plan.key.device != key.device || plan.key.threads != threads || !same_types(graph, plan)) continue;
-    const std::vector<double> sizes = sizes_in(plan.key.shapes);
-    if (sizes.size() != wanted.size()) continue;
-    double distance = 0;
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      distance += std::fabs(sizes[i] - wanted[i]) / std::max({sizes[i], wanted[i], 1.0});
-    }
-    if (distance < least) {
-      least = distance;
-      nearest = &plan;
-    }
+    plans.push_back(&plan);
+    known.push_back(sizes_in(plan.key.shapes));
   }
-  return nearest;
+  const auto nearest = nearest_shapes(sizes_in(key.shapes), known);
+  return nearest ? plans[*nearest] : nullptr;
 }
 
 std::vector<std::string> descriptors(const Plan& plan) {

@@ -6,6 +6,7 @@
 #include "ext/bindings/bindings.h"
 #include "ext/bindings/plan.h"
 #include "tune/cost_keys.h"
+#include "tune/near_shapes.h"
 #include "tune/plan_graph.h"
 #include "tune/planner.h"
 
@@ -127,6 +128,11 @@ void bind_tuner(py::module_& m) {
           },
           "How many costs there were, and where they came from.");
 
+  m.def(
+      "nearest_shapes",
+      [](const Sizes& wanted, const std::vector<Sizes>& known) { return nearest_shapes(wanted, known); },
+      py::arg("wanted"), py::arg("known"),
+      "Index of the sizes that differ least from the wanted ones, in sum; None if there are none of their number.");
   m.def("load_plan", &load_bound_plan, py::arg("graph"), py::arg("options"), py::arg("threads"),
         py::call_guard<py::gil_scoped_release>(),
         "The plan that the file options.plan holds for exactly this graph, or None. Raises Error if the file is of "

@@ -9,6 +9,7 @@
 #include "graph/passes/passes.h"
 #include "providers/ort/judge.h"
 #include "tune/cost_keys.h"
+#include "tune/near_shapes.h"
 #include "tune/plan_graph.h"
 
 namespace softneuro::ort {
@@ -266,18 +267,15 @@ TuneResult Region::plan(const Signature& signature, const Graph& graph) {
 }
 
 const Region::Shaped* Region::nearest(const Signature& signature, size_t layers) const {
-  const Shaped* best = nullptr;
-  double least = 0;
-  for (const auto& [other, shaped] : shaped_) {
-    if (shaped.plan.steps.size() != layers || other.size() != signature.size() || layers == 0) continue;
-    double distance = 0;
-    for (size_t i = 0; i < signature.size(); ++i) {
-      const auto a = static_cast<double>(signature[i]), b = static_cast<double>(other[i]);
-      distance += std::abs(a - b) / std::max({std::abs(a), std::abs(b), 1.0});
-    }
-    if (best == nullptr || distance < least) best = &shaped, least = distance;
+  std::vector<const Shaped*> shaped;
+  std::vector<Sizes> known;
+  for (const auto& [other, one] : shaped_) {
+    if (one.plan.steps.size() != layers || layers == 0) continue;
+    shaped.push_back(&one);
+    known.push_back(other);
   }
-  return best;
+  const auto nearest = nearest_shapes(signature, known);
+  return nearest ? shaped[*nearest] : nullptr;
 }
 
 bool Region::judges() const { return settings_.options.never_worse && settings_.options.tune != TuneMode::off; }
