@@ -4,8 +4,10 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <type_traits>
 
 #include "base/error.h"
+#include "base/half.h"
 
 namespace softneuro {
 namespace {
@@ -17,20 +19,21 @@ constexpr int64_t block = 512;  // elements read at once
 template <typename T>
 void read_as(const void* data, int64_t begin, int64_t count, double* to) {
   const T* from = static_cast<const T*>(data) + begin;
-  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<double>(from[i]);
+  for (int64_t i = 0; i < count; ++i) {
+    if constexpr (std::is_arithmetic_v<T>) {
+      to[i] = static_cast<double>(from[i]);
+    } else {
+      to[i] = static_cast<double>(element_value(from[i]));
+    }
+  }
 }
 
 double distance(double squares, double norm) { return norm > 0 ? std::sqrt(squares / norm) : std::sqrt(squares); }
 
 }  // namespace
 
-// A type is one line: what it is read as converts to double.
 Elements::Reader Elements::reader(DType dtype) {
-  switch (dtype) {
-    case DType::float32:
-      return read_as<float>;
-  }
-  throw Error("no error is measured of " + std::string(dtype_name(dtype)));
+  return with_dtype(dtype, [](auto kind) -> Reader { return read_as<decltype(kind)>; });
 }
 
 Elements::Elements(DType dtype, const void* data, int64_t count, double scale, double zero_point)

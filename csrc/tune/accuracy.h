@@ -9,47 +9,43 @@
 
 #include "tune/cost_keys.h"
 #include "tune/costs.h"
-#include "tune/dprs.h"
+#include "tune/objective.h"
 #include "tune/trial.h"
 
 namespace softneuro {
 
-struct AccurateSolution {
-  DprsProblem problem;  // with the price in the labels' costs
-  DprsResult best;
-  double price = 0;  // seconds per squared Candidate::error
-  double noise = 0;  // plan_noise of the plan
-};
-
-// Sum of the squares of Candidate::error over a plan's routines.
-double plan_noise(const GraphCosts& costs, const DprsResult& plan);
-
 // Errors come from the database where it knows them, and are measured only if the mode allows it.
 class Accuracy {
  public:
-  // Candidates' errors in `costs` become the outputs' where solve() measures that.
-  Accuracy(const Graph& graph, GraphCosts& costs, const DprsProblem& problem, const Trials& trials);
+  // The objective gets squared errors as another measure, at the price that find_price() finds. They are the expected
+  // ones, and become the outputs' where it measures that.
+  Accuracy(const Graph& graph, const GraphCosts& costs, Objective& objective, const Trials& trials);
 
-  // The best plan whose outputs, on random inputs, differ from those of exact routines by less than half of max_error:
-  // real inputs may be worse than random ones. An unknown error that is not to be measured is taken to be within the
-  // budget, as the doors compare with the host all the same.
-  AccurateSolution solve();
+  // Such that the best plan's outputs, on random inputs, differ from those of exact routines by less than half of
+  // max_error: real inputs may be worse than random ones. Where its error is unknown and not to be measured, each layer
+  // has a small share of max_error instead.
+  void find_price();
 
-  // Whether another plan is within the budget: by its noise, if that is no more than `noise`, or by its outputs. Not
-  // if these are unknown and not to be measured.
-  bool holds(const DprsResult& plan, double noise);
+  // Whether another plan is within the budget: by its noise, if that says so, or by its outputs. Not if these are
+  // unknown and not to be measured.
+  bool holds(const DprsResult& plan);
 
  private:
+  double noise_of(const DprsResult& plan) const { return objective_.measure(noise_).of(plan); }
+  DprsResult solve_exact(size_t begin, size_t end) const;
   std::optional<double> error(const DprsResult& plan);
   std::vector<double> magnifications(const DprsResult& plan, double usual);
   Tensors run(const Assignment& assignment);
 
   const Graph& graph_;
-  GraphCosts& costs_;
-  const DprsProblem& problem_;
+  const GraphCosts& costs_;
+  Objective& objective_;
   const Trials& trials_;
+  size_t noise_;  // the measure
+  Measure unproven_;
   Ledger ledger_;
   double budget_;
+  double proven_noise_ = 0;  // of plans within the budget
   Tensors expected_;
 };
 

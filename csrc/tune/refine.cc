@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "base/text.h"
 #include "tune/cost_keys.h"
@@ -17,22 +19,14 @@ constexpr double fusions_better = 0.8;
 constexpr double most_worse = 2;         // beyond this the routine's own time was wrong, not the net's worse
 constexpr double most_allowance = 3600;  // seconds; the database takes no more
 
-// A layer's label or a group, as in the problem.
-struct Arm {
-  int layer, label;  // layer -1: a group
-  friend auto operator<=>(const Arm&, const Arm&) = default;
-};
-double& cost_of(DprsProblem& problem, const Arm& arm) {
-  const auto label = static_cast<size_t>(arm.label);
-  return arm.layer < 0 ? problem.groups[label].cost : problem.layers[static_cast<size_t>(arm.layer)].labels[label].cost;
-}
+using Arm = std::pair<int, int>;  // a layer and its label, or -1 and a group
 
 class Refiner {
  public:
-  Refiner(const Graph& graph, const GraphCosts& costs, const DprsProblem& problem, const Trials& trials)
+  Refiner(const Graph& graph, const GraphCosts& costs, const Objective& objective, const Trials& trials)
       : graph_(graph),
         costs_(costs),
-        problem_(problem),
+        objective_(objective),
         trials_(trials),
         ledger_(trials.db, trials.settings.threads),
         trial_(graph) {}
@@ -46,17 +40,15 @@ class Refiner {
       const Candidate* candidate = chosen_candidate(costs_, plan, l);
       if (candidate == nullptr || candidate->seconds <= 0) continue;
       const DprsChoice& choice = plan.choices[l];
-      const Arm arm = choice.group >= 0 ? Arm{-1, choice.group} : Arm{layer, choice.label};
-      // What accuracy or memory cost on top stays.
-      cost_of(problem_, arm) += seconds - seen_.try_emplace(arm, candidate->seconds).first->second;
-      seen_[arm] = seconds;
+      objective_.seconds(l, choice) = seconds;
+      seen_.insert(arm(l, choice));
       const double ratio = std::clamp(seconds / candidate->seconds, 1.0, most_worse);
       worse_[l] = std::min(worse_.try_emplace(l, ratio).first->second, ratio);
     }
     return true;
   }
 
-  const DprsProblem& problem() const { return problem_; }
+  const Objective& objective() const { return objective_; }
 
   // Whether a plan's times are to be had without running it.
   bool is_measured(const DprsResult& plan) const { return ledger_.find(steps(), name_of(plan)).has_value(); }
@@ -72,28 +64,26 @@ class Refiner {
 
   // With fusions that have not been in a net somewhat better: what they save there, their routines' own times do not
   // tell, as the separate layers had what they read in their own core's caches.
-  DprsProblem with_fusions() {
-    DprsProblem problem = problem_;
-    for (size_t g = 0; g < costs_.fused.size(); ++g) {
-      raise(problem, {-1, static_cast<int>(g)}, costs_.fused[g].candidate.seconds, fusions_better);
-    }
-    return problem;
+  Objective with_fusions() const {
+    Objective objective = objective_;
+    for (size_t g = 0; g < costs_.fused.size(); ++g) raise(objective, 0, group(g), fusions_better);
+    return objective;
   }
 
   // With what has not been in a net as much worse as what has been in its place, at least.
-  DprsProblem sober() {
-    DprsProblem problem = problem_;
-    for (size_t l = 0; l < problem.layers.size(); ++l) {
+  Objective sober() const {
+    Objective objective = objective_;
+    for (size_t l = 0; l < costs_.layers.size(); ++l) {
       for (size_t i = 0; i < costs_.layers[l].size(); ++i) {
-        raise(problem, {static_cast<int>(l), static_cast<int>(i)}, costs_.layers[l][i].seconds, factor(l));
+        raise(objective, l, {static_cast<int>(i), -1}, factor(l));
       }
     }
     for (size_t g = 0; g < costs_.fused.size(); ++g) {
       double most = 1;
       for (const int l : costs_.fused[g].fusion->layers) most = std::max(most, factor(static_cast<size_t>(l)));
-      raise(problem, {-1, static_cast<int>(g)}, costs_.fused[g].candidate.seconds, most);
+      raise(objective, 0, group(g), most);
     }
-    return problem;
+    return objective;
   }
 
  private:
@@ -101,8 +91,12 @@ class Refiner {
     const auto at = worse_.find(layer);
     return at == worse_.end() ? 1 : at->second;
   }
-  void raise(DprsProblem& problem, const Arm& arm, double seconds, double factor) const {
-    if (!seen_.contains(arm)) cost_of(problem, arm) += seconds * (factor - 1);
+  static DprsChoice group(size_t g) { return {-1, static_cast<int>(g)}; }
+  static Arm arm(size_t layer, const DprsChoice& choice) {
+    return choice.group >= 0 ? Arm(-1, choice.group) : Arm(static_cast<int>(layer), choice.label);
+  }
+  void raise(Objective& objective, size_t layer, const DprsChoice& choice, double factor) const {
+    if (!seen_.contains(arm(layer, choice))) objective.seconds(layer, choice) *= factor;
   }
 
   std::string ends() const { return "allowance of graph " + graph_.structural_hash(); }
@@ -137,20 +131,20 @@ class Refiner {
 
   const Graph& graph_;
   const GraphCosts& costs_;
-  DprsProblem problem_;
+  Objective objective_;
   const Trials& trials_;
   Ledger ledger_;
   Trial trial_;
-  std::map<Arm, double> seen_;      // seconds in a net
+  std::set<Arm> seen_;              // in a net
   std::map<size_t, double> worse_;  // by layer: least ratio of the time in a net to the routine's own
 };
 
 }  // namespace
 
-std::vector<DprsResult> refine(const Graph& graph, const GraphCosts& costs, const DprsProblem& problem,
+std::vector<DprsResult> refine(const Graph& graph, const GraphCosts& costs, const Objective& objective,
                                const DprsResult& best, const PlanSearch& search, const Trials& trials) {
   const auto start = Profiler::Clock::now();
-  Refiner refiner(graph, costs, problem, trials);
+  Refiner refiner(graph, costs, objective, trials);
   std::vector<DprsResult> seen{best};
   const auto is_new = [&](const std::optional<DprsResult>& plan) {
     return plan && std::none_of(seen.begin(), seen.end(), [&](const DprsResult& other) {
@@ -161,7 +155,7 @@ std::vector<DprsResult> refine(const Graph& graph, const GraphCosts& costs, cons
   while (refiner.correct(seen.back()) && seen.size() < most_plans) {
     std::optional<DprsResult> next;
     if (seen.size() == 1) next = search.solve(refiner.with_fusions());
-    if (!is_new(next)) next = search.solve(refiner.problem());
+    if (!is_new(next)) next = search.solve(refiner.objective());
     if (!is_new(next)) break;
     if (!refiner.is_measured(*next)) {
       if (refiner.was_too_much(*next, allowance)) break;

@@ -19,6 +19,10 @@ void HostTensor::fill(const std::function<float()>& next) {
   });
 }
 
+Elements HostTensor::elements() const {
+  return Elements(schema.dtype, memory.data(), physical_elements(desc.shape, schema.layout));
+}
+
 static Tensors make_tensors(const Graph& graph, const std::vector<int>& blobs, const std::vector<Schema>& schemas) {
   Tensors tensors;
   for (size_t k = 0; k < blobs.size(); ++k) {

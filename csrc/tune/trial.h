@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/arena.h"
+#include "base/error_measure.h"
 #include "tune/tuner.h"
 
 namespace softneuro {
@@ -19,6 +20,8 @@ struct HostTensor {
   HostTensor(TensorDesc what, const Schema& how);
   // Sets each element to next(), a real, rounded to what the type holds.
   void fill(const std::function<float()>& next);
+  // As the numbers that they mean.
+  Elements elements() const;
 };
 using Tensors = std::vector<HostTensor>;  // by input or output
 

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "tune/accuracy.h"
 #include "tune/cost_keys.h"
+#include "tune/measures.h"
 #include "tune/memory_limit.h"
 #include "tune/refine.h"
 #include "tune/solution.h"
@@ -89,69 +90,27 @@ std::vector<Assignment> distinct_assignments(const Graph& graph, const GraphCost
   return assignments;
 }
 
-PlanBytes candidate_bytes(const Graph& graph, const GraphCosts& costs) {
-  PlanBytes bytes;
-  for (size_t l = 0; l < graph.layers().size(); ++l) {
-    std::vector<double>& labels = bytes.labels.emplace_back();
-    if (graph.layers()[l].type == "constant") labels.push_back(0);
-    for (const Candidate& candidate : costs.layers[l]) labels.push_back(static_cast<double>(candidate.packed_bytes));
-  }
-  for (const FusedCost& fused : costs.fused) bytes.groups.push_back(static_cast<double>(fused.candidate.packed_bytes));
-  return bytes;
-}
-
-// Of what steps pass on to others: their outputs. A fusion has none within.
-PlanBytes passed_bytes(const Graph& graph, const GraphCosts& costs) {
-  const auto output = [&](int layer) {
-    double total = 0;
-    for (const int blob : graph.layers()[static_cast<size_t>(layer)].outputs)
-      total += static_cast<double>(bytes(graph.blob(blob).desc, f32_nchw));
-    return total;
-  };
-  PlanBytes bytes;
-  for (size_t l = 0; l < graph.layers().size(); ++l) {
-    const bool constant = graph.layers()[l].type == "constant";
-    bytes.labels.emplace_back(costs.layers[l].size() + (constant ? 1 : 0), constant ? 0 : output(static_cast<int>(l)));
-  }
-  for (const FusedCost& fused : costs.fused) bytes.groups.push_back(output(fused.fusion->layers.back()));
-  return bytes;
-}
-
-// Seconds for each of these. Where threads may come to be apart, as a guest's on a CPU with several last caches do for
-// seconds at a time, what another core holds is written at 2.5 GB/s instead of 80, which costs measured
-// while they are together do not tell: MobileNetV2 took 1.02 times as long with all its blocks fused then, and apart
-// 0.87.
-double passing_price(int threads) { return threads > 1 && cores_may_be_apart() ? 2e-11 / threads : 0; }
-
-// Plans of a priced problem within settings.max_memory, and in `result` how that went.
-LimitedPlans solve(const Graph& graph, const GraphCosts& costs, const DprsProblem& problem,
-                   const TuneSettings& settings, int k, TuneResult& result) {
+// Plans within settings.max_memory, and in `result` how that went.
+LimitedPlans solve(const Graph& graph, const Objective& objective, const Measure& bytes, const TuneSettings& settings,
+                   int k, TuneResult& result) {
   result.weight_bytes = model_weight_bytes(graph);
-  LimitedPlans found =
-      solve_within(problem, candidate_bytes(graph, costs), settings.max_memory * result.weight_bytes, k);
+  LimitedPlans found = solve_within(objective, bytes, settings.max_memory * result.weight_bytes, k);
   result.memory_limited = found.limited;
   result.memory_fits = found.fits;
   return found;
 }
 
-// What costs on top, which is no time: a squared Candidate::error, a byte of packed weights, one passed on.
-struct Prices {
-  double noise = 0, byte = 0, passing = 0;
-};
-void report(const Graph& graph, const GraphCosts& costs, const LimitedPlans& found, size_t index, const Prices& prices,
-            TuneResult& result) {
+void report(const Graph& graph, const GraphCosts& costs, const Objective& objective, const LimitedPlans& found,
+            size_t index, TuneResult& result) {
   const DprsResult &best = found.plans.front(), &chosen = found.plans[index];
   result.predicted_s = 0;
-  const PlanBytes bytes = candidate_bytes(graph, costs);
-  result.lower_bound_s = best.lower_bound - prices.noise * plan_noise(costs, best) -
-                         prices.byte * plan_bytes(weighed(bytes), chosen) -
-                         prices.passing * plan_bytes(passed_bytes(graph, costs), chosen);
+  result.lower_bound_s = best.lower_bound - objective.prices(chosen);
   result.exact = best.exact;
   result.candidates = costs.candidates;
   result.measured = costs.measured;
   result.recalled = costs.recalled;
   result.guessed = costs.guessed;
-  result.packed_bytes = plan_bytes(bytes, chosen);
+  result.packed_bytes = packed_bytes(graph, costs).of(chosen);
   for (size_t l = 0; l < graph.layers().size(); ++l) {
     LayerReport entry{graph.layers()[l].name, graph.layers()[l].type, "", 0, found.regrets[l], true};
     if (const Candidate* candidate = chosen_candidate(costs, chosen, l)) {
@@ -184,6 +143,15 @@ double distance(const Problem& problem, const RoutineChoice& wanted, const Routi
   return 1e-4 * (1 + std::min(sum, 1000.0));
 }
 
+// Of a plan's routine for another shape, which has proven bearable there. None of params that mean nothing here.
+double proven_error(const Problem& problem, const RoutineChoice& choice) {
+  try {
+    return choice.routine->expected_error(problem, choice.tuning);
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
 }  // namespace
 
 TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, const ParallelFor& parallel_for,
@@ -192,32 +160,27 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   TuneResult result;
   GraphCosts costs = find_costs(graph, settings, db, parallel_for, progress);
   const Trials trials{settings, db, parallel_for, PackedCache::shared()};
-  const PlanBytes bytes = weighed(candidate_bytes(graph, costs));
-  const DprsProblem unpriced = to_dprs(graph, costs);
-  const double byte_price = memory_price(unpriced, bytes, model_weight_bytes(graph));
-  const PlanBytes passed = passed_bytes(graph, costs);
-  const double passing = passing_price(settings.threads);
-  const DprsProblem with_bytes = with_byte_price(with_byte_price(unpriced, bytes, byte_price), passed, passing);
-  Accuracy accuracy(graph, costs, with_bytes, trials);
-  const AccurateSolution solution = accuracy.solve();
+  const Measure bytes = packed_bytes(graph, costs), weighed_bytes = weighed(bytes);
+  Objective objective(to_dprs(graph, costs));
+  objective.add(weighed_bytes, Pricing::worth,
+                memory_price(objective.seconds(), weighed_bytes, model_weight_bytes(graph)));
+  objective.add(passed_bytes(graph, costs), Pricing::worth, passing_price(settings.threads));
+  Accuracy accuracy(graph, costs, objective, trials);
+  accuracy.find_price();
   const int wholes = settings.mode == TuneMode::off ? 1 : settings.integrated_plans;
-  LimitedPlans found = solve(graph, costs, solution.problem, settings, wholes, result);
-  // The best plan's error is within half the budget: with twice its noise another one's is, too, unless the budget
-  // decided. One of exact routines says nothing of what the network does to errors; the doors compare with the host.
-  const double noise =
-      solution.price > 0 ? solution.noise : std::max(2 * solution.noise, 0.06 * std::pow(settings.limits.max_error, 2));
-  const auto acceptable = [&](const DprsResult& plan) { return accuracy.holds(plan, noise); };
+  LimitedPlans found = solve(graph, objective, bytes, settings, wholes, result);
+  const auto acceptable = [&](const DprsResult& plan) { return accuracy.holds(plan); };
   found.plans.erase(std::remove_if(found.plans.begin() + 1, found.plans.end(), std::not_fn(acceptable)),
                     found.plans.end());
-  const PlanSearch search{.solve = [&](const DprsProblem& problem) -> std::optional<DprsResult> {
+  const PlanSearch search{.solve = [&](const Objective& changed) -> std::optional<DprsResult> {
                             TuneResult unused;
-                            LimitedPlans again = solve(graph, costs, problem, settings, 1, unused);
+                            LimitedPlans again = solve(graph, changed, bytes, settings, 1, unused);
                             if (again.fits != found.fits) return {};
                             return std::move(again.plans.front());
                           },
                           .acceptable = acceptable};
   if (wholes > 1) {
-    for (DprsResult& plan : refine(graph, costs, solution.problem, found.plans.front(), search, trials)) {
+    for (DprsResult& plan : refine(graph, costs, objective, found.plans.front(), search, trials)) {
       found.plans.push_back(std::move(plan));
     }
   }
@@ -227,13 +190,11 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
     // A warm start finds the wholes' times in the database and so neither measures nor changes its mind.
     const auto times = whole_times(graph, assignments, trials);
     std::vector<double> worth = times;
-    for (size_t i = 0; i < worth.size(); ++i) {
-      worth[i] += byte_price * plan_bytes(bytes, found.plans[i]) + passing * plan_bytes(passed, found.plans[i]);
-    }
+    for (size_t i = 0; i < worth.size(); ++i) worth[i] += objective.worth(found.plans[i]);
     chosen = static_cast<size_t>(std::min_element(worth.begin(), worth.end()) - worth.begin());
     if (std::isfinite(times[chosen])) result.integrated_s = times[chosen];
   }
-  report(graph, costs, found, chosen, {solution.price, byte_price, passing}, result);
+  report(graph, costs, objective, found, chosen, result);
   result.assignment = std::move(assignments[chosen]);
   result.tuning_s = std::chrono::duration<double>(Clock::now() - start).count();
   return result;
@@ -246,26 +207,34 @@ TuneResult carry_over(const Graph& graph, const std::vector<std::string>& descri
                 {}, "tune this model anew");
   }
   GraphCosts costs = guess_costs(graph, settings);
+  std::vector<double> proven(descriptors.size(), 0);
   for (size_t l = 0; l < descriptors.size(); ++l) {
     if (costs.layers[l].empty() || descriptors[l].empty()) continue;
     const Problem problem = graph.problem(static_cast<int>(l), settings.threads);
     const RoutineChoice wanted = find_routine(descriptors[l]);
     // Guesses decide only where the plan's routine declines the new shape.
     for (Candidate& candidate : costs.layers[l]) {
-      if (candidate.choice.routine == wanted.routine) candidate.seconds *= distance(problem, wanted, candidate.choice);
+      if (candidate.choice.routine != wanted.routine) continue;
+      candidate.seconds *= distance(problem, wanted, candidate.choice);
+      proven[l] = proven_error(problem, wanted);
     }
   }
   for (FusedCost& fused : costs.fused) {
-    const std::string& wanted = descriptors[static_cast<size_t>(fused.fusion->layers.back())];
+    const auto last = static_cast<size_t>(fused.fusion->layers.back());
+    const std::string& wanted = descriptors[last];
     const bool same = wanted.starts_with(fused.candidate.choice.routine->descriptor());
     const bool inside = std::all_of(fused.fusion->layers.begin(), fused.fusion->layers.end() - 1,
                                     [&](int layer) { return descriptors[static_cast<size_t>(layer)].empty(); });
-    if (same && inside) fused.candidate.seconds = 0;
+    if (!same || !inside) continue;
+    fused.candidate.seconds = 0;
+    proven[last] = proven_error(fusion_problem(graph, *fused.fusion, settings.threads), find_routine(wanted));
   }
   TuneResult result;
   result.carried = true;
-  const LimitedPlans found = solve(graph, costs, to_dprs(graph, costs), settings, 1, result);
-  report(graph, costs, found, 0, {}, result);
+  Objective objective(to_dprs(graph, costs));
+  objective.add(unproven_errors(graph, costs, settings.limits.max_error, proven), Pricing::bound, forbidden);
+  const LimitedPlans found = solve(graph, objective, packed_bytes(graph, costs), settings, 1, result);
+  report(graph, costs, objective, found, 0, result);
   result.assignment = to_assignment(graph, costs, found.plans.front());
   return result;
 }

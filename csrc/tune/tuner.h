@@ -33,8 +33,8 @@ struct TuneResult {
   std::vector<LayerReport> layers;    // by layer index
   std::vector<double> adapt_seconds;  // by assignment.adapts
   double predicted_s = 0;             // sum of routines and adapts
-  // Of every plan as accurate as the best, as small as this one and passing on as few bytes from step to step; equals
-  // predicted_s if exact and not overruled.
+  // Of every plan that has no more than this one of what has a price, as errors, packed bytes and bytes passed on;
+  // equals predicted_s if exact and not overruled.
   double lower_bound_s = 0;
   bool exact = false;
   double weight_bytes = 0, packed_bytes = 0;        // of the graph; of the plan as its routines foretell them

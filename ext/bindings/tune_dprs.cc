@@ -83,7 +83,7 @@ void bind_dprs(py::module_& m) {
       "dprs_solve_within",
       [](const DprsProblem& problem, std::vector<std::vector<double>> labels, std::vector<double> groups, double limit,
          int k) {
-        LimitedPlans found = solve_within(problem, {std::move(labels), std::move(groups)}, limit, k);
+        LimitedPlans found = solve_within(Objective(problem), {std::move(labels), std::move(groups)}, limit, k);
         return std::tuple(std::move(found.plans), found.limited, found.fits);
       },
       py::arg("problem"), py::arg("label_bytes"), py::arg("group_bytes"), py::arg("limit"), py::arg("k") = 1,

@@ -1,0 +1,61 @@
+#include "tune/measures.h"
+
+#include <algorithm>
+
+#include "base/arch.h"
+
+namespace softneuro {
+namespace {
+
+// Expected errors are those of white data, real blobs (with large means, say) can be several times worse, and the
+// errors of the layers add up: three layers of F(8, 3), which this excludes where max_error is 1e-4, gave an untrained
+// ResNet-50 an error of 3e-4.
+constexpr double unproven_share = 0.1;
+
+}  // namespace
+
+Measure measure_candidates(const Graph& graph, const GraphCosts& costs,
+                           const std::function<double(const Candidate& candidate, int layer)>& value) {
+  Measure measure;
+  for (size_t l = 0; l < graph.layers().size(); ++l) {
+    std::vector<double>& labels = measure.labels.emplace_back();
+    if (graph.layers()[l].type == "constant") labels.push_back(0);
+    for (const Candidate& candidate : costs.layers[l]) labels.push_back(value(candidate, static_cast<int>(l)));
+  }
+  for (const FusedCost& fused : costs.fused) {
+    measure.groups.push_back(value(fused.candidate, fused.fusion->layers.back()));
+  }
+  return measure;
+}
+
+Measure squared_errors(const Graph& graph, const GraphCosts& costs) {
+  return measure_candidates(graph, costs,
+                            [](const Candidate& candidate, int) { return candidate.error * candidate.error; });
+}
+
+Measure unproven_errors(const Graph& graph, const GraphCosts& costs, double max_error,
+                        const std::vector<double>& proven) {
+  return measure_candidates(graph, costs, [&](const Candidate& candidate, int layer) {
+    const double own = proven.empty() ? 0 : proven[static_cast<size_t>(layer)];
+    return candidate.error > std::max(unproven_share * max_error, own) ? 1.0 : 0.0;
+  });
+}
+
+Measure packed_bytes(const Graph& graph, const GraphCosts& costs) {
+  return measure_candidates(
+      graph, costs, [](const Candidate& candidate, int) { return static_cast<double>(candidate.packed_bytes); });
+}
+
+Measure passed_bytes(const Graph& graph, const GraphCosts& costs) {
+  return measure_candidates(graph, costs, [&](const Candidate&, int layer) {
+    const int output = graph.layers()[static_cast<size_t>(layer)].output;
+    return static_cast<double>(graph.blob(output).desc.shape.elements() * int64_t{sizeof(float)});
+  });
+}
+
+// As a guest's on a CPU with several last caches do for seconds at a time. What another core holds is then written at
+// 2.5 GB/s instead of 80, which costs measured while they are together do not tell: MobileNetV2 took 1.02 times as long
+// with all its blocks fused then, and apart 0.87.
+double passing_price(int threads) { return threads > 1 && cores_may_be_apart() ? 2e-11 / threads : 0; }
+
+}  // namespace softneuro
