@@ -6,11 +6,6 @@
 namespace softneuro {
 namespace {
 
-// What a layer may take of a net's error: expected errors are those of white data, real blobs (with large means, say)
-// can be several times worse, and the errors of the layers add up. With 1e-4 this admits F(7, 3) and not F(8, 3), of
-// which three layers gave an untrained ResNet-50 an error of 3e-4.
-constexpr double error_share = 0.1;
-
 bool schema_allowed(const Schema& schema, const std::vector<std::string>& allowed) {
   return std::any_of(allowed.begin(), allowed.end(),
                      [&](const std::string& text) { return text == dtype_name(schema.dtype) || text == schema.str(); });
@@ -18,7 +13,7 @@ bool schema_allowed(const Schema& schema, const std::vector<std::string>& allowe
 
 bool within(const Candidate& candidate, const SearchLimits& limits) {
   if (candidate.choice.routine->info().spreads_nonfinite && limits.strict_nonfinite) return false;
-  if (candidate.error > error_share * limits.max_error) return false;
+  if (candidate.error > limits.max_error) return false;
   const auto allowed = [&](const Schema& schema) { return schema_allowed(schema, limits.schemas); };
   return std::all_of(candidate.outs.begin(), candidate.outs.end(), allowed) &&
          std::all_of(candidate.in.begin(), candidate.in.end(), allowed);

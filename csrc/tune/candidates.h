@@ -16,7 +16,7 @@ struct Candidate {
   size_t packed_bytes = 0;
   double seconds = 0;
   bool measured = false;  // else seconds is estimate_seconds()
-  double error = 0;       // Routine::expected_error(), or of the net's outputs (tune/accuracy)
+  double error = 0;       // Routine::expected_error()
 };
 
 struct SearchLimits {

@@ -47,9 +47,14 @@ Measure packed_bytes(const Graph& graph, const GraphCosts& costs) {
 }
 
 Measure passed_bytes(const Graph& graph, const GraphCosts& costs) {
-  return measure_candidates(graph, costs, [&](const Candidate&, int layer) {
-    const int output = graph.layers()[static_cast<size_t>(layer)].output;
-    return static_cast<double>(graph.blob(output).desc.shape.elements() * int64_t{sizeof(float)});
+  return measure_candidates(graph, costs, [&](const Candidate& candidate, int layer) {
+    const std::vector<int>& outputs = graph.layers()[static_cast<size_t>(layer)].outputs;
+    double total = 0;
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      const int64_t elements = graph.blob(outputs[k]).desc.shape.elements();
+      total += static_cast<double>(dtype_bytes(candidate.outs[k].dtype, elements));
+    }
+    return total;
   });
 }
 

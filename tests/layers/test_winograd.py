@@ -9,6 +9,7 @@ import pytest
 
 import softneuro
 from softneuro import _C
+from softneuro.error_measure import relative_error
 
 TILES = (2, 3, 4, 5, 6, 7, 8)
 LARGEST = {1: 10, 2: 13}  # positions along an axis of a stride: (tile - 1) * stride + kernel
@@ -59,8 +60,7 @@ class Layer:
 
     def error(self, descriptor: str, threads: int = 1) -> float:
         """Relative L2."""
-        difference = np.linalg.norm(self.run(descriptor, threads) - self.expected)
-        return float(difference / np.linalg.norm(self.expected))
+        return relative_error(self.run(descriptor, threads), self.expected)
 
     def expected_error(self, descriptor: str) -> float:
         value: float = _C.testing.expected_error("conv2d", self.attrs, self.weights, [self.x.shape], descriptor)
@@ -239,9 +239,9 @@ def test_limits_exclude_it(square: Layer) -> None:
         _C.tune(graph, _C.parse_options({"tune": "off", **limits}), 1).counts["candidates"]
         for limits in (
             {},
-            {"max_error": "2e-5"},
-            {"max_error": "1e-5"},
+            {"max_error": "2e-6"},
             {"max_error": "1e-6"},
+            {"max_error": "1e-7"},
             {"strict_nonfinite": "1"},
         )
     ]

@@ -17,7 +17,7 @@ namespace softneuro {
 namespace {
 
 constexpr int tile_sizes[] = {2, 3, 4, 5, 6, 7, 8};
-constexpr double usual_error = 1e-5;               // what the default max_error lets a layer have
+constexpr double usual_error = 1e-5;               // what the default max_error leaves to a layer among others
 constexpr double strict_error = 4e-6;              // what is left to layers whose errors a network magnifies
 constexpr size_t max_scratch = size_t{256} << 20;  // bytes of a task
 
