@@ -69,7 +69,7 @@ def accepting(shape: Shape, weights: Weights, settings: Settings) -> dict[str, l
     accepted = _C.testing.accepting(shape.type, shape.attrs, weights, [shape.input], {}, settings.threads)
     for descriptor in accepted:
         expected = _C.testing.expected_error(shape.type, shape.attrs, weights, [shape.input], descriptor)
-        if expected <= 0.1 * settings.max_error:  # the share that tuning leaves to a layer
+        if expected <= 0.1 * settings.max_error:  # what many layers leave to each
             found.setdefault(descriptor.split("{")[0], []).append(descriptor)
     rank = available_extensions() + available_isas()
     here = [routine_key(entry) for entry in entries.values() if entry["available"]]

@@ -64,6 +64,16 @@ def test_an_error_beyond_the_budget_is_not_timed():
     assert Clock.now <= 3
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_what_only_one_of_both_has_finite_is_an_error(dtype):
+    finite, other = torch.tensor([1.0, 2.0], dtype=dtype), torch.tensor([1.0, float("nan")], dtype=dtype)
+    for net, host in ((finite, other), (other, finite)):
+        _, _, error = judging.compare(lambda net=net: [net], lambda host=host: [host], 1e-4)
+        assert error == float("inf")
+    assert judging.compare(lambda: [other], lambda: [other], 1e-4)[2] == 0
+    assert judging.compare(lambda: [finite], lambda: [finite * 1.5], 1e-4)[2] == pytest.approx(1 / 3)
+
+
 @pytest.fixture
 def key(tmp_path, monkeypatch):
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "costs"))
