@@ -81,7 +81,8 @@ Verdict compare(const Net& net, const Ready& ready, const HostRegion& host, cons
       throw Error("output " + std::to_string(i) + " has another shape than the host's");
     }
     const auto* reference = static_cast<const float*>(get<const void*>(fn::GetTensorData, expected[i].get()));
-    const OutputError error = measure_error({out[index], shape.elements()}, {reference, shape.elements()});
+    const OutputError error =
+        measure_error({DType::float32, out[index], shape.elements()}, {reference, shape.elements()});
     verdict.error = std::max(verdict.error, error.against(max_error));
   }
   std::vector<double> ours, theirs;
