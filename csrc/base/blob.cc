@@ -15,30 +15,22 @@ constexpr std::pair<int64_t, int64_t> any_integer{std::numeric_limits<int64_t>::
 
 // The integers that a type holds each exactly.
 std::pair<int64_t, int64_t> integers_of(DType dtype) {
-  switch (dtype) {
-    case DType::float32:
-      return {-(1 << 24), 1 << 24};
-    case DType::float16:
-      return {-(1 << 11), 1 << 11};
-    case DType::bfloat16:
-      return {-(1 << 8), 1 << 8};
-    case DType::uint8:
-      return {0, 255};
-    case DType::int8:
-      return {-128, 127};
-    case DType::int32:
-      return {std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()};
-    case DType::int64:
-      return any_integer;
-    case DType::boolean:
-      return {0, 1};
-    case DType::qint8:
-      break;
-  }
-  return {1, 0};  // none
+  if (dtype_kind(dtype) == DTypeKind::boolean) return {0, 1};
+  return with_dtype(dtype, [](auto kind) -> std::pair<int64_t, int64_t> {
+    using T = decltype(kind);
+    if constexpr (std::is_integral_v<T>) {
+      return {std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
+    } else if constexpr (std::is_floating_point_v<T>) {
+      return {-(int64_t{1} << std::numeric_limits<T>::digits), int64_t{1} << std::numeric_limits<T>::digits};
+    } else if constexpr (requires { T::digits; }) {
+      return {-(int64_t{1} << T::digits), int64_t{1} << T::digits};
+    } else {
+      return {1, 0};  // none
+    }
+  });
 }
 
-bool is_real(DType dtype) { return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16; }
+bool is_real(DType dtype) { return dtype_kind(dtype) == DTypeKind::real; }
 
 std::string range_text(int64_t least, int64_t most) { return std::to_string(least) + ".." + std::to_string(most); }
 
@@ -111,8 +103,9 @@ bool operator==(const TensorDesc& a, const TensorDesc& b) {
 
 TensorDesc desc_of(const Shape& shape, DType dtype) {
   if (is_real(dtype)) return {shape};
-  if (dtype == DType::boolean) return {.shape = shape, .kind = ValueKind::boolean};
-  if (dtype == DType::qint8) throw Error("qint8 has no values without its quantization's parameters");
+  if (dtype_kind(dtype) == DTypeKind::boolean) return {.shape = shape, .kind = ValueKind::boolean};
+  if (dtype_kind(dtype) == DTypeKind::quantized)
+    throw Error(std::string(dtype_name(dtype)) + " has no values without its quantization's parameters");
   const auto [least, most] = integers_of(dtype);
   return {.shape = shape, .kind = ValueKind::integer, .least = least, .most = most};
 }
@@ -138,7 +131,7 @@ Refusal fits(const TensorDesc& desc, const Schema& schema) {
   const auto declined = [&](const std::string& what) {
     return Refusal(std::string(dtype_name(schema.dtype)) + " does not hold " + what);
   };
-  if (schema.dtype == DType::qint8) {
+  if (dtype_kind(schema.dtype) == DTypeKind::quantized) {
     return desc.quantization != nullptr ? Refusal() : declined("values without quantization parameters");
   }
   switch (desc.kind) {

@@ -7,7 +7,6 @@
 #include <type_traits>
 
 #include "base/error.h"
-#include "base/half.h"
 
 namespace softneuro {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "base/half.h"
 #include "base/hash.h"
 
 namespace softneuro {

@@ -14,6 +14,7 @@ namespace {
 // Fewer zeros never pay for a routine of their own, however they lie.
 constexpr double least_zeros = 0.3;
 constexpr double whole_blocks = 0.95;  // of the zeros that have to be in such for a pattern of blocks
+constexpr double chance = 0.1;
 constexpr int64_t least_elements = 1024;
 
 // The weight as [rows][columns][inner], zeros as such.
@@ -86,7 +87,9 @@ WeightTraits find_traits(const Shape& shape, const float* values) {
     traits.block_rows = rows, traits.block_columns = columns;
     break;
   }
-  if (const int most = most_of(zeros, 4); most < 4) traits.most = most, traits.of = 4;
+  // Where many more are zero than the pattern asks for, it holds by chance.
+  const int most = most_of(zeros, 4);
+  if (most < 4 && traits.zeros <= (4 - most) / 4.0 + chance) traits.most = most, traits.of = 4;
   return traits;
 }
 

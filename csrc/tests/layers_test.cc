@@ -70,6 +70,7 @@ void check(const Case& item) {
   const auto naive = make_naive_routine(layer_def(item.layer.type));
   const std::vector<float> wanted = run(problem, *naive, {});
   for (const Routine* routine : accepting_routines(problem)) {
+    if (!is_plain(*routine)) continue;
     if (routine->info().view) continue;
     for (const Tuning& tuning : routine->tunings(problem)) {
       const std::vector<float> got = run(problem, *routine, tuning);

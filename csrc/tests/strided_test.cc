@@ -71,6 +71,7 @@ std::vector<Blob> blobs(const Problem& problem, const Routine& routine, int64_t 
 void check(const Case& item) {
   const Problem problem = problem_of(item);
   for (const Routine* routine : accepting_routines(problem)) {
+    if (!is_plain(*routine)) continue;
     // Such a view needs a dense input: see Routine::view_offset.
     if (routine->info().view && problem.in[0].shape[0] != problem.out().shape[0]) continue;
     const Tuning tuning = routine->tunings(problem).front();
@@ -108,6 +109,7 @@ void check_concat_in_place() {
   const Shape part{2, 16, 3, 5}, whole{2, 32, 3, 5};
   const Problem problem{&concat, {{part}, {part}}, TensorDesc{whole}, 1};
   for (const Routine* routine : accepting_routines(problem)) {
+    if (!is_plain(*routine)) continue;
     const Schema& schema = routine->info().out;
     if (schema.layout == Layout::nhwc()) continue;
     const auto prepared = routine->prepare(problem, {}, nullptr);

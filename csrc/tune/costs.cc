@@ -5,6 +5,7 @@
 
 #include "layers/constant/constant.h"
 #include "tune/childnets.h"
+#include "tune/conversions.h"
 #include "tune/cost_keys.h"
 #include "tune/cost_log.h"
 #include "tune/pace.h"
@@ -56,58 +57,20 @@ std::string conversion_key(const TensorDesc& desc, const Routine& routine) {
 // Layers that have the same candidates. Some of these may ask for what is special about weights.
 std::string unit_key(const Problem& problem) { return problem.signature() + problem.pattern(); }
 
-using Conversions = std::vector<std::vector<std::pair<Schema, Schema>>>;  // by blob
-
-// The steps from every schema that a blob's producer may deliver to every other that a reader may want.
-Conversions possible_conversions(const Graph& graph, const Work& work, const GraphCosts& costs,
-                                 const TuneSettings& settings) {
-  std::vector<std::vector<Schema>> from(graph.blobs().size()), to(graph.blobs().size());
-  const auto add = [](std::vector<Schema>& list, const Schema& schema) {
-    if (std::find(list.begin(), list.end(), schema) == list.end()) list.push_back(schema);
+// Who writes and reads the graph's blobs.
+std::vector<Offer> offers(const Graph& graph, const Work& work, const GraphCosts& costs, const TuneSettings& settings) {
+  std::vector<Offer> list;
+  const auto candidates = [&](const Problem& problem) {
+    return &work.layers[work.by_key.at(unit_key(problem))].candidates;
   };
-  for (size_t k = 0; k < graph.inputs().size(); ++k)
-    add(from[static_cast<size_t>(graph.inputs()[k])], graph.input_schemas()[k]);
-  for (size_t k = 0; k < graph.outputs().size(); ++k)
-    add(to[static_cast<size_t>(graph.outputs()[k])], graph.output_schemas()[k]);
   for (size_t l = 0; l < graph.layers().size(); ++l) {
     const Layer& layer = graph.layers()[l];
-    if (layer.type == "constant") {
-      add(from[static_cast<size_t>(layer.output())], constant_schema(layer));
-      continue;
-    }
-    const std::string key = unit_key(graph.problem(static_cast<int>(l), settings.threads));
-    for (const Candidate& candidate : work.layers[work.by_key.at(key)].candidates) {
-      for (size_t k = 0; k < layer.outputs.size(); ++k)
-        add(from[static_cast<size_t>(layer.outputs[k])], candidate.outs[k]);
-      for (size_t i = 0; i < layer.inputs.size(); ++i) add(to[static_cast<size_t>(layer.inputs[i])], candidate.in[i]);
-    }
+    if (layer.type == "constant") continue;
+    list.push_back({&layer, candidates(graph.problem(static_cast<int>(l), settings.threads))});
   }
-  for (const Fusion& fusion : costs.fusions) {
-    const std::string key = unit_key(fusion_problem(graph, fusion, settings.threads));
-    for (const Candidate& candidate : work.layers[work.by_key.at(key)].candidates) {
-      for (size_t k = 0; k < candidate.outs.size(); ++k)
-        add(from[static_cast<size_t>(fusion.layer.outputs[k])], candidate.outs[k]);
-      for (size_t i = 0; i < candidate.in.size(); ++i) {
-        add(to[static_cast<size_t>(fusion.layer.inputs[i])], candidate.in[i]);
-      }
-    }
-  }
-  Conversions conversions(graph.blobs().size());
-  for (size_t b = 0; b < conversions.size(); ++b) {
-    const TensorDesc& desc = graph.blobs()[b].desc;
-    auto& steps = conversions[b];
-    for (const Schema& source : from[b]) {
-      for (const Schema& target : to[b]) {
-        Schema at = source;
-        for (const Schema& next : adapt_chain(desc, source, target)) {
-          const std::pair step(at, next);
-          if (std::find(steps.begin(), steps.end(), step) == steps.end()) steps.push_back(step);
-          at = next;
-        }
-      }
-    }
-  }
-  return conversions;
+  for (const Fusion& fusion : costs.fusions)
+    list.push_back({&fusion.layer, candidates(fusion_problem(graph, fusion, settings.threads))});
+  return list;
 }
 
 Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs) {
@@ -140,7 +103,7 @@ Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs
     work.layers.push_back({std::move(problem), std::move(signature), std::move(candidates), nullptr});
   }
   add_childnet_parts(work.layers, settings.threads);
-  const auto meetings = possible_conversions(graph, work, costs, settings);
+  const Conversions meetings = possible_conversions(graph, offers(graph, work, costs, settings));
   for (size_t b = 0; b < meetings.size(); ++b) {
     const TensorDesc& desc = graph.blobs()[b].desc;
     for (const auto& [from, to] : meetings[b]) {
@@ -212,7 +175,7 @@ void distribute(const Graph& graph, const TuneSettings& settings, const Work& wo
   distribute_fusions(graph, settings, work, costs);
   const size_t n = costs.schemas.size();
   costs.adapts.assign(graph.blobs().size(), std::vector<double>(n * n, INFINITY));
-  const auto meetings = possible_conversions(graph, work, costs, settings);
+  const Conversions meetings = possible_conversions(graph, offers(graph, work, costs, settings));
   for (size_t b = 0; b < meetings.size(); ++b) {
     const TensorDesc& desc = graph.blobs()[b].desc;
     for (size_t same = 0; same < n; ++same) costs.adapts[b][same * n + same] = 0;

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "base/arch.h"
-#include "base/half.h"
 
 namespace softneuro {
 namespace {

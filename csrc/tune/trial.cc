@@ -3,7 +3,6 @@
 #include <chrono>
 #include <utility>
 
-#include "base/half.h"
 
 namespace softneuro {
 

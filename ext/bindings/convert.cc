@@ -49,8 +49,6 @@ static py::dtype numpy_type(DType dtype) {
       return py::dtype::of<float>();
     case DType::float16:
       return py::dtype("float16");
-    case DType::bfloat16:
-      return py::dtype::of<uint16_t>();
     case DType::int8:
       return py::dtype::of<int8_t>();
     case DType::int32:
@@ -59,11 +57,9 @@ static py::dtype numpy_type(DType dtype) {
       return py::dtype::of<int64_t>();
     case DType::boolean:
       return py::dtype::of<bool>();
-    case DType::uint8:
-    case DType::qint8:
-      break;
+    default:  // as bits
+      return dtype_bits(dtype) == 16 ? py::dtype::of<uint16_t>() : py::dtype::of<uint8_t>();
   }
-  return py::dtype::of<uint8_t>();
 }
 
 // Sizes in memory order, and the axes in that order.

@@ -3,7 +3,6 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "base/half.h"
 #include "ext/bindings/one_layer.h"
 #include "layers/registry.h"
 

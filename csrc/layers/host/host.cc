@@ -1,7 +1,6 @@
 #include "layers/host/host.h"
 
 #include "base/arena.h"
-#include "base/half.h"
 #include "layers/routine.h"
 #include "layers/validate.h"
 

@@ -60,12 +60,12 @@ class ReshapeStrides final : public ViewRoutine {
 }  // namespace
 
 void reshape_view_routines(RoutineList& list) {
-  list.add<ReshapeStrides>();
   for (const Layout& from : all_layouts()) {
     for (const Layout& to : all_layouts()) {
       if (from == to || from == Layout::nchw() || to == Layout::nchw()) list.add<ReshapeView>(from, to);
     }
   }
+  list.add<ReshapeStrides>();
 }
 
 }  // namespace softneuro

@@ -53,10 +53,10 @@ class TransposeStrides final : public ViewRoutine {
 }  // namespace
 
 void transpose_view_routines(RoutineList& list) {
-  for (const bool strided : {false, true}) list.add<TransposeStrides>(strided);
   for (const Layout& from : {Layout::nchw(), Layout::nhwc()}) {
     for (const Layout& to : {Layout::nchw(), Layout::nhwc()}) list.add<TransposeView>(from, to);
   }
+  for (const bool strided : {false, true}) list.add<TransposeStrides>(strided);
 }
 
 }  // namespace softneuro
