@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from .moving import problem, shapes
 
-RANGES = {"uint8": (0, 255), "int8": (-128, 127), "bool": (0, 1)}
+RANGES = {
+    "uint8": (0, 255),
+    "int8": (-128, 127),
+    "bool": (0, 1),
+    "int32": (-(2**24), 2**24),
+    "int64": (-(2**24), 2**24),
+}
 
 
 @st.composite
