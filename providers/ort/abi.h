@@ -14,7 +14,13 @@ constexpr int custom_op_floor = 22;  // 1.22: custom ops
 constexpr int model_editor_floor = 22;
 
 enum : int { ort_fail = 1, ort_invalid_argument = 2, ort_not_implemented = 9, ort_invalid_graph = 10 };
-enum : int { log_verbose_level = 0, log_info_level = 1, log_warning_level = 2, log_error_level = 3 };
+enum : int {
+  log_verbose_level = 0,
+  log_info_level = 1,
+  log_warning_level = 2,
+  log_error_level = 3,
+  log_fatal_level = 4
+};
 enum : int { attr_int = 1, attr_ints, attr_float, attr_floats, attr_string, attr_strings, attr_graph, attr_tensor };
 enum : int { compatibility_not_applicable = 0, compatibility_optimal = 1, compatibility_recompile = 2 };
 enum : int { device_cpu = 0 };

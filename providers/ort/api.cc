@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "base/error.h"
-
 namespace softneuro::ort {
 namespace {
 
@@ -49,7 +47,9 @@ void check(OrtStatus* status, const char* function) {
   if (status == nullptr) return;
   const Runtime& runtime = Runtime::get();
   const std::string message = runtime.function(fn::GetErrorMessage)(status);
+  const int code = runtime.function(fn::GetErrorCode)(status);
   runtime.function(fn::ReleaseStatus)(status);
+  if (code == ort_not_implemented) throw NotImplemented(message, function);
   throw Error(message, function);
 }
 

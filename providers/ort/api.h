@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/error.h"
 #include "providers/ort/abi.h"
 
 namespace softneuro::ort {
@@ -42,6 +43,11 @@ class Runtime {
   const OrtModelEditorApi* model_editor_api_ = nullptr;
   int release_ = 0, api_version_ = 0;
   std::string version_;
+};
+
+// The runtime has no kernel for an op with these types.
+struct NotImplemented : Error {
+  using Error::Error;
 };
 
 // Throws Error with the runtime's message, and releases the status.

@@ -117,7 +117,7 @@ OrtStatus* infer_output_shape(const OrtCustomOp* op, OrtShapeInferContext* conte
     if (dims.empty()) return;
     const auto info =
         create<fn::ReleaseTensorTypeAndShapeInfo, OrtTensorTypeAndShapeInfo>(fn::CreateTensorTypeAndShapeInfo);
-    call(fn::SetTensorElementType, info.get(), static_cast<int>(ElementType::float32));
+    call(fn::SetTensorElementType, info.get(), ElementType(DType::float32).number());
     call(fn::SetDimensions, info.get(), dims.data(), dims.size());
     // An unknown dimension gets a name of its own, so that it is taken for equal to no other; the batch keeps x's.
     static std::atomic<uint64_t> unknown{0};
@@ -153,8 +153,8 @@ class Kernel {
       call(fn::KernelInfoGetConstantInput_tensor, info, i, &constant, &value);
       if (constant == 0 || value == nullptr) throw Error("its input " + std::to_string(i) + " must be an initializer");
       const TensorInfo described = tensor_info(value);
-      constants_.push_back(
-          copied(described.type, described.dims, get<void*>(fn::GetTensorMutableData, const_cast<OrtValue*>(value))));
+      constants_.push_back(copied(described.type.known(), described.dims,
+                                  get<void*>(fn::GetTensorMutableData, const_cast<OrtValue*>(value))));
       dims_.push_back(described.dims);
     }
     if (constants_.empty()) throw Error("its weight is missing");
@@ -296,7 +296,7 @@ CustomOp make_op(const CustomOpKind& kind) {
   op.kind = &kind;
   op.get_name = [](const OrtCustomOp* self) { return kind_of(self).name; };
   op.get_execution_provider = [](const OrtCustomOp*) -> const char* { return nullptr; };
-  op.get_input_type = [](const OrtCustomOp*, size_t) { return static_cast<int>(ElementType::float32); };
+  op.get_input_type = [](const OrtCustomOp*, size_t) { return ElementType(DType::float32).number(); };
   op.get_input_count = [](const OrtCustomOp* self) { return kind_of(self).inputs; };
   op.get_output_type = op.get_input_type;
   op.get_output_count = [](const OrtCustomOp*) { return size_t{1}; };

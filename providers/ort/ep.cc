@@ -1,6 +1,7 @@
 #include "providers/ort/ep.h"
 
 #include <cstring>
+#include <set>
 
 #include "base/arch.h"
 #include "base/log.h"
@@ -19,7 +20,8 @@ struct Ep : OrtEp {
   ContextSettings context;
   int saved = 0;  // regions of the session so far
   std::vector<std::string>
-      for_bodies;  // initializers that bodies of control flow read in a model that is to be written
+      for_bodies;               // initializers that bodies of control flow read in a model that is to be written
+  std::set<std::string> sized;  // values that regions' graphs are given marks by: see mark()
   std::string identity;
 };
 
@@ -37,7 +39,8 @@ void report_partition(Report& report, const OpGraph& graph, const Partition& par
   }
   Json line;
   line.add("event", "partition").add("graph", graph.name).add("nodes", static_cast<double>(graph.nodes.size()));
-  report.write(line.add("claimed", static_cast<double>(claimed)).add_raw("host", host.str()));
+  line.add("claimed", static_cast<double>(claimed)).add_raw("host", host.str());
+  report.write(line);
 }
 
 void take(OrtEpGraphSupportInfo* info, const OpGraph& graph, const std::vector<int>& indexes) {
@@ -76,6 +79,20 @@ std::vector<std::string> body_constants(const OpGraph& graph) {
   return names;
 }
 
+// The runtime hands a region back without what was found out about it.
+void remember_marks(Ep& ep, const OpGraph& graph, const Partition::Part& part) {
+  for (const int n : part.nodes) {
+    const OpNode& node = graph.nodes[static_cast<size_t>(n)];
+    for (const int id : node.inputs) {
+      if (id >= 0 && graph.value(id).sized) ep.sized.insert(graph.value(id).name);
+    }
+  }
+}
+
+void mark(const Ep& ep, OpGraph& region) {
+  for (OpValue& value : region.values) value.sized = ep.sized.contains(value.name);
+}
+
 void get_capability(Ep& ep, const OrtGraph* host_graph, OrtEpGraphSupportInfo* info) {
   OpGraph graph = read_graph(host_graph);
   merge_gelu(graph);
@@ -91,12 +108,13 @@ void get_capability(Ep& ep, const OrtGraph* host_graph, OrtEpGraphSupportInfo* i
   for (const Partition::Part& part : partition.parts) {
     // A region whose shapes are fixed is compared with the host before it is taken.
     const std::string reason = Region(subgraph(graph, part.nodes), ep.settings).declared_verdict();
-    if (!reason.empty()) {
-      for (const int n : part.nodes) partition.host[n] = reason;
+    if (reason.empty()) {
+      remember_marks(ep, graph, part);
+      take(info, graph, part.nodes);
+      claimed += part.nodes.size();
       continue;
     }
-    take(info, graph, part.nodes);
-    claimed += part.nodes.size();
+    for (const int n : part.nodes) partition.host[n] = reason;
   }
   report_partition(*ep.settings.report, graph, partition, claimed);
 }
@@ -116,9 +134,20 @@ OrtNodeComputeInfo* compile_saved(const Ep& ep, const OpGraph& graph, const OrtN
   // The node's values by the names that they have in this model.
   const auto inputs = names(saved.inputs, node.inputs), outputs = names(saved.outputs, node.outputs);
   OpGraph ops = std::move(saved.ops);
-  for (size_t i = 0; i < ops.outputs.size(); ++i) {  // results have to be what this model declares
+  // What is given and what results have to be what this model declares.
+  const auto same_type = [](const OpValue& own, const OpValue& declared) {
+    if (own.type == declared.type) return;
+    throw Error("the saved region is damaged: '" + declared.name + "' is " + own.type.name() + ", the model declares " +
+                    declared.type.name(),
+                {}, "make the model anew");
+  };
+  for (size_t i = 0; i < ops.inputs.size(); ++i) {
+    same_type(ops.value(ops.inputs[i]), graph.value(node.inputs[static_cast<size_t>(saved.inputs[i])]));
+  }
+  for (size_t i = 0; i < ops.outputs.size(); ++i) {
     const OpValue& declared = graph.value(node.outputs[static_cast<size_t>(saved.outputs[i])]);
     OpValue& own = ops.values[static_cast<size_t>(ops.outputs[i])];
+    same_type(own, declared);
     if (declared.has_shape) own.has_shape = true, own.dims = declared.dims, own.symbols = declared.symbols;
   }
   auto region = std::make_shared<Region>(std::move(ops), ep.settings);
@@ -162,6 +191,7 @@ OrtStatus* compile(OrtEp* callee, const OrtGraph** graphs, const OrtNode** fused
       for (size_t i = 0; i < count; ++i) {
         OpGraph graph = read_graph(graphs[i]);
         merge_gelu(graph);
+        mark(ep, graph);
         const bool is_saved = graph.nodes.size() == 1 && is_context_node(graph.nodes[0]);
         infos[i] = is_saved ? compile_saved(ep, graph, fused[i])
                             : compile_ops(ep, std::move(graph), fused[i], &context_nodes[i]);

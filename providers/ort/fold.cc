@@ -14,7 +14,7 @@
 namespace softneuro::ort {
 namespace {
 
-void put(Lowering& low, const Numbers& values, ElementType type) { low.set(as_type(values, type)); }
+void put(Lowering& low, const Numbers& values, DType type) { low.set(as_type(values, type)); }
 
 template <typename T>
 T arithmetic(const std::string& op, T x, T y) {
@@ -53,7 +53,7 @@ void fold_equal(Lowering& low) {
   for (size_t i = 0; i < elements(dims); ++i) {
     made.integers.push_back(x.real ? x.reals[i] == y.reals.at(i) : x.integers[i] == y.integers.at(i));
   }
-  put(low, made, ElementType::boolean);
+  put(low, made, DType::boolean);
 }
 
 void fold_where(Lowering& low) {
@@ -141,23 +141,23 @@ void fold_slice(Lowering& low) {
 }
 
 void fold_cast(Lowering& low) {
-  const auto type = static_cast<ElementType>(low.node().integer("to", 0));
-  if (element_size(type) == 0 || type == ElementType::float64) throw Error("it converts to " + element_name(type));
+  const DType type = ElementType(static_cast<int>(low.node().integer("to", 0))).known();
   Numbers values = numbers(low.known(0));
-  const bool real = type == ElementType::float32;
+  const bool real = is_real(type);
   if (real && !values.real) {
     for (const int64_t value : values.integers) values.reals.push_back(static_cast<float>(value));
+    values.integers.clear();
   } else if (!real && values.real) {
     for (const float value : values.reals) {
       if (!(std::abs(value) < 9e18F)) throw Error("a size is not finite");
-      values.integers.push_back(static_cast<int64_t>(value));
+      // Everything but zero is true, one half too.
+      values.integers.push_back(type == DType::boolean ? value != 0 : static_cast<int64_t>(value));
     }
+    values.reals.clear();
   }
   values.real = real;
-  if (type == ElementType::boolean) {
+  if (type == DType::boolean) {
     for (int64_t& value : values.integers) value = value != 0;
-  } else if (type == ElementType::int32) {
-    for (int64_t& value : values.integers) value = static_cast<int32_t>(value);
   }
   put(low, values, type);
 }

@@ -15,7 +15,7 @@ ValueInfo value_info(const OpValue& value) {
   if (!value.has_shape) throw Error("the rank of '" + value.name + "' is unknown");
   const auto shape =
       create<fn::ReleaseTensorTypeAndShapeInfo, OrtTensorTypeAndShapeInfo>(fn::CreateTensorTypeAndShapeInfo);
-  call(fn::SetTensorElementType, shape.get(), static_cast<int>(value.type));
+  call(fn::SetTensorElementType, shape.get(), value.type.number());
   call(fn::SetDimensions, shape.get(), value.dims.data(), value.dims.size());
   std::vector<const char*> symbols;
   for (const std::string& symbol : value.symbols) symbols.push_back(symbol.c_str());
@@ -82,7 +82,7 @@ Owned<OrtGraph, fn::ReleaseGraph> make_graph(const OpGraph& ops) {
     } else {
       auto* allocator = get<OrtAllocator*>(fn::GetAllocatorWithDefaultOptions);
       value = create<fn::ReleaseValue, OrtValue>(fn::CreateTensorAsOrtValue, allocator, tensor.dims.data(),
-                                                 tensor.dims.size(), static_cast<int>(tensor.type));
+                                                 tensor.dims.size(), ElementType(tensor.type).number());
       auto* to = static_cast<char*>(get<void*>(fn::GetTensorMutableData, value.get()));
       std::copy_n(static_cast<const char*>(tensor.data.get()), tensor.bytes(), to);
     }
@@ -94,29 +94,36 @@ Owned<OrtGraph, fn::ReleaseGraph> make_graph(const OpGraph& ops) {
 
 }  // namespace
 
-ValueOwner tensor_over(const void* data, ElementType type, std::span<const int64_t> dims) {
+ValueOwner tensor_over(const void* data, DType type, std::span<const int64_t> dims) {
   const auto memory =
       create<fn::ReleaseMemoryInfo, OrtMemoryInfo>(fn::CreateCpuMemoryInfo, allocator_device, memory_default);
-  size_t bytes = element_size(type);
-  for (const int64_t dim : dims) bytes *= static_cast<size_t>(dim);
+  int64_t elements = 1;
+  for (const int64_t dim : dims) elements *= dim;
   return create<fn::ReleaseValue, OrtValue>(fn::CreateTensorWithDataAsOrtValue, memory.get(), const_cast<void*>(data),
-                                            bytes, dims.data(), dims.size(), static_cast<int>(type));
+                                            dtype_bytes(type, elements), dims.data(), dims.size(),
+                                            ElementType(type).number());
 }
 
 struct HostRegion::State {
   Owned<OrtEnv, fn::ReleaseEnv> env;
   Owned<OrtSession, fn::ReleaseSession> session;
-  std::vector<std::string> inputs, outputs;
+  std::vector<std::string> names;
+  std::vector<const char*> inputs, outputs;
 };
 
-HostRegion::HostRegion(const OpGraph& ops, int threads, bool spin) : state_(std::make_unique<State>()) {
-  for (const int id : ops.inputs) state_->inputs.push_back(ops.value(id).name);
-  for (const int id : ops.outputs) state_->outputs.push_back(ops.value(id).name);
+HostRegion::HostRegion(const OpGraph& ops, const Settings& settings) : state_(std::make_unique<State>()) {
+  for (const auto* ids : {&ops.inputs, &ops.outputs}) {
+    for (const int id : *ids) state_->names.push_back(ops.value(id).name);
+  }
+  for (size_t i = 0; i < state_->names.size(); ++i) {
+    (i < ops.inputs.size() ? state_->inputs : state_->outputs).push_back(state_->names[i].c_str());
+  }
   state_->env = create<fn::ReleaseEnv, OrtEnv>(fn::CreateEnv, log_warning_level, "softneuro");
   const auto options = create<fn::ReleaseSessionOptions, OrtSessionOptions>(fn::CreateSessionOptions);
-  call(fn::SetIntraOpNumThreads, options.get(), threads);
-  call(fn::SetSessionLogSeverityLevel, options.get(), log_error_level);
-  call(fn::AddSessionConfigEntry, options.get(), "session.intra_op.allow_spinning", spin ? "1" : "0");
+  call(fn::SetIntraOpNumThreads, options.get(), settings.threads);
+  call(fn::SetSessionLogSeverityLevel, options.get(), settings.step ? log_fatal_level : log_error_level);
+  if (settings.step) call(fn::DisableCpuMemArena, options.get());
+  call(fn::AddSessionConfigEntry, options.get(), "session.intra_op.allow_spinning", settings.spin ? "1" : "0");
   // Between runs the cores belong to whoever is compared with it.
   call(fn::AddSessionConfigEntry, options.get(), "session.force_spinning_stop", "1");
   std::vector<const char*> domains;
@@ -135,15 +142,29 @@ HostRegion::HostRegion(const OpGraph& ops, int threads, bool spin) : state_(std:
 HostRegion::~HostRegion() = default;
 
 std::vector<ValueOwner> HostRegion::run(std::span<const OrtValue* const> inputs) const {
-  std::vector<const char*> in, out;
-  for (const std::string& name : state_->inputs) in.push_back(name.c_str());
-  for (const std::string& name : state_->outputs) out.push_back(name.c_str());
-  std::vector<OrtValue*> values(out.size(), nullptr);
-  call(fn::Run, state_->session.get(), nullptr, in.data(), inputs.data(), inputs.size(), out.data(), out.size(),
-       values.data());
+  std::vector<OrtValue*> values(state_->outputs.size(), nullptr);
+  run_session(inputs, values.data());
   std::vector<ValueOwner> owners;
   for (OrtValue* value : values) owners.emplace_back(value);
   return owners;
+}
+
+void HostRegion::run(std::span<const OrtValue* const> inputs, std::span<OrtValue* const> outputs) const {
+  std::vector<OrtValue*> values(outputs.begin(), outputs.end());
+  run_session(inputs, values.data());
+}
+
+void HostRegion::run_session(std::span<const OrtValue* const> inputs, OrtValue** outputs) const {
+  call(fn::Run, state_->session.get(), nullptr, state_->inputs.data(), inputs.data(), inputs.size(),
+       state_->outputs.data(), state_->outputs.size(), outputs);
+}
+
+TensorInfo HostRegion::output(size_t index) const {
+  const auto type =
+      create<fn::ReleaseTypeInfo, OrtTypeInfo>(fn::SessionGetOutputTypeInfo, state_->session.get(), index);
+  const auto* tensor = get<const OrtTensorTypeAndShapeInfo*>(fn::CastTypeInfoToTensorInfo, type.get());
+  if (tensor == nullptr) throw Error("output " + std::to_string(index) + " is no tensor");
+  return {ElementType(get<int>(fn::GetTensorElementType, tensor)), dimensions(tensor)};
 }
 
 }  // namespace softneuro::ort

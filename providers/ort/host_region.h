@@ -7,26 +7,38 @@
 
 #include "providers/ort/api.h"
 #include "providers/ort/op_graph.h"
+#include "providers/ort/read_graph.h"
 
 namespace softneuro::ort {
 
 using ValueOwner = Owned<OrtValue, fn::ReleaseValue>;
 
 // A tensor over memory that the caller keeps.
-ValueOwner tensor_over(const void* data, ElementType type, std::span<const int64_t> dims);
+ValueOwner tensor_over(const void* data, DType type, std::span<const int64_t> dims);
 
 class HostRegion {
  public:
-  // Weights are borrowed: `ops` must outlive this. `spin`: whether idle threads wait busily, as the host's do by
-  // default. Throws Error if the runtime does not accept the graph.
-  HostRegion(const OpGraph& ops, int threads, bool spin);
+  struct Settings {
+    int threads = 1;
+    bool spin = false;  // idle threads wait busily, as the host's do by default
+    bool step = false;  // memory of a run is not kept for the next one, and errors are told by whoever runs it
+  };
+  // Weights are borrowed: `ops` must outlive this. Throws Error if the runtime does not accept the graph,
+  // NotImplemented if it has no kernels for it.
+  HostRegion(const OpGraph& ops, const Settings& settings);
   ~HostRegion();
 
   // Values by the graph's inputs to those of its outputs. Any number of threads at once.
   std::vector<ValueOwner> run(std::span<const OrtValue* const> inputs) const;
+  // Into tensors of the caller's.
+  void run(std::span<const OrtValue* const> inputs, std::span<OrtValue* const> outputs) const;
+  // An output as far as the runtime knows it, -1 for sizes that depend on more than shapes.
+  TensorInfo output(size_t index) const;
 
  private:
   struct State;
+  void run_session(std::span<const OrtValue* const> inputs, OrtValue** outputs) const;
+
   std::unique_ptr<State> state_;
 };
 

@@ -40,7 +40,7 @@ RunInput run_input(const OrtValue* value) {
   const int64_t* dims = nullptr;
   size_t rank = 0;
   call(fn::GetTensorElementTypeAndShapeDataReference, value, &type, &dims, &rank);
-  return {static_cast<ElementType>(type), {dims, rank}, get<const void*>(fn::GetTensorData, value)};
+  return {ElementType(type).known(), {dims, rank}, get<const void*>(fn::GetTensorData, value)};
 }
 
 void* output_memory(OrtKernelContext* context, size_t index, const std::vector<int64_t>& dims) {
@@ -52,7 +52,7 @@ void run_host(const Kernel& kernel, OrtKernelContext* context, const std::vector
   const auto results = kernel.region->host().run(inputs);
   for (size_t i = 0; i < results.size(); ++i) {
     const TensorInfo info = tensor_info(results[i].get());
-    const size_t bytes = HostTensor{info.type, info.dims, nullptr}.bytes();
+    const size_t bytes = HostTensor{info.type.known(), info.dims, nullptr}.bytes();
     void* to = output_memory(context, kernel.outputs[i], info.dims);
     if (bytes > 0) std::memcpy(to, get<const void*>(fn::GetTensorData, results[i].get()), bytes);
   }

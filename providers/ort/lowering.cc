@@ -14,9 +14,8 @@ std::string where_of(const OpNode& node) { return node.op + (node.name.empty() ?
 std::vector<int64_t> to_list(const Shape& shape) { return {shape.begin(), shape.end()}; }
 
 Constant constant_of(const HostTensor& tensor) {
-  if (tensor.type != ElementType::float32) throw Error("a weight is " + element_name(tensor.type) + ", not float32");
-  return std::make_shared<const ConstantData>(
-      Shape(tensor.dims), ConstantData::Values(tensor.data, static_cast<const float*>(tensor.data.get())));
+  if (!is_real(tensor.type)) throw Error("a weight is " + std::string(dtype_name(tensor.type)));
+  return std::make_shared<const ConstantData>(desc_of(Shape(tensor.dims), tensor.type), tensor.type, tensor.data);
 }
 
 Lowered Lowering::run(std::span<const GivenInput> inputs) {
@@ -26,7 +25,8 @@ Lowered Lowering::run(std::span<const GivenInput> inputs) {
     if (inputs[i].known) {
       place.known = inputs[i].known;
     } else {
-      place.blob = result_.graph.add_input(ops_.value(id).name, {inputs[i].shape});
+      const DType type = ops_.value(id).type.known();
+      place.blob = result_.graph.add_input(ops_.value(id).name, desc_of(inputs[i].shape, type), f32_nchw.with(type));
       result_.inputs.push_back(static_cast<int>(i));
     }
   }
@@ -45,8 +45,12 @@ Lowered Lowering::run(std::span<const GivenInput> inputs) {
   for (const int id : ops_.outputs) {
     const Place& place = values_[static_cast<size_t>(id)];
     GivenOutput& given = result_.outputs.emplace_back();
-    if (place.blob < 0 && place.known && !(place.known->type == ElementType::float32 && place.known->elements() > 0)) {
+    if (place.blob < 0 && place.known && !(is_real(place.known->type) && place.known->elements() > 0)) {
       given.known = *place.known;
+      if (ElementType(given.known.type) != ops_.value(id).type) {
+        throw Error("output '" + ops_.value(id).name + "' is " + std::string(dtype_name(given.known.type)) +
+                    ", which is not what the model declares");
+      }
       continue;
     }
     int blob = blob_of(id);
@@ -58,7 +62,7 @@ Lowered Lowering::run(std::span<const GivenInput> inputs) {
       if (layer.type != "reshape") break;
       blob = layer.inputs[0];
     }
-    result_.graph.add_output(blob);
+    result_.graph.add_output(blob, f32_nchw.with(ops_.value(id).type.known()));
   }
   return std::move(result_);
 }

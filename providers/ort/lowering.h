@@ -13,7 +13,7 @@
 
 namespace softneuro::ort {
 
-// What a region is given at one call: a float32 tensor's shape, or the values of a tensor of sizes.
+// What a region is given at one call: a tensor's shape, or the values of a tensor of sizes.
 struct GivenInput {
   Shape shape;
   std::optional<HostTensor> known;
@@ -56,13 +56,14 @@ class Lowering {
   int64_t axis(int64_t given, int rank) const;
   // The blob of an input; of something known, a constant layer.
   int blob(size_t input);
-  // A known float32 input as a layer's weight.
+  // A known real input as a layer's weight.
   Constant weight(size_t input);
 
   // Adds a layer named after the node and returns its blob.
   int add(std::string_view type, std::vector<int> inputs, AttrList attributes = {}, Weights weights = {});
   int reshape(int blob, const Shape& shape);
-  Shape shape_of(int blob) const { return result_.graph.blob(blob).desc.shape; }
+  Shape shape_of(int blob) const { return desc(blob).shape; }
+  const TensorDesc& desc(int blob) const { return result_.graph.blob(blob).desc; }
   void set(int blob, size_t output = 0);
   void set(HostTensor known, size_t output = 0);
 
@@ -82,7 +83,7 @@ class Lowering {
 };
 
 std::vector<int64_t> to_list(const Shape& shape);
-// Weight of a known tensor, keeping its memory alive. Throws Error unless it is float32.
+// Weight of a known tensor, keeping its memory alive. Throws Error unless it holds reals.
 Constant constant_of(const HostTensor& tensor);
 
 }  // namespace softneuro::ort

@@ -5,15 +5,17 @@
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "base/dtype.h"
 #include "base/shape.h"
 #include "providers/ort/op_graph.h"
 
 namespace softneuro::ort {
 
-// Values of either kind; floats are computed in float32, as the host does.
+// Values of either kind; reals are computed in float32, as the host does.
 struct Numbers {
   bool real = false;
   std::vector<int64_t> dims;
@@ -26,24 +28,31 @@ struct Numbers {
 inline Numbers numbers(const HostTensor& tensor) {
   Numbers made;
   made.dims = tensor.dims;
-  made.real = tensor.type == ElementType::float32;
+  made.real = is_real(tensor.type);
   if (made.real) {
-    made.reals.assign(tensor.f32(), tensor.f32() + tensor.elements());
+    made.reals = tensor.reals();
   } else {
     made.integers = tensor.integers();
   }
   return made;
 }
 
-inline HostTensor as_type(const Numbers& values, ElementType type) {
-  if (values.real) return tensor_of(values.dims, values.reals);
-  if (type == ElementType::int64) return tensor_of(values.dims, values.integers);
-  const auto pack = [&]<typename T>(T) {
-    auto kept = std::make_shared<std::vector<T>>(values.integers.begin(), values.integers.end());
+// Values of the kind that the type has; reals are rounded to it.
+inline HostTensor as_type(const Numbers& values, DType type) {
+  return with_dtype(type, [&](auto kind) {
+    using T = decltype(kind);
+    auto kept = std::make_shared<std::vector<T>>();
+    for (const float value : values.reals) kept->push_back(element_from<T>(value));
+    for (const int64_t value : values.integers) {
+      if constexpr (std::is_integral_v<T>) {
+        kept->push_back(static_cast<T>(value));
+      } else {
+        kept->push_back(element_from<T>(static_cast<float>(value)));
+      }
+    }
     const void* data = kept->data();
     return HostTensor{type, values.dims, std::shared_ptr<const void>(std::move(kept), data)};
-  };
-  return type == ElementType::int32 ? pack(int32_t{}) : pack(uint8_t{});
+  });
 }
 
 inline size_t elements(const std::vector<int64_t>& dims) {

@@ -3,18 +3,13 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <type_traits>
 
 namespace softneuro::ort {
 namespace {
 
 template <typename T>
-std::vector<int64_t> widened(const HostTensor& tensor) {
-  const auto* values = static_cast<const T*>(tensor.data.get());
-  return {values, values + tensor.elements()};
-}
-
-template <typename T>
-HostTensor kept(ElementType type, std::vector<int64_t> dims, const std::vector<T>& values) {
+HostTensor kept(DType type, std::vector<int64_t> dims, const std::vector<T>& values) {
   auto list = std::make_shared<const std::vector<T>>(values);
   return {type, std::move(dims), std::shared_ptr<const void>(list, list->data())};
 }
@@ -31,30 +26,6 @@ const T* as(const OpNode& node, std::string_view name) {
 
 }  // namespace
 
-size_t element_size(ElementType type) {
-  switch (type) {
-    case ElementType::float32:
-    case ElementType::int32:
-      return 4;
-    case ElementType::int64:
-    case ElementType::float64:
-      return 8;
-    case ElementType::boolean:
-      return 1;
-    case ElementType::undefined:
-      break;
-  }
-  return 0;
-}
-
-std::string element_name(ElementType type) {
-  static constexpr const char* names[] = {"undefined", "float32", "uint8",     "int8",       "uint16",  "int16",
-                                          "int32",     "int64",   "string",    "bool",       "float16", "float64",
-                                          "uint32",    "uint64",  "complex64", "complex128", "bfloat16"};
-  const auto index = static_cast<size_t>(type);
-  return index < std::size(names) ? names[index] : "type " + std::to_string(index);
-}
-
 int64_t HostTensor::elements() const {
   int64_t total = 1;
   for (const int64_t dim : dims) total *= dim;
@@ -62,34 +33,77 @@ int64_t HostTensor::elements() const {
 }
 
 std::vector<int64_t> HostTensor::integers() const {
-  if (type == ElementType::int64) return widened<int64_t>(*this);
-  if (type == ElementType::int32) return widened<int32_t>(*this);
-  if (type == ElementType::boolean) return widened<uint8_t>(*this);
-  throw Error("integers are wanted, not " + element_name(type));
+  if (is_real(type)) throw Error("integers are wanted, not " + std::string(dtype_name(type)));
+  std::vector<int64_t> values(static_cast<size_t>(elements()));
+  with_dtype(type, [&](auto kind) {
+    using T = decltype(kind);
+    const T* from = static_cast<const T*>(data.get());
+    if constexpr (std::is_integral_v<T>) {
+      std::copy_n(from, values.size(), values.begin());
+    } else {
+      std::transform(from, from + values.size(), values.begin(), [](T x) { return element_value(x) != 0; });
+    }
+  });
+  return values;
+}
+
+std::vector<float> HostTensor::reals() const {
+  std::vector<float> values(static_cast<size_t>(elements()));
+  with_dtype(type, [&](auto kind) {
+    const auto* from = static_cast<const decltype(kind)*>(data.get());
+    for (size_t i = 0; i < values.size(); ++i) values[i] = element_value(from[i]);
+  });
+  return values;
 }
 
 double HostTensor::number() const {
   if (elements() != 1) throw Error("one number is wanted, not " + std::to_string(elements()));
-  if (type == ElementType::float32) return static_cast<double>(*f32());
-  if (type == ElementType::float64) return *static_cast<const double*>(data.get());
-  return static_cast<double>(integers()[0]);
+  return is_real(type) ? static_cast<double>(reals()[0]) : static_cast<double>(integers()[0]);
 }
 
 HostTensor tensor_of(std::vector<int64_t> dims, const std::vector<int64_t>& values) {
-  return kept(ElementType::int64, std::move(dims), values);
+  return kept(DType::int64, std::move(dims), values);
 }
 
 HostTensor tensor_of(std::vector<int64_t> dims, const std::vector<float>& values) {
-  return kept(ElementType::float32, std::move(dims), values);
+  return kept(DType::float32, std::move(dims), values);
 }
 
-HostTensor copied(ElementType type, std::vector<int64_t> dims, const void* data) {
+HostTensor copied(DType type, std::vector<int64_t> dims, const void* data) {
   HostTensor tensor{type, std::move(dims), nullptr};
   const size_t bytes = tensor.bytes();
   std::shared_ptr<void> memory(::operator new(std::max<size_t>(bytes, 1)), [](void* p) { ::operator delete(p); });
   if (bytes > 0) std::memcpy(memory.get(), data, bytes);
   tensor.data = std::move(memory);
   return tensor;
+}
+
+HostTensor in_float32(const HostTensor& tensor) {
+  return is_half(tensor.type) ? tensor_of(tensor.dims, tensor.reals()) : tensor;
+}
+
+bool is_half(const ElementType& type) { return is_real(type) && type != ElementType(DType::float32); }
+
+bool has_halves(const OpGraph& graph) {
+  return std::any_of(graph.values.begin(), graph.values.end(),
+                     [](const OpValue& value) { return is_half(value.type); });
+}
+
+OpGraph in_float32(const OpGraph& graph) {
+  OpGraph wide = graph;
+  for (OpValue& value : wide.values) {
+    if (!is_half(value.type)) continue;
+    value.type = DType::float32;
+    if (value.constant) value.constant = std::make_shared<const HostTensor>(in_float32(*value.constant));
+  }
+  for (OpNode& node : wide.nodes) {
+    const auto to = node.attributes.find("to");
+    if (node.op != "Cast" || to == node.attributes.end()) continue;
+    if (is_half(ElementType(static_cast<int>(node.integer("to", 0))))) {
+      to->second = static_cast<int64_t>(ElementType(DType::float32).number());
+    }
+  }
+  return wide;
 }
 
 const OpAttribute* OpNode::find(std::string_view wanted) const {

@@ -10,43 +10,43 @@
 #include <vector>
 
 #include "base/error.h"
+#include "providers/ort/element_types.h"
 
 namespace softneuro::ort {
 
-// Numbers are ONNX's; other element types keep theirs.
-enum class ElementType : int { undefined = 0, float32 = 1, int32 = 6, int64 = 7, boolean = 9, float64 = 11 };
-size_t element_size(ElementType type);  // bytes; 0 for a type that is not in the list above
-std::string element_name(ElementType type);
-
 // A dense constant.
 struct HostTensor {
-  ElementType type = ElementType::undefined;
+  DType type = DType::float32;
   std::vector<int64_t> dims;
   std::shared_ptr<const void> data;
 
   int64_t elements() const;
-  size_t bytes() const { return static_cast<size_t>(elements()) * element_size(type); }
+  size_t bytes() const { return dtype_bytes(type, elements()); }
   // Values of integers and bools. Throws Error for another type.
   std::vector<int64_t> integers() const;
   // The one value of a tensor of one element, whatever its type and rank. Throws Error for more elements.
   double number() const;
-  const float* f32() const { return static_cast<const float*>(data.get()); }
+  // As reals; integers beyond 2^24 lose digits.
+  std::vector<float> reals() const;
 };
 HostTensor tensor_of(std::vector<int64_t> dims, const std::vector<int64_t>& values);
 HostTensor tensor_of(std::vector<int64_t> dims, const std::vector<float>& values);
 // With a copy of the memory.
-HostTensor copied(ElementType type, std::vector<int64_t> dims, const void* data);
+HostTensor copied(DType type, std::vector<int64_t> dims, const void* data);
+// Shorter reals as float32; others as they are.
+HostTensor in_float32(const HostTensor& tensor);
 
 using OpAttribute =
     std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>, HostTensor, std::monostate>;
 
 struct OpValue {
   std::string name;
-  ElementType type = ElementType::undefined;
+  ElementType type;
   bool has_shape = false;
   std::vector<int64_t> dims;         // -1: known only at run time
   std::vector<std::string> symbols;  // by axis, empty where there is none
   std::shared_ptr<const HostTensor> constant;
+  bool sized = false;  // integers that follow from shapes and decide others, as a region's input too
 };
 
 struct OpNode {
@@ -79,5 +79,10 @@ struct OpGraph {
 
   const OpValue& value(int id) const { return values[static_cast<size_t>(id)]; }
 };
+
+bool is_half(const ElementType& type);
+bool has_halves(const OpGraph& graph);
+// The graph that computes in float32 what this one computes in shorter reals.
+OpGraph in_float32(const OpGraph& graph);
 
 }  // namespace softneuro::ort

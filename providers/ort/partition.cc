@@ -11,8 +11,13 @@
 namespace softneuro::ort {
 namespace {
 
-Refusal check_tensor(const OpValue& value, const std::string& what) {
-  if (value.type != ElementType::float32) return what + " is " + element_name(value.type);
+bool may_hold(Holds holds, const ElementType& type) {
+  if (!type.dtype() || is_real(type)) return type.dtype().has_value();
+  return holds == Holds::anything || (holds == Holds::bytes && dtype_bits(*type.dtype()) == 8);
+}
+
+Refusal check_tensor(const OpValue& value, const std::string& what, Holds holds) {
+  if (!may_hold(holds, value.type)) return what + " is " + value.type.name();
   if (value.has_shape && value.dims.size() > static_cast<size_t>(Shape::max_rank)) return what + " has rank above 8";
   for (const int64_t dim : value.dims) {
     if (dim == 0) return what + " is empty";
@@ -26,9 +31,12 @@ class Classifier {
     for (size_t id = 0; id < graph.values.size(); ++id) {
       if (graph.values[id].constant) kinds_[id] = Kind::constant;
     }
+    for (const int id : graph.inputs) {
+      if (graph.value(id).sized) kinds_[static_cast<size_t>(id)] = Kind::sized;
+    }
   }
 
-  void set_sized(int id) { kinds_[static_cast<size_t>(id)] = Kind::sized; }
+  bool is_sized(size_t id) const { return kinds_[id] == Kind::sized; }
 
   // Nodes must be asked in topological order.
   Refusal check(const OpNode& node) {
@@ -48,10 +56,10 @@ class Classifier {
       if (input < 0) continue;
       const OpValue& value = graph_.value(input);
       known = known && kinds_[static_cast<size_t>(input)] != Kind::flow;
-      small = small && element_size(value.type) != 0 && value.type != ElementType::float64;
+      small = small && value.type.dtype();
     }
     if (known && small) return true;
-    return reads_shape_only(node) && graph_.value(node.inputs[0]).type == ElementType::float32;
+    return reads_shape_only(node) && graph_.value(node.inputs[0]).type.dtype();
   }
 
  private:
@@ -63,13 +71,13 @@ class Classifier {
       if (node.inputs[i] < 0 || kinds_[static_cast<size_t>(node.inputs[i])] != Kind::flow) continue;
       const OpValue& value = graph_.value(node.inputs[i]);
       flows = true;
-      if (Refusal no = check_tensor(value, "its input " + std::to_string(i)); !no.accepted()) return no;
+      if (Refusal no = check_tensor(value, "its input " + std::to_string(i), entry->holds); !no.accepted()) return no;
       if (!value.has_shape) return "the rank of its input " + std::to_string(i) + " is unknown";
     }
     if (!flows) return "its operands are constant";
     for (const int output : node.outputs) {
       if (output < 0) continue;
-      if (Refusal no = check_tensor(graph_.value(output), "its output"); !no.accepted()) return no;
+      if (Refusal no = check_tensor(graph_.value(output), "its output", entry->holds); !no.accepted()) return no;
     }
     return entry->check(OpView(graph_, node, kinds_));
   }
@@ -126,47 +134,80 @@ std::vector<std::vector<int>> convex_parts(const OpGraph& graph, const std::vect
   return parts;
 }
 
+// Parts of a graph, with what counts in each.
+class Cutter {
+ public:
+  Cutter(const OpGraph& graph, int min_region_size)
+      : graph_(graph), min_region_size_(min_region_size), classifier_(graph), counts_(graph.nodes.size(), false) {
+    for (size_t n = 0; n < graph.nodes.size(); ++n) {
+      const OpNode& node = graph.nodes[n];
+      refusals_.push_back(node.host_provider.empty() ? classifier_.check(node)
+                                                     : Refusal("provider " + node.host_provider + " has taken it"));
+      if (!refusals_[n].accepted() || classifier_.folds(node)) continue;
+      counts_[n] = min_region_size <= 1 || !find_op(node)->moves_only;
+    }
+  }
+
+  const Classifier& classifier() const { return classifier_; }
+  const Refusal& refusal(size_t node) const { return refusals_[node]; }
+
+  std::vector<Partition::Part> parts(const std::vector<bool>& taken) const {
+    std::vector<Partition::Part> parts;
+    for (auto& nodes : convex_parts(graph_, taken)) {
+      Partition::Part& part = parts.emplace_back();
+      for (const int n : nodes) {
+        part.ops += counts_[static_cast<size_t>(n)] ? 1 : 0;
+      }
+      part.nodes = std::move(nodes);
+    }
+    return parts;
+  }
+
+  void keep_large(std::vector<Partition::Part> parts, Partition& partition) const {
+    for (Partition::Part& part : parts) {
+      if (part.ops > 0 && part.ops >= min_region_size_) {
+        for (const int n : part.nodes) partition.host.erase(n);
+        partition.parts.push_back(std::move(part));
+        continue;
+      }
+      for (const int n : part.nodes) {
+        partition.host[n] = "its region has " + std::to_string(part.ops) +
+                            " op(s), fewer than min_region_size=" + std::to_string(min_region_size_);
+      }
+    }
+  }
+
+ private:
+  const OpGraph& graph_;
+  int min_region_size_;
+  Classifier classifier_;
+  std::vector<Refusal> refusals_;
+  std::vector<bool> counts_;  // towards min_region_size
+};
+
 }  // namespace
 
-Partition find_parts(const OpGraph& graph, int min_region_size) {
+Partition find_parts(OpGraph& graph, int min_region_size) {
   Partition partition;
-  Classifier classifier(graph);
-  std::vector<bool> supported(graph.nodes.size(), false), folded(graph.nodes.size(), false);
+  const Cutter cutter(graph, min_region_size);
+  std::vector<bool> supported(graph.nodes.size(), false);
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    const OpNode& node = graph.nodes[n];
-    const Refusal refusal = node.host_provider.empty() ? classifier.check(node)
-                                                       : Refusal("provider " + node.host_provider + " has taken it");
-    supported[n] = refusal.accepted();
-    folded[n] = supported[n] && classifier.folds(node);
-    if (!supported[n]) partition.host[static_cast<int>(n)] = refusal.reason();
+    supported[n] = cutter.refusal(n).accepted();
+    if (!supported[n]) partition.host[static_cast<int>(n)] = cutter.refusal(n).reason();
   }
-  for (auto& nodes : convex_parts(graph, supported)) {
-    Partition::Part part{std::move(nodes), 0};
-    for (const int n : part.nodes) {
-      if (folded[static_cast<size_t>(n)]) continue;
-      const OpEntry* entry = find_op(graph.nodes[static_cast<size_t>(n)]);
-      if (min_region_size <= 1 || !entry->moves_only) ++part.ops;
-    }
-    if (part.ops > 0 && part.ops >= min_region_size) {
-      partition.parts.push_back(std::move(part));
-      continue;
-    }
-    for (const int n : part.nodes) {
-      partition.host[n] = "its region has " + std::to_string(part.ops) +
-                          " op(s), fewer than min_region_size=" + std::to_string(min_region_size);
-    }
+  for (size_t id = 0; id < graph.values.size(); ++id) {
+    graph.values[id].sized = cutter.classifier().is_sized(id) && !is_real(graph.values[id].type);
   }
+  cutter.keep_large(cutter.parts(supported), partition);
   return partition;
 }
 
 std::map<int, std::string> refused_nodes(const OpGraph& region) {
   std::map<int, std::string> refused;
   Classifier classifier(region);
-  for (const int id : region.inputs) {
-    if (region.value(id).type != ElementType::float32) classifier.set_sized(id);
-  }
   for (size_t n = 0; n < region.nodes.size(); ++n) {
-    const Refusal refusal = classifier.check(region.nodes[n]);
+    const OpNode& node = region.nodes[n];
+    const Refusal refusal = classifier.check(node);
     if (!refusal.accepted()) refused[static_cast<int>(n)] = refusal.reason();
   }
   return refused;

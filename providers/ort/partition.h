@@ -19,11 +19,10 @@ struct Partition {
 };
 
 // Nodes that another provider has taken already are left alone. With min_region_size 1 even ops count that only move
-// elements.
-Partition find_parts(const OpGraph& graph, int min_region_size);
+// elements. Marks the graph's values that are `sized`.
+Partition find_parts(OpGraph& graph, int min_region_size);
 
-// The nodes of a region that was taken once and could not be now, with the reason. Its inputs that are not float32 hold
-// sizes.
+// The nodes of a region that was taken once and could not be now, with the reason. Its marks are believed.
 std::map<int, std::string> refused_nodes(const OpGraph& region);
 
 // The nodes as a graph of their own: inputs and outputs in order of first use.

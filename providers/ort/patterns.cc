@@ -8,6 +8,13 @@
 namespace softneuro::ort {
 namespace {
 
+// As a constant of the type has it.
+double as_stored(double value, DType type) {
+  return with_dtype(type, [&](auto kind) {
+    return static_cast<double>(element_value(element_from<decltype(kind)>(static_cast<float>(value))));
+  });
+}
+
 class Gelus {
  public:
   explicit Gelus(OpGraph& graph)
@@ -77,8 +84,9 @@ class Gelus {
       const int id = found.inputs[side];
       if (id < 0 || (side == 0 && found.op == "Div")) continue;
       const auto& constant = graph_.value(id).constant;
-      const bool scalar = constant && constant->type == ElementType::float32 && constant->elements() == 1;
-      if (scalar && constant->dims.size() <= 1 && std::abs(constant->number() - wanted) < 1e-5) {
+      const bool scalar = constant && is_real(constant->type) && constant->elements() == 1;
+      if (scalar && constant->dims.size() <= 1 &&
+          std::abs(constant->number() - as_stored(wanted, constant->type)) < 1e-5) {
         return found.inputs[1 - side];
       }
     }

@@ -14,7 +14,7 @@ namespace softneuro::ort {
 namespace {
 
 constexpr char magic[] = "SNREGION";
-constexpr int64_t format = 1;
+constexpr int64_t format = 2;
 // magic, format, bytes in all, hash of what follows; then zeros until here
 constexpr size_t head = 64, format_at = 8, size_at = 16, hash_at = 24, hash_size = 32;
 constexpr char tail = '.';
@@ -46,7 +46,7 @@ class Writer {
     list(values, [&](const std::string& value) { text(value); });
   }
   void tensor(const HostTensor& value) {
-    number(static_cast<int64_t>(value.type));
+    number(ElementType(value.type).number());
     numbers(value.dims);
     memory(value.data.get(), value.bytes());
   }
@@ -129,17 +129,18 @@ class Reader {
     list(sizeof(int64_t), [&] { values.push_back(text()); });
     return values;
   }
-  ElementType type() { return static_cast<ElementType>(number(0, 64)); }
+  ElementType type() { return ElementType(static_cast<int>(number(0, 64))); }
   HostTensor tensor() {
     HostTensor value;
-    value.type = type();
+    const ElementType given = type();
+    if (!given.dtype()) damaged("a constant of type " + given.name());
+    value.type = *given.dtype();
     value.dims = numbers(0);
-    int64_t bytes = static_cast<int64_t>(element_size(value.type));
-    if (bytes == 0) damaged("a constant of type " + element_name(value.type));
+    int64_t bits = dtype_bits(value.type);
     for (const int64_t dim : value.dims) {
-      if (__builtin_mul_overflow(bytes, dim, &bytes)) damaged("a tensor is too large");
+      if (__builtin_mul_overflow(bits, dim, &bits)) damaged("a tensor is too large");
     }
-    value.data = memory(static_cast<size_t>(bytes));
+    value.data = memory(value.bytes());
     return value;
   }
   size_t count(size_t bytes) {
@@ -199,8 +200,8 @@ void write_ops(Writer& to, const OpGraph& ops) {
   to.text(ops.name);
   to.list(ops.opsets, [&](const auto& opset) { to.text(opset.first), to.number(opset.second); });
   to.list(ops.values, [&](const OpValue& value) {
-    to.text(value.name), to.number(static_cast<int64_t>(value.type)), to.number(value.has_shape);
-    to.numbers(value.dims), to.texts(value.symbols), to.number(value.constant != nullptr);
+    to.text(value.name), to.number(value.type.number()), to.number(value.has_shape);
+    to.numbers(value.dims), to.texts(value.symbols), to.number(value.sized), to.number(value.constant != nullptr);
     if (value.constant) to.tensor(*value.constant);
   });
   to.numbers(ops.inputs), to.numbers(ops.outputs);
@@ -218,10 +219,10 @@ OpGraph read_ops(Reader& from) {
     const std::string domain = from.text();
     ops.opsets[domain] = static_cast<int>(from.number(0, 1000));
   });
-  from.list(6 * sizeof(int64_t), [&] {
+  from.list(7 * sizeof(int64_t), [&] {
     OpValue& value = ops.values.emplace_back();
     value.name = from.text(), value.type = from.type(), value.has_shape = from.flag();
-    value.dims = from.numbers(-1), value.symbols = from.texts();
+    value.dims = from.numbers(-1), value.symbols = from.texts(), value.sized = from.flag();
     if (from.flag()) value.constant = std::make_shared<const HostTensor>(from.tensor());
   });
   const size_t values = ops.values.size();

@@ -69,7 +69,7 @@ class Reader {
     if (type == nullptr) return;
     const auto* tensor = get<const OrtTensorTypeAndShapeInfo*>(fn::CastTypeInfoToTensorInfo, type);
     if (tensor == nullptr) return;  // a sequence, a map, an optional
-    made.type = static_cast<ElementType>(get<int>(fn::GetTensorElementType, tensor));
+    made.type = ElementType(get<int>(fn::GetTensorElementType, tensor));
     made.has_shape = call(fn::TensorTypeAndShape_HasShape, tensor);
     if (!made.has_shape) return;
     made.dims = dimensions(tensor);
@@ -82,10 +82,11 @@ class Reader {
     const auto* value = get<const OrtValue*>(fn::ValueInfo_GetInitializerValue, info);
     if (value == nullptr) return nullptr;
     const TensorInfo described = tensor_info(value);
-    if (element_size(described.type) == 0) return nullptr;
+    const auto type = described.type.dtype();
+    if (!type) return nullptr;
     const auto* data = get<const void*>(fn::GetTensorData, value);
     return std::make_shared<const HostTensor>(
-        HostTensor{described.type, described.dims, std::shared_ptr<const void>(data, [](const void*) {})});
+        HostTensor{*type, described.dims, std::shared_ptr<const void>(data, [](const void*) {})});
   }
 
   OpNode read_node(const OrtNode* node) {
@@ -133,8 +134,9 @@ class Reader {
       case attr_tensor: {
         const auto value = create<fn::ReleaseValue, OrtValue>(fn::OpAttr_GetTensorAttributeAsOrtValue, attribute);
         const TensorInfo described = tensor_info(value.get());
-        if (element_size(described.type) == 0) return std::monostate();
-        return copied(described.type, described.dims, get<const void*>(fn::GetTensorData, value.get()));
+        const auto type_of_values = described.type.dtype();
+        if (!type_of_values) return std::monostate();
+        return copied(*type_of_values, described.dims, get<const void*>(fn::GetTensorData, value.get()));
       }
       default:
         return std::monostate();  // a subgraph, or something nobody here reads
@@ -204,7 +206,7 @@ std::vector<std::string> node_values(const OrtNode* node, bool outputs) {
 TensorInfo tensor_info(const OrtValue* value) {
   const auto info =
       create<fn::ReleaseTensorTypeAndShapeInfo, OrtTensorTypeAndShapeInfo>(fn::GetTensorTypeAndShape, value);
-  return {static_cast<ElementType>(get<int>(fn::GetTensorElementType, info.get())), dimensions(info.get())};
+  return {ElementType(get<int>(fn::GetTensorElementType, info.get())), dimensions(info.get())};
 }
 
 }  // namespace softneuro::ort

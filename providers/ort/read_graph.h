@@ -26,7 +26,7 @@ std::vector<std::string> node_values(const OrtNode* node, bool outputs);
 
 // Shape and element type of a tensor at run time.
 struct TensorInfo {
-  ElementType type = ElementType::undefined;
+  ElementType type;
   std::vector<int64_t> dims;
 };
 TensorInfo tensor_info(const OrtValue* value);

@@ -18,12 +18,6 @@ namespace {
 constexpr size_t nets_per_region = 32, shapes_per_region = 256;
 constexpr int64_t most_sizes = 256;  // in one input that holds sizes
 
-std::string shapes_text(std::span<const RunInput> inputs) {
-  std::string text;
-  for (const RunInput& input : inputs) text += (text.empty() ? "" : ", ") + Shape(input.dims).str();
-  return text;
-}
-
 // Packings may be shared between graphs that differ in blob shapes only.
 std::string structure(const Graph& graph) {
   std::string text;
@@ -64,18 +58,18 @@ std::string Region::name() const { return ops_.outputs.empty() ? key_ : ops_.val
 
 const HostRegion& Region::host() {
   const std::lock_guard lock(host_mutex_);
-  if (!host_) host_ = std::make_unique<HostRegion>(ops_, settings_.threads, false);
+  if (!host_) host_ = std::make_unique<HostRegion>(ops_, HostRegion::Settings{.threads = settings_.threads});
   return *host_;
 }
 
 Region::Signature Region::signature(std::span<const RunInput> inputs) const {
   Signature signature;
   signature.reserve(inputs.size() * 5);
-  for (const RunInput& input : inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const RunInput& input = inputs[i];
     signature.push_back(static_cast<int64_t>(input.dims.size()));
     signature.insert(signature.end(), input.dims.begin(), input.dims.end());
-    if (input.type == ElementType::float32) continue;
-    // Sizes: their values decide shapes.
+    if (!is_sized(i)) continue;
     const HostTensor sizes{input.type,
                            {input.dims.begin(), input.dims.end()},
                            std::shared_ptr<const void>(input.data, [](const void*) {})};
@@ -98,9 +92,9 @@ std::vector<RunInput> Region::declared_inputs() const {
   std::vector<RunInput> inputs;
   for (const int id : ops_.inputs) {
     const OpValue& value = ops_.value(id);
-    if (value.type != ElementType::float32 || !value.has_shape) return {};
+    if (value.sized || !value.has_shape) return {};
     if (std::any_of(value.dims.begin(), value.dims.end(), [](int64_t dim) { return dim < 0; })) return {};
-    inputs.push_back({value.type, value.dims, nullptr});
+    inputs.push_back({value.type.known(), value.dims, nullptr});
   }
   return inputs;
 }
@@ -156,9 +150,9 @@ std::string Region::declared_verdict() {
       const Ready ready{lowered.inputs, lowered.outputs, {}};
       const TuneResult chosen = plan(signature(inputs), lowered.graph);
       const auto net = Net::prepare(lowered.graph, chosen.assignment, settings_.threads, *cache(lowered));
-      std::vector<std::vector<float>> memory;
+      std::vector<HostTensor> memory;
       for (RunInput& input : inputs) {
-        input.data = memory.emplace_back(made_up_values(Shape(input.dims).elements())).data();
+        input.data = memory.emplace_back(made_up(input.type, {input.dims.begin(), input.dims.end()})).data.get();
       }
       verdict = measure(lowered.graph, *net, ready, inputs);
     }
@@ -207,10 +201,11 @@ Region::Entry Region::prepare(const Signature& signature, std::span<const RunInp
 
 Lowered Region::lower(std::span<const RunInput> inputs) const {
   std::vector<GivenInput> given;
-  for (const RunInput& input : inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const RunInput& input = inputs[i];
     GivenInput& one = given.emplace_back();
     one.shape = Shape(input.dims);
-    if (input.type != ElementType::float32) {
+    if (is_sized(i)) {
       one.known = copied(input.type, {input.dims.begin(), input.dims.end()}, input.data);
     }
   }
@@ -280,9 +275,13 @@ const Region::Shaped* Region::nearest(const Signature& signature, size_t layers)
 
 bool Region::judges() const { return settings_.options.never_worse && settings_.options.tune != TuneMode::off; }
 
+// Equal graphs may be made of ops of other types: the host's time and error are then others.
 std::string Region::verdict_key(const Graph& graph) const {
-  return "region " + graph.structural_hash() + " onnxruntime " + Runtime::get().version() + " " +
-         format_options(settings_.options).at("schemas") + " " + format_options(settings_.options).at("max_error");
+  std::string types;
+  for (const OpValue& value : ops_.values) types += std::to_string(value.type.number()) + " ";
+  return "region " + graph.structural_hash() + " " + content_hash(types) + " onnxruntime " + Runtime::get().version() +
+         " " + format_options(settings_.options).at("schemas") + " " +
+         format_options(settings_.options).at("max_error");
 }
 
 Verdict Region::recall(const Graph& graph) const {
@@ -293,8 +292,19 @@ Verdict Region::recall(const Graph& graph) const {
 
 Verdict Region::measure(const Graph& graph, const Net& net, const Ready& ready,
                         std::span<const RunInput> inputs) const {
-  const HostRegion host(ops_, settings_.threads, true);
-  const Verdict found = compare(net, ready, host, ops_, inputs, settings_.threads, settings_.options.max_error);
+  const bool halves = has_halves(ops_);
+  std::vector<ValueOwner> truth;
+  if (halves) truth = exact_results(ops_, inputs, settings_.threads);
+  std::optional<HostRegion> host;
+  try {
+    host.emplace(ops_, HostRegion::Settings{.threads = settings_.threads, .spin = true});
+  } catch (const NotImplemented& error) {
+    if (!halves) throw;
+    // The CPU provider has no kernels for bfloat16: there is nothing to be worse than.
+    log_info("region '" + name() + "' is not compared with the host: " + error.what());
+    return {};
+  }
+  const Verdict found = compare(net, ready, *host, ops_, inputs, truth, settings_.threads, settings_.options.max_error);
   if (std::isfinite(found.error)) {
     Ledger(shared_cost_db(), settings_.threads)
         .add_verdict(verdict_key(graph), {found.wins, found.seconds, found.host_seconds, found.error});
@@ -310,31 +320,6 @@ std::shared_ptr<PackedCache> Region::cache(const Lowered& lowered) {
     cache->adopt(restored_);
   }
   return cache;
-}
-
-void Region::report(std::span<const RunInput> inputs, const std::string& host, const Graph* graph,
-                    const TuneResult* plan, const Verdict& verdict) const {
-  if (!settings_.report || !settings_.report->wanted()) return;
-  Json line;
-  line.add("event", "prepared").add("region", name()).add("inputs", shapes_text(inputs)).add("host", host);
-  line.add("threads", static_cast<double>(settings_.threads));
-  if (graph != nullptr) line.add("graph_hash", graph->structural_hash());
-  if (verdict.known) {
-    line.add("seconds", verdict.seconds).add("host_seconds", verdict.host_seconds).add("error", verdict.error);
-  }
-  if (plan != nullptr) {
-    JsonList layers;
-    for (const LayerReport& layer : plan->layers) {
-      Json row;
-      row.add("name", layer.name).add("type", layer.type).add("descriptor", layer.descriptor);
-      row.add("seconds", layer.seconds).add("regret", layer.regret);
-      layers.add(row);
-    }
-    line.add("predicted_s", plan->predicted_s).add("lower_bound_s", plan->lower_bound_s);
-    line.add("measured", plan->measured).add("recalled", plan->recalled).add("guessed", plan->guessed);
-    line.add_raw("layers", layers.str());
-  }
-  settings_.report->write(line);
 }
 
 }  // namespace softneuro::ort

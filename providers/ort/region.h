@@ -27,7 +27,7 @@ struct RegionSettings {
 
 // One input as a run gives it.
 struct RunInput {
-  ElementType type = ElementType::undefined;
+  DType type = DType::float32;
   std::span<const int64_t> dims;
   const void* data = nullptr;
 };
@@ -87,11 +87,13 @@ class Region {
   void make_net(RegionEntry& entry, Ready& ready, Shaped& shaped, std::span<const RunInput> inputs);
   TuneResult plan(const Signature& signature, const Graph& graph);
   const Shaped* nearest(const Signature& signature, size_t layers) const;
+  bool is_sized(size_t input) const { return ops_.value(ops_.inputs[input]).sized; }
   bool judges() const;
   std::string verdict_key(const Graph& graph) const;
   Verdict recall(const Graph& graph) const;
   Verdict measure(const Graph& graph, const Net& net, const Ready& ready, std::span<const RunInput> inputs) const;
   std::shared_ptr<PackedCache> cache(const Lowered& lowered);
+  static std::string shapes_text(std::span<const RunInput> inputs);
   void report(std::span<const RunInput> inputs, const std::string& host, const Graph* graph = nullptr,
               const TuneResult* plan = nullptr, const Verdict& verdict = {}) const;
 

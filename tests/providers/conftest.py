@@ -30,12 +30,13 @@ def make_model(
     outputs: dict[str, Sequence[int | str] | None],
     constants: dict[str, np.ndarray] | None = None,
     opset: int = 18,
+    types: dict[str, str] | None = None,
 ) -> bytes:
-    """A serialised model. Outputs and inputs are float32; names of dimensions are symbols."""
+    """A serialised model. Names of dimensions are symbols. Of inputs and outputs, what is not in `types` is FLOAT."""
     from onnx import TensorProto, helper, numpy_helper, shape_inference
 
     def info(name: str, shape: Sequence[int | str] | None) -> Any:
-        return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        return helper.make_tensor_value_info(name, TensorProto.DataType.Value((types or {}).get(name, "FLOAT")), shape)
 
     graph = helper.make_graph(
         list(nodes),
@@ -79,7 +80,11 @@ def random_feeds(session: Any, sizes: dict[str, int] | None = None, seed: int = 
     feeds = {}
     for entry in session.get_inputs():
         shape = [size if isinstance(size, int) else (sizes or {})[size] for size in entry.shape]
-        feeds[entry.name] = random.standard_normal(shape).astype(np.float32)
+        kind = entry.type.removeprefix("tensor(").removesuffix(")")
+        values = random.standard_normal(shape) if kind.startswith("float") else random.integers(0, 2, shape)
+        if kind == "uint8":
+            values = random.integers(0, 256, shape)
+        feeds[entry.name] = values.astype({"float": "float32"}.get(kind, kind))
     return feeds
 
 

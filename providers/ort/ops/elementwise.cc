@@ -60,9 +60,10 @@ Refusal modern(const OpView& view) {
 }
 
 Refusal check_pow(const OpView& view) {
-  if (view.input(1).type == ElementType::float32) return modern(view);
+  if (is_real(view.input(1).type)) return modern(view);
   const HostTensor* exponent = view.constant(1);
-  return exponent != nullptr && exponent->elements() == 1 ? Refusal() : Refusal("its exponent is not float32");
+  if (exponent != nullptr && exponent->elements() == 1) return {};
+  return "its exponent is " + view.input(1).type.name();
 }
 
 void convert_neg(Lowering& low) { low.set(with_scalar(low, low.blob(0), "mul", -1)); }
@@ -87,7 +88,14 @@ Refusal check_dropout(const OpView& view) {
 }
 
 Refusal check_cast(const OpView& view) {
-  return view.node().integer("to", 0) == 1 ? Refusal() : Refusal("it converts to another type");
+  const ElementType to(static_cast<int>(view.node().integer("to", 0)));
+  return is_real(to) ? Refusal() : Refusal("it converts to " + to.name());
+}
+
+// Inside, reals of any type are float32 and only integers become something else.
+void convert_cast(Lowering& low) {
+  const int blob = low.blob(0);
+  low.set(low.desc(blob).kind == ValueKind::real ? blob : low.add("cast", {blob}));
 }
 
 Refusal check_expand(const OpView& view) { return known_from(view, 1); }
@@ -124,9 +132,9 @@ constexpr OpEntry entries[] = {
     {"Reciprocal", accept, convert_reciprocal},
     {"Abs", accept, convert_abs},
     {"Sqrt", accept, convert_sqrt},
-    {"Identity", accept, convert_same, true},
+    {"Identity", accept, convert_same, true, Holds::bytes},
     {"Dropout", check_dropout, convert_same, true},
-    {"Cast", check_cast, convert_same, true},
+    {"Cast", check_cast, convert_cast, true, Holds::anything},
     {"Expand", check_expand, convert_expand, true},
 };
 

@@ -46,12 +46,20 @@ class OpView {
   std::span<const Kind> kinds_;
 };
 
+// What the input of an op may hold beside reals.
+enum class Holds : unsigned char {
+  reals,
+  bytes,     // integers of eight bits and truth values, too: float32 has each of them
+  anything,  // that the core has a type for
+};
+
 struct OpEntry {
   std::string_view op;
   // Declines with a reason. Types and ranks of the tensors have been looked at.
   Refusal (*check)(const OpView& view);
   void (*convert)(Lowering& low);
   bool moves_only = false;  // no arithmetic
+  Holds holds = Holds::reals;
 };
 
 // Null if there is none.

@@ -80,12 +80,13 @@ void convert_resize(Lowering& low) {
     for (size_t i = 0; i < axes.size(); ++i) out[static_cast<int>(low.axis(axes[i], 4))] = sizes[i];
   } else {
     const HostTensor& given = low.known(2);
-    if (given.type != ElementType::float32 || given.elements() != static_cast<int64_t>(axes.size())) {
+    if (given.type != DType::float32 || given.elements() != static_cast<int64_t>(axes.size())) {
       throw Error("there are " + std::to_string(given.elements()) + " scales");
     }
+    const std::vector<float> factors = given.reals();
     for (size_t i = 0; i < axes.size(); ++i) {
       const int64_t axis = low.axis(axes[i], 4);
-      const float scale = given.f32()[i];
+      const float scale = factors[i];
       scales[static_cast<size_t>(axis)] = decimal(scale);
       out[static_cast<int>(axis)] =
           static_cast<int64_t>(std::floor(static_cast<float>(in[static_cast<int>(axis)]) * scale));

@@ -115,10 +115,14 @@ void convert_gather(Lowering& low) {
 }
 
 constexpr OpEntry entries[] = {
-    {"Reshape", rest_known, convert_reshape, true}, {"Flatten", accept, convert_flatten, true},
-    {"Squeeze", rest_known, convert_squeeze, true}, {"Unsqueeze", rest_known, convert_unsqueeze, true},
-    {"Transpose", accept, convert_transpose, true}, {"Concat", accept, convert_concat, true},
-    {"Split", rest_known, convert_split, true},     {"Slice", check_slice, convert_slice, true},
+    {"Reshape", rest_known, convert_reshape, true, Holds::bytes},
+    {"Flatten", accept, convert_flatten, true, Holds::bytes},
+    {"Squeeze", rest_known, convert_squeeze, true, Holds::bytes},
+    {"Unsqueeze", rest_known, convert_unsqueeze, true, Holds::bytes},
+    {"Transpose", accept, convert_transpose, true, Holds::bytes},
+    {"Concat", accept, convert_concat, true},
+    {"Split", rest_known, convert_split, true},
+    {"Slice", check_slice, convert_slice, true, Holds::bytes},
     {"Gather", check_gather, convert_gather, true},
 };
 
