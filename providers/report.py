@@ -71,6 +71,7 @@ def text_lines(reported: list[dict[str, Any]]) -> list[str]:
         if event["event"] == "partition":
             lines.append(f"graph {event['graph'] or 'main'}: {event['claimed']} of {event['nodes']} nodes")
             lines += _host_lines(event["host"])
+            lines += _step_lines(event["steps"])
         elif event["event"] == "prepared":
             lines.append(_outcome(event))
             lines += [_layer(layer) for layer in event.get("layers", [])]
@@ -82,10 +83,22 @@ def _host_lines(host: list[dict[str, str]]) -> list[str]:
     for node in host:
         groups.setdefault((node["op"], node["reason"]), []).append(node["name"])
     lines = ["  on the CPU provider:"] if groups else []
-    for (op, reason), names in sorted(groups.items()):
-        shown = ", ".join(names[:_EXAMPLES]) + (", ..." if len(names) > _EXAMPLES else "")
-        lines.append(f"    {op} x{len(names)} ({shown}): {reason}")
+    lines += [f"    {_named(op, names)}: {reason}" for (op, reason), names in sorted(groups.items())]
     return lines
+
+
+def _step_lines(steps: list[dict[str, str]]) -> list[str]:
+    groups: dict[str, list[str]] = {}
+    for node in steps:
+        groups.setdefault(node["op"], []).append(node["name"])
+    lines = ["  inside regions, run by the CPU provider:"] if groups else []
+    lines += [f"    {_named(op, names)}" for op, names in sorted(groups.items())]
+    return lines
+
+
+def _named(op: str, names: list[str]) -> str:
+    shown = ", ".join(names[:_EXAMPLES]) + (", ..." if len(names) > _EXAMPLES else "")
+    return f"{op} x{len(names)} ({shown})"
 
 
 def _outcome(event: dict[str, Any]) -> str:

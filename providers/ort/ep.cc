@@ -1,5 +1,6 @@
 #include "providers/ort/ep.h"
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 
@@ -20,8 +21,8 @@ struct Ep : OrtEp {
   ContextSettings context;
   int saved = 0;  // regions of the session so far
   std::vector<std::string>
-      for_bodies;               // initializers that bodies of control flow read in a model that is to be written
-  std::set<std::string> sized;  // values that regions' graphs are given marks by: see mark()
+      for_bodies;                      // initializers that bodies of control flow read in a model that is to be written
+  std::set<std::string> sized, steps;  // values that regions' graphs are given marks by: see mark()
   std::string identity;
 };
 
@@ -37,10 +38,23 @@ void report_partition(Report& report, const OpGraph& graph, const Partition& par
     Json row;
     host.add(row.add("op", node.op).add("name", node.name).add("reason", reason));
   }
+  JsonList steps;
+  for (const Partition::Part& part : partition.parts) {
+    for (const int index : part.nodes) {
+      const OpNode& node = graph.nodes[static_cast<size_t>(index)];
+      if (node.is_step) steps.add(Json().add("op", node.op).add("name", node.name));
+    }
+  }
   Json line;
   line.add("event", "partition").add("graph", graph.name).add("nodes", static_cast<double>(graph.nodes.size()));
-  line.add("claimed", static_cast<double>(claimed)).add_raw("host", host.str());
+  line.add("claimed", static_cast<double>(claimed)).add_raw("host", host.str()).add_raw("steps", steps.str());
   report.write(line);
+}
+
+const std::string& first_output(const OpGraph& graph, const OpNode& node) {
+  static const std::string none;
+  const auto found = std::find_if(node.outputs.begin(), node.outputs.end(), [](int id) { return id >= 0; });
+  return found == node.outputs.end() ? none : graph.value(*found).name;
 }
 
 void take(OrtEpGraphSupportInfo* info, const OpGraph& graph, const std::vector<int>& indexes) {
@@ -83,6 +97,7 @@ std::vector<std::string> body_constants(const OpGraph& graph) {
 void remember_marks(Ep& ep, const OpGraph& graph, const Partition::Part& part) {
   for (const int n : part.nodes) {
     const OpNode& node = graph.nodes[static_cast<size_t>(n)];
+    if (node.is_step) ep.steps.insert(first_output(graph, node));
     for (const int id : node.inputs) {
       if (id >= 0 && graph.value(id).sized) ep.sized.insert(graph.value(id).name);
     }
@@ -91,6 +106,7 @@ void remember_marks(Ep& ep, const OpGraph& graph, const Partition::Part& part) {
 
 void mark(const Ep& ep, OpGraph& region) {
   for (OpValue& value : region.values) value.sized = ep.sized.contains(value.name);
+  for (OpNode& node : region.nodes) node.is_step = ep.steps.contains(first_output(region, node));
 }
 
 void get_capability(Ep& ep, const OrtGraph* host_graph, OrtEpGraphSupportInfo* info) {
@@ -105,7 +121,8 @@ void get_capability(Ep& ep, const OrtGraph* host_graph, OrtEpGraphSupportInfo* i
     partition.host.erase(static_cast<int>(n));
     ++claimed;
   }
-  for (const Partition::Part& part : partition.parts) {
+  for (size_t p = 0; p < partition.parts.size(); ++p) {
+    const Partition::Part part = partition.parts[p];
     // A region whose shapes are fixed is compared with the host before it is taken.
     const std::string reason = Region(subgraph(graph, part.nodes), ep.settings).declared_verdict();
     if (reason.empty()) {
@@ -115,6 +132,13 @@ void get_capability(Ep& ep, const OrtGraph* host_graph, OrtEpGraphSupportInfo* i
       continue;
     }
     for (const int n : part.nodes) partition.host[n] = reason;
+    if (!part.has_steps) continue;
+    Partition apart = without_steps(graph, part, ep.settings.options.min_region_size);
+    for (const Partition::Part& one : apart.parts) {
+      for (const int n : one.nodes) partition.host.erase(n);
+      partition.parts.push_back(one);
+    }
+    for (const auto& [n, why] : apart.host) partition.host[n] = why;
   }
   report_partition(*ep.settings.report, graph, partition, claimed);
 }

@@ -1,7 +1,10 @@
 #include "providers/ort/lowering.h"
 
+#include <set>
+
 #include "base/error.h"
 #include "providers/ort/fold.h"
+#include "providers/ort/host_step.h"
 #include "providers/ort/ops/ops.h"
 
 namespace softneuro::ort {
@@ -35,8 +38,13 @@ Lowered Lowering::run(std::span<const GivenInput> inputs) {
     try {
       if (fold(*this)) continue;
       const OpEntry* entry = find_op(node);
-      if (entry == nullptr) throw Error("there is no layer for this op");
-      entry->convert(*this);
+      if (node.is_step) {
+        run_by_host();
+      } else if (entry == nullptr) {
+        throw Error("there is no layer for this op");
+      } else {
+        entry->convert(*this);
+      }
     } catch (const Error& error) {
       throw Error(error.what(), where_of(node));
     }
@@ -65,6 +73,44 @@ Lowered Lowering::run(std::span<const GivenInput> inputs) {
     result_.graph.add_output(blob, f32_nchw.with(ops_.value(id).type.known()));
   }
   return std::move(result_);
+}
+
+// Values that somebody reads.
+std::vector<bool> Lowering::wanted_values() const {
+  std::vector<bool> wanted(ops_.values.size(), false);
+  const auto want = [&](const std::vector<int>& ids) {
+    for (const int id : ids) {
+      if (id >= 0) wanted[static_cast<size_t>(id)] = true;
+    }
+  };
+  want(ops_.outputs);
+  for (const OpNode& node : ops_.nodes) want(node.inputs);
+  return wanted;
+}
+
+void Lowering::run_by_host() {
+  std::vector<StepInput> given;
+  std::vector<int> blobs;
+  std::set<int> seen;
+  for (size_t i = 0; i < node_->inputs.size(); ++i) {
+    StepInput& one = given.emplace_back();
+    if (!has(i)) continue;
+    if (is_known(i)) {
+      one.known = known(i);
+    } else {
+      one.shape = shape(i);
+      if (seen.insert(node_->inputs[i]).second) blobs.push_back(blob(i));
+    }
+  }
+  HostStep step = make_step(ops_, *node_, given, wanted_values(), threads_);
+  Layer layer = host_layer(where_of(*node_), step.text, std::move(step.op));
+  layer.inputs = std::move(blobs);
+  result_.graph.add_layer(std::move(layer));
+  for (size_t i = 0; i < step.outputs.size(); ++i) {
+    const int blob = result_.graph.layers().back().outputs[i];
+    check_shape(step.outputs[i], shape_of(blob));
+    values_[static_cast<size_t>(step.outputs[i])].blob = blob;
+  }
 }
 
 const Lowering::Place& Lowering::value(size_t input) const {

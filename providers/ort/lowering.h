@@ -38,7 +38,8 @@ class Lowering {
   using AttrList = std::initializer_list<std::pair<std::string_view, AttrValue>>;
   using Weights = std::vector<std::pair<std::string, Constant>>;
 
-  explicit Lowering(const OpGraph& ops) : ops_(ops), values_(ops.values.size()) {}
+  // `threads`: of steps that the host runs.
+  Lowering(const OpGraph& ops, int threads) : ops_(ops), threads_(threads), values_(ops.values.size()) {}
   // Throws Error, naming the op, for what the layers cannot do with these shapes.
   Lowered run(std::span<const GivenInput> inputs);
 
@@ -76,7 +77,11 @@ class Lowering {
   int blob_of(int id);
   void check_shape(int id, const Shape& shape) const;
 
+  void run_by_host();
+  std::vector<bool> wanted_values() const;
+
   const OpGraph& ops_;
+  int threads_;
   std::vector<Place> values_;
   const OpNode* node_ = nullptr;
   Lowered result_;

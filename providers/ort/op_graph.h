@@ -59,6 +59,7 @@ struct OpNode {
   std::string host_provider;        // that has taken the node already
   const void* host = nullptr;       // the runtime's node, valid while it compiles
   std::vector<const void*> merged;  // further ones that this stands for
+  bool is_step = false;             // the host runs it inside a region
 
   const OpAttribute* find(std::string_view name) const;
   // Throw Error for an attribute of another type; return the fallback where there is none.

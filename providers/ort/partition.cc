@@ -6,6 +6,8 @@
 
 #include "base/shape.h"
 #include "providers/ort/fold.h"
+#include "providers/ort/host_step.h"
+#include "providers/ort/join.h"
 #include "providers/ort/ops/ops.h"
 
 namespace softneuro::ort {
@@ -137,7 +139,7 @@ std::vector<std::vector<int>> convex_parts(const OpGraph& graph, const std::vect
 // Parts of a graph, with what counts in each.
 class Cutter {
  public:
-  Cutter(const OpGraph& graph, int min_region_size)
+  Cutter(OpGraph& graph, int min_region_size)
       : graph_(graph), min_region_size_(min_region_size), classifier_(graph), counts_(graph.nodes.size(), false) {
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
       const OpNode& node = graph.nodes[n];
@@ -157,10 +159,30 @@ class Cutter {
       Partition::Part& part = parts.emplace_back();
       for (const int n : nodes) {
         part.ops += counts_[static_cast<size_t>(n)] ? 1 : 0;
+        part.has_steps = part.has_steps || graph_.nodes[static_cast<size_t>(n)].is_step;
       }
       part.nodes = std::move(nodes);
     }
     return parts;
+  }
+
+  // With the steps that lie between a part's own ops.
+  std::vector<Partition::Part> joined_parts(const std::vector<bool>& supported) {
+    std::vector<bool> steps(supported.size(), false);
+    for (size_t n = 0; n < steps.size(); ++n) {
+      const OpNode& node = graph_.nodes[n];
+      steps[n] = !supported[n] && node.host_provider.empty() && may_be_step(graph_, node).accepted();
+    }
+    steps = joining_steps(graph_, parts(supported), std::move(steps), min_region_size_);
+    while (true) {
+      std::vector<bool> taken = supported;
+      for (size_t n = 0; n < steps.size(); ++n) {
+        graph_.nodes[n].is_step = steps[n];
+        if (steps[n]) taken[n] = true;
+      }
+      std::vector<Partition::Part> joined = parts(taken);
+      if (!drop_outer(joined, steps)) return joined;
+    }
   }
 
   void keep_large(std::vector<Partition::Part> parts, Partition& partition) const {
@@ -178,7 +200,32 @@ class Cutter {
   }
 
  private:
-  const OpGraph& graph_;
+  // Steps at a part's border join nothing. Whether there were any.
+  bool drop_outer(const std::vector<Partition::Part>& parts, std::vector<bool>& steps) const {
+    bool dropped = false;
+    for (const Partition::Part& part : parts) {
+      if (!part.has_steps) continue;
+      std::set<int> made, read;
+      for (const int n : part.nodes) {
+        const OpNode& node = graph_.nodes[static_cast<size_t>(n)];
+        made.insert(node.outputs.begin(), node.outputs.end());
+        read.insert(node.inputs.begin(), node.inputs.end());
+      }
+      made.erase(-1), read.erase(-1);
+      for (const int n : part.nodes) {
+        const OpNode& node = graph_.nodes[static_cast<size_t>(n)];
+        const auto in = [](const std::set<int>& ids) { return [&ids](int id) { return ids.contains(id); }; };
+        const bool inside = std::any_of(node.inputs.begin(), node.inputs.end(), in(made)) &&
+                            std::any_of(node.outputs.begin(), node.outputs.end(), in(read));
+        if (!node.is_step || inside) continue;
+        steps[static_cast<size_t>(n)] = false;
+        dropped = true;
+      }
+    }
+    return dropped;
+  }
+
+  OpGraph& graph_;
   int min_region_size_;
   Classifier classifier_;
   std::vector<Refusal> refusals_;
@@ -189,7 +236,7 @@ class Cutter {
 
 Partition find_parts(OpGraph& graph, int min_region_size) {
   Partition partition;
-  const Cutter cutter(graph, min_region_size);
+  Cutter cutter(graph, min_region_size);
   std::vector<bool> supported(graph.nodes.size(), false);
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     supported[n] = cutter.refusal(n).accepted();
@@ -198,6 +245,20 @@ Partition find_parts(OpGraph& graph, int min_region_size) {
   for (size_t id = 0; id < graph.values.size(); ++id) {
     graph.values[id].sized = cutter.classifier().is_sized(id) && !is_real(graph.values[id].type);
   }
+  cutter.keep_large(cutter.joined_parts(supported), partition);
+  return partition;
+}
+
+Partition without_steps(OpGraph& graph, const Partition::Part& part, int min_region_size) {
+  Partition partition;
+  std::vector<bool> supported(graph.nodes.size(), false);
+  for (const int n : part.nodes) {
+    OpNode& node = graph.nodes[static_cast<size_t>(n)];
+    supported[static_cast<size_t>(n)] = !node.is_step;
+    if (node.is_step) partition.host[n] = "a region with it inside does not pay";
+    node.is_step = false;
+  }
+  const Cutter cutter(graph, min_region_size);
   cutter.keep_large(cutter.parts(supported), partition);
   return partition;
 }
@@ -207,7 +268,7 @@ std::map<int, std::string> refused_nodes(const OpGraph& region) {
   Classifier classifier(region);
   for (size_t n = 0; n < region.nodes.size(); ++n) {
     const OpNode& node = region.nodes[n];
-    const Refusal refusal = classifier.check(node);
+    const Refusal refusal = node.is_step ? may_be_step(region, node) : classifier.check(node);
     if (!refusal.accepted()) refused[static_cast<int>(n)] = refusal.reason();
   }
   return refused;

@@ -206,7 +206,7 @@ void write_ops(Writer& to, const OpGraph& ops) {
   });
   to.numbers(ops.inputs), to.numbers(ops.outputs);
   to.list(ops.nodes, [&](const OpNode& node) {
-    to.text(node.name), to.text(node.op), to.text(node.domain), to.number(node.since_version);
+    to.text(node.name), to.text(node.op), to.text(node.domain), to.number(node.since_version), to.number(node.is_step);
     to.numbers(node.inputs), to.numbers(node.outputs);
     to.list(node.attributes, [&](const auto& item) { to.text(item.first), write_attribute(to, item.second); });
   });
@@ -227,10 +227,10 @@ OpGraph read_ops(Reader& from) {
   });
   const size_t values = ops.values.size();
   ops.inputs = from.ids(0, values), ops.outputs = from.ids(0, values);
-  from.list(7 * sizeof(int64_t), [&] {
+  from.list(8 * sizeof(int64_t), [&] {
     OpNode& node = ops.nodes.emplace_back();
     node.name = from.text(), node.op = from.text(), node.domain = from.text();
-    node.since_version = static_cast<int>(from.number(0, 1000));
+    node.since_version = static_cast<int>(from.number(0, 1000)), node.is_step = from.flag();
     node.inputs = from.ids(-1, values), node.outputs = from.ids(-1, values);
     from.list(2 * sizeof(int64_t), [&] {
       const std::string name = from.text();

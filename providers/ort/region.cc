@@ -211,7 +211,7 @@ Lowered Region::lower(std::span<const RunInput> inputs) const {
   }
   const bool declared = inputs.empty() || inputs[0].data == nullptr;
   try {
-    Lowered lowered = Lowering(ops_).run(given);
+    Lowered lowered = Lowering(ops_, settings_.threads).run(given);
     optimize(lowered.graph);
     return lowered;
   } catch (const Error& error) {

@@ -102,12 +102,12 @@ def test_open_shapes(tmp_path: Path) -> None:
 def test_several_regions_and_a_prefix(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["a"]),
-        helper.make_node("Sin", ["a"], ["b"]),
+        helper.make_node("Compress", ["a", "all"], ["b"], axis=1),
         helper.make_node("Relu", ["b"], ["c"]),
         helper.make_node("Shape", ["c"], ["y2"]),
         helper.make_node("Sub", ["c", "a"], ["y1"]),
     ]
-    model = make_model(nodes, {"x": [1, 3, 6, 6]}, {"y1": None}, {"w": f32(4, 3, 3, 3)})
+    model = make_model(nodes, {"x": [1, 3, 6, 6]}, {"y1": None}, {"w": f32(4, 3, 3, 3), "all": np.ones(4, bool)})
     path = compiled(model, tmp_path, False, {"ep.context_node_name_prefix": "mine_"})
     saved = [node for node in onnx.load(path).graph.node if node.op_type == "EPContext"]
     names = [attribute.s for node in saved for attribute in node.attribute if attribute.name == "partition_name"]
