@@ -3,7 +3,6 @@
 #include <chrono>
 #include <utility>
 
-
 namespace softneuro {
 
 HostTensor::HostTensor(TensorDesc what, const Schema& how)

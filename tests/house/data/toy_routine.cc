@@ -28,8 +28,8 @@ class PreparedToy final : public Prepared {
   void run(const RunArgs& args) const override {
     const int64_t images = std::max<int64_t>(args.out.shape[0], 1), rows = p_.rows / images;
     args.parallel_for(args.out.shape[0], [&](int64_t image) {
-      const float* src = args.in[0].f32() + image * args.in[0].batch_stride;
-      float* dst = args.out.f32() + image * args.out.batch_stride;
+      const float* src = args.in[0].f32() + image * args.in[0].strides[0];
+      float* dst = args.out.f32() + image * args.out.strides[0];
       for (int64_t row = 0; row < rows; ++row)
         for (int64_t k = 0; k < p_.k; ++k) {
           double sum = packed_->bias ? packed_->bias.get()[k] : 0;
@@ -50,7 +50,7 @@ class Toy final : public Routine {
       : Routine({.layer_type = "linear", .algorithm = "toy", .isa_in_name = false, .in = f32_nchw, .out = f32_nchw}) {}
 
   Refusal check(const Problem& problem) const override {
-    if (problem.out.shape.rank() < 2) return "needs a batch axis";
+    if (problem.out().shape.rank() < 2) return "needs a batch axis";
     if (!problem.layer->post.empty()) return "absorbs nothing";
     return {};
   }
