@@ -21,6 +21,10 @@ size_t dot_scaled_packed_size(int n, int k, int bits, int lanes) {
   return static_cast<size_t>(dot_scaled_panels(n, lanes)) * dot_scaled_panel_size(k, bits, lanes);
 }
 
+size_t dot_scaled_scales(int n, int k, int lanes) {
+  return static_cast<size_t>(dot_scaled_panels(n, lanes)) * dot_scaled_panel_scales(k, lanes);
+}
+
 double dot_scaled_error(int bits) {
   constexpr double largest = 2.4;    // magnitude of 64 weights, in standard deviations
   constexpr double rounding = 0.29;  // standard deviation of what integers are off by
