@@ -13,7 +13,7 @@ namespace softneuro::ort {
 namespace {
 
 constexpr char magic[] = "SNREGION";
-constexpr int64_t format = 2;
+constexpr int64_t format = 3;
 // magic, format, bytes in all, hash of what follows; then zeros until here
 constexpr size_t head = 64, format_at = 8, size_at = 16, hash_at = 24, hash_size = 32;
 constexpr char tail = '.';

@@ -141,7 +141,7 @@ def test_packings_of_other_sections_are_not_taken(
     with pytest.raises(Exception, match="saved region is damaged: a packing has elements of type 'float99'"):
         load(saved.SerializeToString())
     attribute.s = whole[:FORMAT_AT] + (1).to_bytes(8, "little") + whole[SIZE_AT:]
-    with pytest.raises(Exception, match=r"saved region has format 1, this version reads 2.*make the model anew"):
+    with pytest.raises(Exception, match=r"saved region has format 1, this version reads 3.*make the model anew"):
         load(saved.SerializeToString())
 
 
