@@ -229,8 +229,7 @@ inline void run(const ConvBroadcastArgs& args, int strip_begin, int strip_end, i
 
 namespace softneuro {
 
-extern const ConvBroadcastKernels SN_ISA_NAME(conv_broadcast);
-const ConvBroadcastKernels SN_ISA_NAME(conv_broadcast) = {
+SN_KERNEL_TABLE(ConvBroadcastKernels, conv_broadcast) = {
     .block = SN_ISA::lanes,
     .max_vectors = SN_ISA::conv_broadcast::max_vectors,
     .turn = SN_ISA::conv_broadcast::turn,

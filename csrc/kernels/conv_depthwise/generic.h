@@ -210,8 +210,7 @@ inline void run(const ConvDepthwiseArgs& a, int block_begin, int block_end, int 
 
 namespace softneuro {
 
-extern const ConvDepthwiseKernels SN_ISA_NAME(conv_depthwise);
-const ConvDepthwiseKernels SN_ISA_NAME(conv_depthwise) = {
+SN_KERNEL_TABLE(ConvDepthwiseKernels, conv_depthwise) = {
     .block = SN_ISA::lanes,
     .run = SN_ISA::conv_depthwise::run,
 };

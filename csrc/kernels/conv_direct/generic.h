@@ -298,8 +298,7 @@ inline void run_pointwise(const ConvDirectArgs& args, int panel_begin, int panel
 
 namespace softneuro {
 
-extern const ConvDirectKernels SN_ISA_NAME(conv_direct);
-const ConvDirectKernels SN_ISA_NAME(conv_direct) = {
+SN_KERNEL_TABLE(ConvDirectKernels, conv_direct) = {
     .block = SN_ISA::lanes,
     .max_panel = SN_ISA::conv_direct::max_panel,
     .pack = SN_ISA::conv_direct::pack,

@@ -249,8 +249,7 @@ inline void run(const ConvFirstArgs& a, int row_begin, int row_end, void* scratc
 
 namespace softneuro {
 
-extern const ConvFirstKernels SN_ISA_NAME(conv_first);
-const ConvFirstKernels SN_ISA_NAME(conv_first) = {
+SN_KERNEL_TABLE(ConvFirstKernels, conv_first) = {
     .block = SN_ISA::lanes,
     .max_tile = SN_ISA::conv_first::max_tile,
     .scratch_bytes = SN_ISA::conv_first::scratch_bytes,

@@ -211,8 +211,7 @@ inline void run(const ConvFirstArgs& a, int row_begin, int row_end, void* scratc
 
 namespace softneuro {
 
-extern const ConvFirstWinogradKernels SN_ISA_NAME(conv_first_winograd);
-const ConvFirstWinogradKernels SN_ISA_NAME(conv_first_winograd) = {
+SN_KERNEL_TABLE(ConvFirstWinogradKernels, conv_first_winograd) = {
     .block = SN_ISA::lanes,
     .has_transform = SN_ISA::conv_first_winograd::has_transform,
     .scratch_bytes = SN_ISA::conv_first_winograd::scratch_bytes,

@@ -169,8 +169,7 @@ inline void run(const ConvIndirectArgs& args, int panel_begin, int panel_end, in
 
 namespace softneuro {
 
-extern const ConvIndirectKernels SN_ISA_NAME(conv_indirect);
-const ConvIndirectKernels SN_ISA_NAME(conv_indirect) = {
+SN_KERNEL_TABLE(ConvIndirectKernels, conv_indirect) = {
     .lanes = SN_ISA::lanes,
     .max_panel = SN_ISA::conv_indirect::max_panel,
     .max_tile = {0, SN_ISA::conv_indirect::max_tile(1), SN_ISA::conv_indirect::max_tile(2),

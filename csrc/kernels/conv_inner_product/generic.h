@@ -205,8 +205,7 @@ inline void run(const ConvInnerProductArgs& args, int begin, int end, int pixel,
 
 namespace softneuro {
 
-extern const ConvInnerProductKernels SN_ISA_NAME(conv_inner_product);
-const ConvInnerProductKernels SN_ISA_NAME(conv_inner_product) = {
+SN_KERNEL_TABLE(ConvInnerProductKernels, conv_inner_product) = {
     .block = SN_ISA::lanes,
     .scratch_bytes = SN_ISA::conv_inner_product::scratch_bytes,
     .prepare = SN_ISA::conv_inner_product::prepare,

@@ -213,8 +213,7 @@ inline void run(const ConvNchwArgs& args, int panel_begin, int panel_end, int ro
 
 namespace softneuro {
 
-extern const ConvNchwKernels SN_ISA_NAME(conv_nchw);
-const ConvNchwKernels SN_ISA_NAME(conv_nchw) = {
+SN_KERNEL_TABLE(ConvNchwKernels, conv_nchw) = {
     .scratch_bytes = SN_ISA::conv_nchw::scratch_bytes,
     .run = SN_ISA::conv_nchw::run,
 };

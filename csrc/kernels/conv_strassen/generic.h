@@ -322,8 +322,7 @@ inline void run(const ConvStrassenArgs& args, int panel_begin, int panel_end, in
 
 namespace softneuro {
 
-extern const ConvStrassenKernels SN_ISA_NAME(conv_strassen);
-const ConvStrassenKernels SN_ISA_NAME(conv_strassen) = {
+SN_KERNEL_TABLE(ConvStrassenKernels, conv_strassen) = {
     .block = SN_ISA::lanes,
     .max_panel = SN_ISA::conv_strassen::max_panel,
     .scratch_bytes = SN_ISA::conv_strassen::scratch_bytes,

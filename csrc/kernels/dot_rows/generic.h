@@ -96,3 +96,9 @@ inline void dot_rows(const DotRows& p, int begin, int end) {
 }
 
 }  // namespace softneuro::SN_ISA
+
+namespace softneuro {
+
+SN_KERNEL_TABLE(DotRowsKernel, dot_rows) = SN_ISA::dot_rows;
+
+}  // namespace softneuro

@@ -184,8 +184,7 @@ inline void pack(int n, int k, int bits, const float* weights, float* packed) {
 
 namespace softneuro {
 
-extern const DotScaledKernels SN_ISA_NAME(dot_scaled);
-const DotScaledKernels SN_ISA_NAME(dot_scaled) = {
+SN_KERNEL_TABLE(DotScaledKernels, dot_scaled) = {
     .lanes = SN_ISA::lanes,
     .pack = SN_ISA::dot_scaled::pack,
     .run = SN_ISA::dot_scaled::run,

@@ -70,11 +70,17 @@ void elementwise_rows(const ElementwiseArgs& args) {
 }
 
 // The five ways of access of one op, in the table's order.
-#define SN_ELEMENTWISE_ROW(name, formula)                               \
-  {elementwise_rows<ElementwiseOp::name, Access::full, Access::full>,   \
-   elementwise_rows<ElementwiseOp::name, Access::full, Access::scalar>, \
-   elementwise_rows<ElementwiseOp::name, Access::full, Access::block>,  \
-   elementwise_rows<ElementwiseOp::name, Access::scalar, Access::full>, \
-   elementwise_rows<ElementwiseOp::name, Access::block, Access::full>},
+#define SN_ELEMENTWISE_ROW(name, formula)                                       \
+  {SN_ISA::elementwise_rows<ElementwiseOp::name, Access::full, Access::full>,   \
+   SN_ISA::elementwise_rows<ElementwiseOp::name, Access::full, Access::scalar>, \
+   SN_ISA::elementwise_rows<ElementwiseOp::name, Access::full, Access::block>,  \
+   SN_ISA::elementwise_rows<ElementwiseOp::name, Access::scalar, Access::full>, \
+   SN_ISA::elementwise_rows<ElementwiseOp::name, Access::block, Access::full>},
 
 }  // namespace softneuro::SN_ISA
+
+namespace softneuro {
+
+SN_KERNEL_TABLE(ElementwiseTable, elementwise) = {SN_ELEMENTWISE_OPS(SN_ELEMENTWISE_ROW)};
+
+}  // namespace softneuro

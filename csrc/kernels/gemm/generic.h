@@ -226,8 +226,7 @@ inline void run(const GemmArgs& args, int panel_begin, int panel_end, int row_be
 
 namespace softneuro {
 
-extern const GemmKernels SN_ISA_NAME(gemm);
-const GemmKernels SN_ISA_NAME(gemm) = {
+SN_KERNEL_TABLE(GemmKernels, gemm) = {
     .lanes = SN_ISA::lanes,
     .max_panel = SN_ISA::gemm::max_panel,
     .max_tile = {0, SN_ISA::gemm::max_tile(1), SN_ISA::gemm::max_tile(2), SN_ISA::gemm::max_tile(3)},

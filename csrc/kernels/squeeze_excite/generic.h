@@ -112,8 +112,7 @@ SN_INLINE void scale(const SqueezeExciteArgs& a, const float* src, const float* 
 
 namespace softneuro {
 
-extern const SqueezeExciteKernels SN_ISA_NAME(squeeze_excite);
-const SqueezeExciteKernels SN_ISA_NAME(squeeze_excite) = {
+SN_KERNEL_TABLE(SqueezeExciteKernels, squeeze_excite) = {
     .block = SN_ISA::lanes,
     .squeeze = SN_ISA::squeeze_excite::squeeze,
     .excite = SN_ISA::squeeze_excite::excite,

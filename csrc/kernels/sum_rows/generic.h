@@ -55,3 +55,9 @@ inline void sum_rows(const SumRows& p) {
 }
 
 }  // namespace softneuro::SN_ISA
+
+namespace softneuro {
+
+SN_KERNEL_TABLE(SumRowsKernel, sum_rows) = SN_ISA::sum_rows;
+
+}  // namespace softneuro

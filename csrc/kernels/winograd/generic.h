@@ -124,8 +124,7 @@ inline void run(const WinogradArgs& args, int panel_begin, int panel_end, int ti
 
 namespace softneuro {
 
-extern const WinogradKernels SN_ISA_NAME(winograd);
-const WinogradKernels SN_ISA_NAME(winograd) = {
+SN_KERNEL_TABLE(WinogradKernels, winograd) = {
     .block = SN_ISA::lanes,
     .max_group = SN_ISA::winograd::max_group,
     .added_group = SN_ISA::winograd::added_group,

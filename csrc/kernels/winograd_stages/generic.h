@@ -151,8 +151,7 @@ inline void decode(const WinogradDecodeArgs& args, int tile_begin, int tile_end)
 
 namespace softneuro {
 
-extern const WinogradStages SN_ISA_NAME(winograd_stages);
-const WinogradStages SN_ISA_NAME(winograd_stages) = {
+SN_KERNEL_TABLE(WinogradStages, winograd_stages) = {
     .block = SN_ISA::lanes,
     .encode = SN_ISA::winograd_stages::encode,
     .decode = SN_ISA::winograd_stages::decode,
