@@ -11,16 +11,19 @@
 
 namespace softneuro {
 
-// Kernels of vectors, and kernels of tiles that are multiplied with each other.
+// Kernels of vectors, kernels of tiles that are multiplied with each other, and what both need.
 #if defined(__x86_64__)
 #define SN_VECTOR_LEVELS(X, Table, name) X(scalar, Table, name) X(avx2, Table, name) X(avx512, Table, name)
 #define SN_TILE_LEVELS(X, Table, name) X(scalar, Table, name) X(amx, Table, name)
-#elif defined(__aarch64__)
+#define SN_ALL_LEVELS(X, Table, name) SN_VECTOR_LEVELS(X, Table, name) X(amx, Table, name)
+#else
+#if defined(__aarch64__)
 #define SN_VECTOR_LEVELS(X, Table, name) X(scalar, Table, name) X(neon, Table, name)
-#define SN_TILE_LEVELS(X, Table, name) X(scalar, Table, name)
 #else
 #define SN_VECTOR_LEVELS(X, Table, name) X(scalar, Table, name)
+#endif
 #define SN_TILE_LEVELS(X, Table, name) X(scalar, Table, name)
+#define SN_ALL_LEVELS SN_VECTOR_LEVELS
 #endif
 
 template <class Table>
@@ -58,7 +61,7 @@ Table built_or_none(const KernelsOfLevel<Table> (&list)[count], Isa isa) {
 template <class Table, size_t count>
 const Table& need_built(const KernelsOfLevel<Table> (&list)[count], Isa isa, const char* what) {
   if (const Table* kernels = find_built(list, isa)) return *kernels;
-  throw Error("no " + std::string(what) + " kernels for this level", std::string(isa_name(isa)));
+  throw Error(std::string(what).append(": no kernels for this level"), std::string(isa_name(isa)));
 }
 
 }  // namespace softneuro

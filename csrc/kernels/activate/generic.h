@@ -2,7 +2,8 @@
 #pragma once
 
 #include "kernels/activate/activate.h"
-#include "kernels/apply_activation.h"
+#include "kernels/store/activations.h"
+#include "kernels/store/rest.h"
 
 namespace softneuro::SN_ISA {
 

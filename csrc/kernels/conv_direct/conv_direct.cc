@@ -21,6 +21,11 @@ size_t conv_direct_panel_size(const ConvDirectShape& shape, int block, int panel
   return static_cast<size_t>(panel) * block * round_up(shape.in_channels, block) * shape.kernel_h * shape.kernel_w;
 }
 
+size_t conv_direct_sums_size(const ConvDirectShape& shape, const ConvDirectTiling& tiling, int block) {
+  const int width = shape.pointwise() ? 1 : shape.out_w;
+  return static_cast<size_t>(tiling.panel) * tiling.row_block * width * block;
+}
+
 size_t conv_direct_bias_size(const ConvDirectShape& shape, int block) {
   return static_cast<size_t>(round_up(shape.groups * shape.out_channels, block));
 }

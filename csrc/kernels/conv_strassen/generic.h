@@ -191,7 +191,7 @@ class Chain {
   // To the output.
   void finish(int tile, TileName start, const Operand& first, const Operand& second, TileName add, int block,
               int pixel) {
-    const float* residual = block_.args.epilogue.residual;
+    const float* residual = block_.args.epilogue.residual.f32();
     link_.start = this->tile(start), link_.dst = at_output(block_.args.dst, block, pixel), link_.last = true;
     link_.residual = residual != nullptr ? at_output(residual, block, pixel) : nullptr;
     link_.dst_block = block_.plane;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/elementwise/elementwise.h"
-#include "simd/simd.h"
+#include "kernels/store/policy.h"
 
 namespace softneuro::SN_ISA {
 
@@ -60,11 +60,11 @@ void elementwise_rows(const ElementwiseArgs& args) {
     int64_t i = 0;
 #pragma GCC unroll 4
     for (; i + lanes <= args.count; i += lanes) {
-      store(dst + i, row_part(i, [](const float* p) { return load(p); }));
+      Writing<float>().put(dst + i, row_part(i, [](const float* p) { return load(p); }));
     }
     if (i < args.count) {
       const int rest = static_cast<int>(args.count - i);
-      store_n(dst + i, row_part(i, [rest](const float* p) { return load_n(p, rest); }), rest);
+      Writing<float>().put(dst + i, row_part(i, [rest](const float* p) { return load_n(p, rest); }), rest);
     }
   }
 }
