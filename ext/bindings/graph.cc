@@ -118,6 +118,22 @@ void bind_graph(py::module_& m) {
           "Raises "
           "Error naming the layer if a param, weight or input shape is not valid.")
       .def(
+          "add_host",
+          [](Graph& graph, const std::string& name, const std::string& op, py::function function,
+             const std::vector<int>& inputs, const py::sequence& outputs, bool read_only) {
+            Layer layer = host_layer(name, op, host_function(std::move(function), outputs, read_only));
+            layer.inputs = inputs;
+            return producer_outputs(graph, graph.add_layer(std::move(layer)));
+          },
+          py::arg("name"), py::arg("op"), py::arg("function"), py::arg("inputs"), py::arg("outputs"), py::kw_only(),
+          py::arg("read_only") = true,
+          "Adds a step that calls function(inputs, outputs) and returns its outputs' blob ids. `op` names what it "
+          "computes, "
+          "with all that its results and its time depend on. `outputs`: (shape, dtype) of each. The function is given "
+          "lists of arrays, which are the net's memory for as long as the call lasts; it writes the outputs whole, and "
+          "the inputs, read-only arrays unless `read_only` is false, not at all. It may be called from several threads "
+          "at once, and while tuning with inputs of no meaning, which it may refuse by raising.")
+      .def(
           "output",
           [](Graph& graph, int blob, const std::optional<std::string>& schema) {
             schema ? graph.add_output(blob, parse_border(*schema)) : graph.add_output(blob);
