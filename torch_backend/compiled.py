@@ -59,5 +59,5 @@ class CompiledGraph:
             # Anew for weights not seen before, too: they may have been changed since another object held them.
             addresses = set(addresses_of(weights))
             for region in self.regions:
-                region.weights.forget(addresses)
+                region.forget(addresses)
             self._versions[id(weights[0])] = versions

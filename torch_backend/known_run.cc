@@ -34,15 +34,15 @@ void find_wrap() {
 AtenTensorHandle handle_of(void* tensor) { return static_cast<AtenTensorHandle>(tensor); }
 
 // Appends the input's rank and sizes; null for what nets do not take as it is.
-const void* data_of(AtenTensorHandle input, std::vector<int64_t>& signature) {
-  int32_t dtype = -1, device = -1;
+const void* data_of(AtenTensorHandle input, std::vector<int64_t>& signature, int32_t& dtype) {
+  int32_t device = -1;
   int64_t rank = 0, *sizes = nullptr;
   bool contiguous = false;
   void* data = nullptr;
-  if (aoti_torch_get_dtype(input, &dtype) != 0 || dtype != aoti_torch_dtype_float32() ||
-      aoti_torch_get_device_type(input, &device) != 0 || device != aoti_torch_device_type_cpu() ||
-      aoti_torch_is_contiguous(input, &contiguous) != 0 || !contiguous || aoti_torch_get_dim(input, &rank) != 0 ||
-      aoti_torch_get_sizes(input, &sizes) != 0 || aoti_torch_get_data_ptr(input, &data) != 0) {
+  if (aoti_torch_get_dtype(input, &dtype) != 0 || aoti_torch_get_device_type(input, &device) != 0 ||
+      device != aoti_torch_device_type_cpu() || aoti_torch_is_contiguous(input, &contiguous) != 0 || !contiguous ||
+      aoti_torch_get_dim(input, &rank) != 0 || aoti_torch_get_sizes(input, &sizes) != 0 ||
+      aoti_torch_get_data_ptr(input, &data) != 0) {
     return nullptr;
   }
   signature.push_back(rank);
@@ -58,15 +58,18 @@ size_t run(std::string_view region, std::span<void* const> inputs, std::span<con
   signature.reserve(1 + inputs.size() * 5 + sizes.size());
   signature.push_back(torch::stable::get_num_threads());
   std::vector<const void*> in;
+  std::vector<int32_t> dtypes(inputs.size(), -1);
   in.reserve(inputs.size());
-  for (void* const input : inputs) {
-    in.push_back(data_of(handle_of(input), signature));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    in.push_back(data_of(handle_of(inputs[i]), signature, dtypes[i]));
     if (in.back() == nullptr) return 0;
   }
   signature.insert(signature.end(), sizes.begin(), sizes.end());
   const auto entry = RegionTable::global().find(region, signature, weight_set);
   const size_t count = entry ? entry->net->output_descs().size() : 0;
   if (count == 0 || count > outputs.size()) return 0;
+  for (size_t i = 0; i < dtypes.size(); ++i)
+    if (dtypes[i] != torch_dtype(entry->net->input_schemas()[i].dtype)) return 0;
 
   const ProfilerRange range(region);
   std::vector<void*> out(count);

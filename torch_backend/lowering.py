@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import operator
 import re
 from collections.abc import Sequence
@@ -15,6 +16,9 @@ from torch.fx import GraphModule, Node
 
 import softneuro
 from softneuro.torch_backend.converters.registry import CONVERTERS, Call
+from softneuro.torch_backend.host_steps import DTYPES, HostStep, step_reason
+
+log = logging.getLogger("softneuro.torch_backend")
 
 
 @dataclass
@@ -51,12 +55,17 @@ class Lowering:
     """Adds the layers of one region to a core graph, for one signature of shapes."""
 
     def __init__(
-        self, module: GraphModule, weights: dict[Node, tuple[int, torch.Tensor]], constants: set[Node]
+        self,
+        module: GraphModule,
+        weights: dict[Node, tuple[int, torch.Tensor]],
+        constants: set[Node],
+        steps: Sequence[Sequence[Node]] = (),
     ) -> None:
         self.result = Lowered(softneuro.Graph())
         self._module = module
         self._weights = weights  # by placeholder: index and tensor
         self._constants = constants
+        self._steps = {node: nodes for nodes in steps for node in nodes}
         self._values: dict[Node, Any] = {}
         self._blobs: dict[Node, int | list[int]] = {}
         self._evaluated: dict[Node, Any] = {}
@@ -76,7 +85,7 @@ class Lowering:
                     tensor, name = next(tensors)
                     with fake:
                         self._values[node] = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
-                    self._blobs[node] = graph.input(name, tuple(tensor.shape))
+                    self._blobs[node] = graph.input(name, tuple(tensor.shape), DTYPES[tensor.dtype])
                 else:
                     self._values[node] = int(next(numbers))
             elif node.op == "call_function":
@@ -90,7 +99,7 @@ class Lowering:
             order = tuple(promised) if promised else tuple(range(self._values[node].dim()))
             blob = self.blob(node)
             if order != tuple(range(len(order))):
-                blob = self.add("transpose", [blob], perm=list(order))
+                blob = self._in_order(blob, order, self._values[node].dtype)
             self.result.orders.append(order)
             graph.output(blob)
         return self.result
@@ -98,14 +107,46 @@ class Lowering:
     def _arguments(self, arguments: Any) -> Any:
         return torch.fx.node.map_arg(arguments, lambda n: self._values[n])
 
+    def _in_order(self, blob: int, order: tuple[int, ...], dtype: torch.dtype) -> int:
+        if dtype == torch.float32:
+            return self.add("transpose", [blob], perm=list(order))
+        shape = self.result.graph.shape(blob)
+
+        def permute(inputs: list[Any], outputs: list[Any]) -> None:
+            np.copyto(outputs[0], inputs[0].transpose(order))
+
+        promised = [(tuple(shape[axis] for axis in order), DTYPES[dtype])]
+        return self.result.graph.add_host("output", f"permute{order}", permute, [blob], promised)[0]
+
     def _convert(self, node: Node) -> None:
         self._node = node
-        if node.target is operator.getitem:
+        if node in self._blobs:  # of an op that became a step after all
+            return
+        if step := self._steps.get(node):
+            if node is step[-1]:
+                self._add_step(step)
+        elif node.target is operator.getitem:
             source = self._blobs[node.args[0]]
             self._blobs[node] = source[node.args[1]] if isinstance(source, list) else source
-            return
-        call = Call(node, self._constants, self._values)
-        self._blobs[node] = CONVERTERS[node.target].convert(self, call)
+        else:
+            call = Call(node, self._constants, self._values)
+            try:
+                self._blobs[node] = CONVERTERS[node.target].convert(self, call)
+            except softneuro.Error as error:
+                # Its shapes were not known when the region was made; what was added for it leads nowhere.
+                if step_reason(node, self._constants) is not None:
+                    raise
+                log.debug("%s stays with the host as a step: %s", node.target, error)
+                items = [user for user in node.users if user.target is operator.getitem]
+                self._values.update({item: self._values[node][item.args[1]] for item in items})
+                self._add_step([node, *items])
+
+    def _add_step(self, nodes: Sequence[Node]) -> None:
+        step = HostStep(nodes, self._values, lambda n: self._evaluate(n) if n in self._constants else None)
+        inputs = [self.blob(node) for node in step.inputs]
+        name = layer_name(nodes[0])
+        blobs = self.result.graph.add_host(name, step.text, step, inputs, step.promised, read_only=False)
+        self._blobs.update(zip(step.outputs, blobs, strict=True))
 
     # What converters use.
 

@@ -27,6 +27,23 @@ class TorchPool {
 
 }  // namespace
 
+int32_t torch_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::int64:
+      return aoti_torch_dtype_int64();
+    case DType::int32:
+      return aoti_torch_dtype_int32();
+    case DType::int8:
+      return aoti_torch_dtype_int8();
+    case DType::uint8:
+      return aoti_torch_dtype_uint8();
+    case DType::boolean:
+      return aoti_torch_dtype_bool();
+    default:
+      return aoti_torch_dtype_float32();
+  }
+}
+
 ProfilerRange::ProfilerRange(std::string_view region) {
   const std::string name = "softneuro::" + std::string(region);
   if (aoti_record_function_start(name.c_str(), nullptr, nullptr, 0, &handle_) != 0) handle_ = nullptr;
@@ -51,8 +68,8 @@ AtenTensorHandle empty_output(const RegionEntry& entry, size_t output) {
   }
   AtenTensorHandle handle = nullptr;
   STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(shape.rank(), sizes.data(), strides.data(),
-                                                         aoti_torch_dtype_float32(), aoti_torch_device_type_cpu(), 0,
-                                                         &handle));
+                                                         torch_dtype(entry.net->output_schemas()[output].dtype),
+                                                         aoti_torch_device_type_cpu(), 0, &handle));
   return handle;
 }
 

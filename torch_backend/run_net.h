@@ -23,6 +23,8 @@ class ProfilerRange {
   AtenRecordFunctionHandle handle_ = nullptr;
 };
 
+int32_t torch_dtype(DType dtype);
+
 // A new tensor for one of the net's outputs, which the caller owns. Throws where torch cannot make it.
 AtenTensorHandle empty_output(const RegionEntry& entry, size_t output);
 

@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -17,6 +17,9 @@ from softneuro.torch_backend.lowering import Lowered, Lowering
 from softneuro.torch_backend.options import Options
 from softneuro.torch_backend.partitioner import Region
 from softneuro.torch_backend.weights import Weights, WeightSet, guards_of
+
+if TYPE_CHECKING:
+    from softneuro.torch_backend.apart import Apart
 
 log = logging.getLogger("softneuro.torch_backend")
 Signature = tuple[int, ...]
@@ -44,13 +47,21 @@ class RegionRuntime:
     The op calls `resolve` when it finds no net that is ready and fresh; everything else happens in the op.
     """
 
-    def __init__(self, region: Region, options: Options, host: Callable[..., Any] | None = None) -> None:
+    def __init__(
+        self,
+        region: Region,
+        options: Options,
+        host: Callable[..., Any] | None = None,
+        split: Callable[[], Apart] | None = None,
+    ) -> None:
         self.region = region
         self.options = options
         self.shaped: OrderedDict[Signature, Shaped] = OrderedDict()
         self.handle = registry.add(region.content, self)
         self.weights = Weights(self.handle)
         self._host = host or region.module
+        self._split = split  # of a region with steps
+        self.apart: Apart | None = None  # it without them, once its net has lost
         self._lock = threading.RLock()
         orders = [node.meta["order"] for node in region.module.graph.output_node().args[0]]
         self._orders = [None if tuple(order) == tuple(range(len(order))) else order for order in orders]
@@ -69,7 +80,7 @@ class RegionRuntime:
         signature = self.signature(inputs, sizes)
         known = self.shaped.get(signature)
         if known is not None and known.host is not None:
-            return self.run_host(inputs, weights, sizes)
+            return self.run_otherwise(inputs, weights, sizes)
         if getattr(self._busy, "entered", False):  # missed again, by a weight that changes under us
             return self.run_host(inputs, weights, sizes)
         self._busy.entered = True
@@ -80,7 +91,7 @@ class RegionRuntime:
                 return outputs
         finally:
             self._busy.entered = False
-        return self.run_host(inputs, weights, sizes)
+        return self.run_otherwise(inputs, weights, sizes)
 
     def signature(self, inputs: Sequence[torch.Tensor], sizes: Sequence[int]) -> Signature:
         """Must agree with run_region in ops.cc."""
@@ -95,6 +106,19 @@ class RegionRuntime:
         """The host's own ops, with outputs as the op promises them: in memory order, aliasing nothing."""
         with torch.no_grad():
             results = self._host(*inputs, *sizes, *weights)
+        return self.as_promised(results, inputs)
+
+    def run_otherwise(
+        self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[Any]
+    ) -> list[torch.Tensor]:
+        """What runs in the place of a net that lost: regions between its steps if it has any, else the host."""
+        if self._split is None or self.given_up is not None:
+            return self.run_host(inputs, weights, sizes)
+        if self.apart is None:
+            with self._lock:
+                self.apart = self.apart or self._split()
+        with torch.no_grad():
+            results = self.apart(*inputs, *sizes, *weights)
         return self.as_promised(results, inputs)
 
     def as_promised(self, results: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -199,7 +223,8 @@ class RegionRuntime:
     def lower(self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[int]) -> Lowered:
         """An optimised core graph for these shapes and weights."""
         placed = {node: (i, weights[i]) for i, node in enumerate(self.region.weight_nodes)}
-        lowered = Lowering(self.region.module, placed, self.region.constants).run(inputs, sizes, self._names)
+        lowering = Lowering(self.region.module, placed, self.region.constants, self.region.steps)
+        lowered = lowering.run(inputs, sizes, self._names)
         lowered.graph.optimize()
         return lowered
 
@@ -227,6 +252,17 @@ class RegionRuntime:
         self.shaped.move_to_end(signature)
         while len(self.shaped) > planning.SHAPES_PER_REGION:
             self.shaped.popitem(last=False)
+
+    @property
+    def parts(self) -> list[RegionRuntime]:
+        """Regions that run in this one's place."""
+        return self.apart.regions if self.apart is not None else []
+
+    def forget(self, addresses: Set[int]) -> None:
+        """Drops the nets made from weights at these addresses."""
+        self.weights.forget(addresses)
+        for part in self.parts:
+            part.forget(addresses)
 
     def refresh(self, addresses: Set[int] | None) -> None:
         """Forgets the nets made from weights at these addresses, or all, and that the host runs every call."""

@@ -32,7 +32,7 @@ static bool has_host_steps(const Graph& graph) {
 }
 
 static std::shared_ptr<const HostOp> that_bears_all(std::shared_ptr<const HostOp> host) {
-  HostOp patient{nullptr, host->outs};
+  HostOp patient = *host;
   patient.run = [host = std::move(host)](std::span<const TensorView> in, std::span<const TensorView> outs) {
     try {
       host->run(in, outs);

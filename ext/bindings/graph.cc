@@ -121,7 +121,11 @@ void bind_graph(py::module_& m) {
           "add_host",
           [](Graph& graph, const std::string& name, const std::string& op, py::function function,
              const std::vector<int>& inputs, const py::sequence& outputs, bool read_only) {
-            Layer layer = host_layer(name, op, host_function(std::move(function), outputs, read_only));
+            HostOp host = host_function(std::move(function), outputs, read_only);
+            for (const int input : inputs)
+              if (input >= 0 && input < static_cast<int>(graph.blobs().size()))
+                host.ins.push_back(graph.blob(input).desc);
+            Layer layer = host_layer(name, op, std::move(host));
             layer.inputs = inputs;
             return producer_outputs(graph, graph.add_layer(std::move(layer)));
           },

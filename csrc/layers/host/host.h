@@ -16,6 +16,7 @@ struct HostOp {
   // on the thread that runs the net while no other of the host's threads works for it. What it throws, the run throws.
   std::function<void(std::span<const TensorView> in, std::span<const TensorView> outs)> run;
   std::vector<TensorDesc> outs;
+  std::vector<TensorDesc> ins = {};  // for the reference, which is not told what numbers stand for; empty: reals
 };
 
 // A layer of the type. `op` names the op with all that its results depend on, for signatures.
