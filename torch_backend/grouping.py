@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Set
 
+import torch
 from torch.fx import Graph, Node
 
 from softneuro.torch_backend.converters import CONVERTERS
@@ -41,6 +42,21 @@ def find_steps(graph: Graph, supported: Set[Node], possible: Set[Node], min_regi
         if kept == steps:
             return steps
         steps = kept
+
+
+def moves_between(supported: Set[Node], steps: Set[Node]) -> set[Node]:
+    """Moves of elements that steps alone feed and read: as parts of these they need no memory of the net's."""
+    moves = {n for n in supported if n.target is not operator.getitem and not is_computing(n)}
+    while True:
+        inside = steps | moves
+        kept = {n for n in moves if inside.issuperset(n.users) and inside.issuperset(_tensors_of(n))}
+        if kept == moves:
+            return moves
+        moves = kept
+
+
+def _tensors_of(node: Node) -> list[Node]:
+    return [n for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor)]
 
 
 def _reached(nodes: list[Node], sources: Set[Node], neighbours: Callable[[Node], Iterable[Node]]) -> set[Node]:

@@ -11,10 +11,13 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
+from softneuro.torch_backend.constants import find_constants, free_of_values
 from softneuro.torch_backend.converters import decline_reason
-from softneuro.torch_backend.grouping import assign_regions, find_steps, is_computing
+from softneuro.torch_backend.grouping import assign_regions, find_steps, is_computing, moves_between
 from softneuro.torch_backend.host_steps import step_reason
 from softneuro.torch_backend.lowering import axis_order, layer_name
+
+BETWEEN = "it lies between steps"
 
 
 @dataclass
@@ -41,23 +44,6 @@ class Partition:
     module: GraphModule
     regions: list[Region] = field(default_factory=list)
     host: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # by op: (name, reason) of what stays
-
-
-def find_constants(graph: Graph, static: Set[Node]) -> set[Node]:
-    """Nodes whose values follow from weights alone, weights included."""
-    constants: set[Node] = set(static)
-    for node in graph.nodes:
-        if node.op == "get_attr" and isinstance(node.meta.get("val"), torch.Tensor):
-            constants.add(node)
-        elif node.op == "call_function" and node.all_input_nodes and all(n in constants for n in node.all_input_nodes):
-            if node.target is operator.getitem:
-                constants.add(node)
-                continue
-            schema = getattr(node.target, "_schema", None)
-            tags = getattr(node.target, "tags", ())
-            if schema and not schema.is_mutable and torch.Tag.nondeterministic_seeded not in tags:
-                constants.add(node)
-    return constants
 
 
 def trim(nodes: list[Node], steps: Set[Node]) -> list[Node]:
@@ -162,6 +148,7 @@ def find_regions(module: GraphModule, static: Set[Node], min_region_size: int, *
     """
     graph = module.graph
     partition = Partition(module)
+    free_of_values(graph)
     constants = find_constants(graph, static)
     supported: set[Node] = set()
     reasons: dict[Node, str] = {}  # of all others
@@ -180,6 +167,7 @@ def find_regions(module: GraphModule, static: Set[Node], min_region_size: int, *
             reasons[node] = reason
     possible = {n for n in reasons if step_reason(n, constants) is None} if join else set()
     steps = find_steps(graph, supported, possible, min_region_size)
+    steps |= moves_between(supported, steps)
     for node, reason in reasons.items():
         if node not in steps:
             note(partition.host, node, reason)
@@ -187,7 +175,9 @@ def find_regions(module: GraphModule, static: Set[Node], min_region_size: int, *
         kept = trim(nodes, steps)
         ops = sum(n not in steps and is_computing(n) for n in kept)
         if ops and ops >= min_region_size:
-            partition.regions.append(build_region(kept, constants, {n: reasons[n] for n in kept if n in steps}))
+            partition.regions.append(
+                build_region(kept, constants, {n: reasons.get(n, BETWEEN) for n in kept if n in steps})
+            )
             continue
         for node in nodes:
             if node not in steps and is_computing(node):

@@ -1,6 +1,5 @@
 """Steps of the host are measured and planned like any layer, with inputs that mean nothing to them."""
 
-
 import numpy as np
 import pytest
 
