@@ -3,8 +3,9 @@
 Each turn of a peer is one untimed run, which takes the caches and cores back from the peer before it, and then the
 timed ones; a pause lets other pools' threads go to sleep first. Figures are median milliseconds over all timed runs. A
 peer's in brackets: how many times as fast softneuro through torch.compile is. Best peer: how many times as fast as the
-fastest of the others, eager apart, each of softneuro's own columns is. Error: relative L2 to eager. The first call
-includes tuning, where it finds no costs on disk, and the comparison with the host.
+fastest of the others, eager apart, each of softneuro's own columns is. Error: relative L2 to eager in float32; in
+brackets eager's own in the type that was asked for. The first call includes tuning, where it finds no costs on disk,
+and the comparison with the host.
 """
 
 from __future__ import annotations
@@ -42,9 +43,13 @@ NETWORKS = [
 ]
 
 
-def set_up(network: str, peers: list[str], threads: int, console: Console) -> dict[str, tuple[Runner, float]]:
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def set_up(
+    model: torch.nn.Module, example: torch.Tensor, peers: list[str], threads: int, console: Console
+) -> dict[str, tuple[Runner, float]]:
     """Each peer's runner and the seconds that making it took; a peer that cannot run the network is left out."""
-    model, example = models.build(network)
     runners: dict[str, tuple[Runner, float]] = {}
     for peer in peers:
         start = time.perf_counter()
@@ -52,7 +57,7 @@ def set_up(network: str, peers: list[str], threads: int, console: Console) -> di
             run = runner(peer, model, example, threads)
             run(example)
         except Exception as error:  # a peer that is not installed or fails must not end the others' run
-            console.print(f"[dim]{network}: no {peer}: {type(error).__name__}: {str(error)[:120]}[/dim]")
+            console.print(f"[dim]no {peer}: {type(error).__name__}: {str(error)[:120]}[/dim]")
             continue
         runners[peer] = (run, time.perf_counter() - start)
     return runners
@@ -79,13 +84,22 @@ def best_peer_ratios(medians: dict[str, float], own: Iterable[str]) -> str:
     return ", ".join(f"{best / medians[peer]:.2f}" for peer in own if peer in medians) if best else "-"
 
 
+def default_peers(dtype: torch.dtype) -> list[str]:
+    """Of halves those that run the model as it is, and this project in float32."""
+    if dtype != torch.float32:
+        return ["eager", "inductor", "softneuro", "softneuro_float32"]
+    return [peer for peer in PEERS if peer != "softneuro_float32"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="*", default=NETWORKS, help=f"default: {' '.join(NETWORKS)}")
     parser.add_argument(
         "--peers",
-        default=",".join(PEERS),
-        help="comma list (default: %(default)s); softneuro:NAME=VALUE is it with an option",
+        help="comma list (default: all that take the type); softneuro:NAME=VALUE is it with an option",
+    )
+    parser.add_argument(
+        "--dtype", choices=DTYPES, default="float32", help="of models and images (default: %(default)s)"
     )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=10, help="per network (default: %(default)s)")
@@ -96,7 +110,8 @@ def main() -> None:
     warnings.filterwarnings("ignore")
     torch.set_num_threads(arguments.threads)
     console = Console(width=max(Console().width, 160))  # a table squeezed into 80 columns is unreadable
-    peers = arguments.peers.split(",")
+    dtype = DTYPES[arguments.dtype]
+    peers = arguments.peers.split(",") if arguments.peers else default_peers(dtype)
     unknown = [peer for peer in peers if peer.split(":")[0] not in PEERS]
     if unknown or "softneuro" not in peers:
         parser.error(f"--peers: {f'no peer {unknown[0]!r}' if unknown else 'ratios need softneuro among them'}")
@@ -111,28 +126,31 @@ def main() -> None:
         for network in arguments.networks:
             progress.update(task, description=network)
             torch.compiler.reset()
-            _, example = models.build(network)
-            runners = set_up(network, peers, arguments.threads, console)
+            model, image = models.build(network)
+            exact = model(image)
+            model, example = model.to(dtype), image.to(dtype)
+            runners = set_up(model, example, peers, arguments.threads, console)
             progress.advance(task)
             if "softneuro" not in runners:
                 continue
             medians = measure(runners, example, arguments.seconds)
             ours = medians["softneuro"]
             measured[network] = {**medians, "first_call_s": runners["softneuro"][1]}
-            if "eager" in runners:
-                outputs = [runners[peer][0](example) for peer in ("softneuro", "eager")]
-                measured[network]["error"] = relative_error(*outputs)
+            error, eager_error = (
+                relative_error(run(example).float(), exact) for run in (runners["softneuro"][0], model)
+            )
+            measured[network]["error"] = error
             rows.append(
                 [
                     network,
                     *(f"{medians[peer]:.2f}" if peer in medians else "-" for peer in own),
                     *(f"{medians[p]:.2f} ({medians[p] / ours:.2f})" if p in medians else "-" for p in others),
                     best_peer_ratios(medians, own),
-                    f"{measured[network]['error']:.1e}" if "eager" in runners else "-",
+                    f"{error:.1e}" + (f" ({eager_error:.1e})" if dtype != torch.float32 else ""),
                     f"{runners['softneuro'][1]:.1f}",
                 ]
             )
-    console.print(figures(f"batch 1, {arguments.threads} threads", header, rows))
+    console.print(figures(f"{arguments.dtype}, batch 1, {arguments.threads} threads", header, rows))
     if arguments.json:
         arguments.json.write_text(json.dumps(measured, indent=1) + "\n")
     if arguments.record:

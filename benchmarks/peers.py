@@ -37,6 +37,13 @@ def softneuro(model: torch.nn.Module, example: torch.Tensor, threads: int, **opt
     return compiled
 
 
+def softneuro_float32(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
+    """This project on the same model in float32."""
+    run = softneuro(copy.deepcopy(model).float(), example.float(), threads)
+    wide = example.float()
+    return lambda _: run(wide)
+
+
 def softneuro_exported(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
     """This project on a program of torch.export."""
     from softneuro import torch_backend
@@ -136,6 +143,7 @@ PEERS: dict[str, Callable[..., Runner]] = {
     "eager": eager,
     "inductor": inductor,
     "softneuro": softneuro,
+    "softneuro_float32": softneuro_float32,
     "softneuro_exported": softneuro_exported,
     "softneuro_onnx": softneuro_onnx,
     "onnxruntime": onnxruntime,

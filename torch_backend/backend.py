@@ -83,7 +83,8 @@ class Backend:
     ) -> Callable[..., Any]:
         """Compiles one graph of Dynamo's.
 
-        Float32 CPU ops run through softneuro, everything else, and every graph that needs gradients, on the host.
+        CPU ops on float32, float16 and bfloat16 run through softneuro, everything else, and every graph that needs
+        gradients, on the host.
         Raises softneuro.Error for an option that does not exist or is out of range.
         """
         parsed = parse(options, mode)

@@ -12,6 +12,7 @@ import torch
 
 import softneuro
 from softneuro.torch_backend import backend, planning
+from softneuro.torch_backend.borders import borders_of
 from softneuro.torch_backend.compiled import CompiledGraph
 from softneuro.torch_backend.direct import listeners
 from softneuro.torch_backend.exported import LoadedProgram
@@ -116,7 +117,7 @@ def _describe(region: RegionRuntime) -> list[str]:
     if region.given_up is not None:
         lines.append(f"    the host runs every call: {region.given_up}")
     for signature, shaped in region.shaped.items():
-        shapes = ", ".join("x".join(map(str, shape)) for shape in _input_shapes(region, signature))
+        shapes = ", ".join(map(str, borders_of(signature, len(region.region.inputs))))
         lines.append(f"    inputs {shapes}, {signature[0]} thread(s): " + _outcome(shaped))
         lines += _plan_lines(shaped.plan) if shaped.plan else []
         if (stats := shaped.net_stats) is not None:
@@ -157,15 +158,6 @@ def _outcome(shaped: Shaped) -> str:
     if shaped.verdict is not None:
         return f"softneuro runs it: {shaped.verdict.reason}, error {shaped.verdict.error:.1e}"
     return "softneuro runs it"
-
-
-def _input_shapes(region: RegionRuntime, signature: tuple[int, ...]) -> list[tuple[int, ...]]:
-    shapes, at = [], 1
-    for _ in region.region.inputs:
-        rank = signature[at]
-        shapes.append(signature[at + 1 : at + 1 + rank])
-        at += 1 + rank
-    return shapes
 
 
 def refresh(model: Any = None) -> None:

@@ -28,7 +28,7 @@ _KINDS_KNOWN = 1024  # of arguments: shapes, dtypes, devices
 
 
 def load(program: ExportedProgram, **options: Any) -> LoadedProgram:
-    """Makes a program of `torch.export.export` callable, with float32 CPU regions run by softneuro.
+    """Makes a program of `torch.export.export` callable, with regions of reals on the CPU run by softneuro.
 
     `options` are those of the backend. Nothing is measured before the first call of each shape. The program's tensors
     are used as they are, shared with the model that was exported: changes in place are noticed, and replaced `.data`,

@@ -97,11 +97,12 @@ def verdict_key(
     return softneuro._C.CostKey(device, signature[0], text, host, softneuro._C.kernel_hash())
 
 
-def judge(net: Run, host: Run, key: softneuro._C.CostKey, options: Options) -> Verdict | None:
+def judge(net: Run, host: Run, key: softneuro._C.CostKey, options: Options, truth: Run | None = None) -> Verdict | None:
     """Compares net and host, in error and in time, unless the database knows the outcome.
 
-    A close outcome is measured once more in a later process, and the two are put together. None where nothing is known
-    and nothing may be measured.
+    `truth` gives what is right where the host itself is inexact; without it the host is right. A close outcome is
+    measured once more in a later process, and the two are put together. None where nothing is known and nothing may be
+    measured.
     """
     if options.tune == "off":
         return None
@@ -113,7 +114,7 @@ def judge(net: Run, host: Run, key: softneuro._C.CostKey, options: Options) -> V
             return verdict(net_s, host_s, error, options.max_error)
     elif options.tune != "profile":
         return None
-    now_net, now_host, error = compare(net, host, options.max_error)
+    now_net, now_host, error = compare(net, host, options.max_error, truth)
     trials = 1
     if known is not None:
         # The geometric mean of the ratios, on the scale of the new times.
@@ -125,16 +126,13 @@ def judge(net: Run, host: Run, key: softneuro._C.CostKey, options: Options) -> V
     return found
 
 
-def compare(net: Run, host: Run, max_error: float) -> tuple[float, float, float]:
+def compare(net: Run, host: Run, max_error: float, truth: Run | None = None) -> tuple[float, float, float]:
     """Seconds of net and host on the real inputs, and the worst relative error.
 
     The two run in turns, and what counts is the median of the ratios of neighbouring runs: whatever else the machine
     does slows both. It ends early if nearly all rounds have the same winner, and goes on for longer if they do not.
     """
-    expected, results = host(), net()
-    measured = [measure_error(numbers(a), numbers(b)) for a, b in zip(results, expected, strict=True)]
-    error = max((output.against(max_error) for output in measured), default=0.0)
-    del expected, results
+    error = worst_error(net(), host(), truth and truth(), max_error)
     ratios: list[float] = []
     host_times: list[float] = []
     start = time.perf_counter()
@@ -155,6 +153,20 @@ def compare(net: Run, host: Run, max_error: float) -> tuple[float, float, float]
             break
     typical = median(host_times)
     return median(ratios) * typical, typical, error
+
+
+def worst_error(
+    results: Sequence[torch.Tensor],
+    hosts: Sequence[torch.Tensor],
+    truths: Sequence[torch.Tensor] | None,
+    max_error: float,
+) -> float:
+    """Of a net's outputs, on a scale on which max_error is allowed."""
+    errors = (
+        measure_error(numbers(result), numbers(host), None if truth is None else numbers(truth)).against(max_error)
+        for result, host, truth in zip(results, hosts, truths or [None] * len(results), strict=True)
+    )
+    return max(errors, default=0.0)
 
 
 def _is_clear(ratios: Sequence[float]) -> bool:

@@ -33,20 +33,10 @@ void find_wrap() {
 
 AtenTensorHandle handle_of(void* tensor) { return static_cast<AtenTensorHandle>(tensor); }
 
-// Appends the input's rank and sizes; null for what nets do not take as it is.
+// Null for what nets do not take as it lies.
 const void* data_of(AtenTensorHandle input, std::vector<int64_t>& signature) {
-  int32_t dtype = -1, device = -1;
-  int64_t rank = 0, *sizes = nullptr;
-  bool contiguous = false;
   void* data = nullptr;
-  if (aoti_torch_get_dtype(input, &dtype) != 0 || dtype != aoti_torch_dtype_float32() ||
-      aoti_torch_get_device_type(input, &device) != 0 || device != aoti_torch_device_type_cpu() ||
-      aoti_torch_is_contiguous(input, &contiguous) != 0 || !contiguous || aoti_torch_get_dim(input, &rank) != 0 ||
-      aoti_torch_get_sizes(input, &sizes) != 0 || aoti_torch_get_data_ptr(input, &data) != 0) {
-    return nullptr;
-  }
-  signature.push_back(rank);
-  signature.insert(signature.end(), sizes, sizes + rank);
+  if (!append_input(input, signature) || aoti_torch_get_data_ptr(input, &data) != 0) return nullptr;
   return data;
 }
 

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
 
 import softneuro
+from softneuro.torch_backend.borders import Border, output_schema
 from softneuro.torch_backend.converters.registry import CONVERTERS, Call
+from softneuro.torch_backend.reals import REALS, in_float32, is_conversion
 
 
 @dataclass
@@ -23,8 +24,8 @@ class Lowered:
 
     graph: softneuro.Graph
     watched: set[int] = field(default_factory=set)  # weights to compare whole at every call, by index
-    # By output: the order of axes that its memory has, outermost first.
-    orders: list[tuple[int, ...]] = field(default_factory=list)
+    # By output: the order of axes in which the net is to write it, outermost first, where that is not its schema's.
+    orders: list[list[int]] = field(default_factory=list)
 
 
 def layer_name(node: Node) -> str:
@@ -62,21 +63,23 @@ class Lowering:
         self._evaluated: dict[Node, Any] = {}
         self._node: Node | None = None
 
-    def run(self, inputs: Sequence[torch.Tensor], sizes: Sequence[int], names: Sequence[str]) -> Lowered:
-        """Lowers for tensors of these shapes and these values of the symbolic sizes."""
+    def run(
+        self, inputs: Sequence[torch.Tensor], borders: Sequence[Border], sizes: Sequence[int], names: Sequence[str]
+    ) -> Lowered:
+        """Lowers for tensors like these, which come so, and these values of the symbolic sizes."""
         graph = self.result.graph
         numbers = iter(sizes)
-        tensors = iter(zip(inputs, names, strict=True))
+        tensors = iter(zip(inputs, borders, names, strict=True))
         fake = FakeTensorMode(allow_non_fake_inputs=False)
         for node in self._module.graph.nodes:
             if node.op == "placeholder":
                 if node in self._weights:
                     self._values[node] = fake.from_tensor(self._weights[node][1])
                 elif isinstance(node.meta["val"], torch.Tensor):
-                    tensor, name = next(tensors)
+                    tensor, border, name = next(tensors)
                     with fake:
                         self._values[node] = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
-                    self._blobs[node] = graph.input(name, tuple(tensor.shape))
+                    self._blobs[node] = graph.input(name, border.shape, border.schema)
                 else:
                     self._values[node] = int(next(numbers))
             elif node.op == "call_function":
@@ -86,13 +89,13 @@ class Lowering:
                     self._convert(node)
         for node in self._module.graph.output_node().args[0]:
             self._node = node
-            promised = node.meta.get("order")
-            order = tuple(promised) if promised else tuple(range(self._values[node].dim()))
-            blob = self.blob(node)
-            if order != tuple(range(len(order))):
+            value, blob = self._values[node], self.blob(node)
+            order = node.meta.get("order") or range(value.dim())
+            schema, done = output_schema(value.dtype, order)
+            if not done:
                 blob = self.add("transpose", [blob], perm=list(order))
-            self.result.orders.append(order)
-            graph.output(blob)
+            self.result.orders.append([] if done else list(order))
+            graph.output(blob, schema)
         return self.result
 
     def _arguments(self, arguments: Any) -> Any:
@@ -109,11 +112,13 @@ class Lowering:
 
     # What converters use.
 
-    def add(self, kind: str, inputs: list[int], weights: dict[str, Any] | None = None, **attributes: Any) -> int:
+    def add(
+        self, kind: str, inputs: list[int], weights: dict[str, torch.Tensor] | None = None, **attributes: Any
+    ) -> int:
         """Adds a layer named after the current op and returns its blob."""
         assert self._node is not None
-        weights = {role: np.ascontiguousarray(value) for role, value in (weights or {}).items()}
-        return self.result.graph.add(kind, inputs, name=layer_name(self._node), weights=weights, **attributes)
+        given = {role: _memory(value) for role, value in (weights or {}).items()}
+        return self.result.graph.add(kind, inputs, name=layer_name(self._node), weights=given, **attributes)
 
     def blob(self, node: Node) -> int:
         """The blob of a tensor; of a weight, a constant blob."""
@@ -128,7 +133,7 @@ class Lowering:
         order: dict[str, Any] = {"reversed": 1} if reverse else {}
         if constant:
             value = self.constant(other)
-            if value.ndim == 0:
+            if value.dim() == 0:
                 return self.add("binary", [blob], function=function, scalar=float(value), **order)
             return self.add("binary", [blob], {"other": value}, function=function, **order)
         if isinstance(other, Node):
@@ -136,16 +141,16 @@ class Lowering:
             return self.add("binary", blobs, function=function)
         return self.add("binary", [blob], function=function, scalar=float(other), **order)
 
-    def weights(self, **nodes: Node | None) -> dict[str, np.ndarray[Any, Any]]:
+    def weights(self, **nodes: Node | None) -> dict[str, torch.Tensor]:
         """Values of weights by role, without those that are None."""
         return {role: self.constant(node) for role, node in nodes.items() if node is not None}
 
-    def constant(self, node: Node) -> np.ndarray[Any, Any]:
-        """float32 value of a constant node, in a weight's own memory where that can be; need not be contiguous."""
-        value = self._evaluate(node).detach()
+    def constant(self, node: Node) -> torch.Tensor:
+        """Value of a constant node, in a weight's own memory and type where that can be; need not be contiguous."""
+        value: torch.Tensor = self._evaluate(node).detach()
         if value.device.type != "cpu":
             raise softneuro.Error(f"{layer_name(node)}: weight on {value.device.type}")
-        return np.asarray(value.to(torch.float32).numpy())
+        return value if value.dtype in REALS else value.to(torch.float32)
 
     def watch(self, *nodes: Node) -> None:
         """Marks weights that the host may change unnoticed: they are compared whole at every call."""
@@ -158,11 +163,21 @@ class Lowering:
         return set().union(*(self._ancestors(n) for n in node.all_input_nodes))
 
     def _evaluate(self, node: Node) -> Any:
-        """The real value of a node that follows from weights alone."""
+        """The real value of a node that follows from weights alone, not rounded to halves on the way."""
         if node in self._weights:
             return self._weights[node][1]
+        if is_conversion(node):
+            return self._evaluate(node.args[0])
         if node not in self._evaluated:
-            arguments = torch.fx.node.map_arg((node.args, node.kwargs), self._evaluate)
+            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), self._evaluate)
+            moves = node.target in CONVERTERS and CONVERTERS[node.target].moves_only
             with torch.no_grad():
-                self._evaluated[node] = node.target(*arguments[0], **arguments[1])
+                self._evaluated[node] = node.target(*args, **kwargs) if moves else in_float32(node.target, args, kwargs)
         return self._evaluated[node]
+
+
+def _memory(value: torch.Tensor) -> Any:
+    """A weight's elements one after the other, as the core takes them: in their own memory if they lie so."""
+    value = value.reshape(-1) if value.dim() == 0 else value.contiguous()
+    # NumPy has no bfloat16.
+    return (value.view(torch.uint16).numpy(), "bfloat16") if value.dtype == torch.bfloat16 else value.numpy()

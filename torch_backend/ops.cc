@@ -26,20 +26,40 @@ using softneuro::RegionTable;
 using torch::headeronly::ScalarType;
 using torch::stable::Tensor;
 
-std::vector<Tensor> run_net(const RegionEntry& entry, const std::vector<Tensor>& inputs,
-                            std::span<const CacheLines* const> read_next = {}) {
-  std::vector<Tensor> copies, outputs;
-  copies.reserve(inputs.size());
-  std::vector<const void*> in;
-  in.reserve(inputs.size());
-  for (const Tensor& input : inputs) {
-    if (input.is_contiguous()) {
-      in.push_back(input.data_ptr());
-    } else {
-      copies.push_back(torch::stable::contiguous(input));
-      in.push_back(copies.back().data_ptr());
-    }
+// A region's inputs, and what its net is looked up by: torch's threads, each input's form (append_input) and sizes, the
+// symbolic sizes.
+class Inputs {
+ public:
+  Inputs(const std::vector<Tensor>& tensors, const std::vector<int64_t>& sizes) : tensors_(tensors) {
+    signature_.reserve(1 + tensors.size() * 5 + sizes.size());
+    signature_.push_back(torch::stable::get_num_threads());
+    lie_right_.reserve(tensors.size());
+    for (const Tensor& tensor : tensors) lie_right_.push_back(softneuro::append_input(tensor.get(), signature_));
+    signature_.insert(signature_.end(), sizes.begin(), sizes.end());
   }
+
+  const std::vector<int64_t>& signature() const { return signature_; }
+  // Copies what nets do not take as it lies; for as long as this lives.
+  std::vector<const void*> memory() {
+    std::vector<const void*> data;
+    data.reserve(tensors_.size());
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      if (!lie_right_[i]) copies_.push_back(torch::stable::contiguous(tensors_[i]));
+      data.push_back(lie_right_[i] ? tensors_[i].data_ptr() : copies_.back().data_ptr());
+    }
+    return data;
+  }
+
+ private:
+  const std::vector<Tensor>& tensors_;
+  std::vector<int64_t> signature_;
+  std::vector<char> lie_right_;
+  std::vector<Tensor> copies_;
+};
+
+std::vector<Tensor> run_net(const RegionEntry& entry, const std::vector<const void*>& in,
+                            std::span<const CacheLines* const> read_next = {}) {
+  std::vector<Tensor> outputs;
   std::vector<void*> out;
   for (size_t i = 0; i < entry.net->output_descs().size(); ++i) {
     outputs.emplace_back(softneuro::empty_output(entry, i));
@@ -102,51 +122,45 @@ std::vector<Tensor> run_region_slow(const std::string& handle, const std::vector
   return torch::stable::detail::to<std::vector<Tensor>>(stack[0]);
 }
 
-// Signature: torch's threads, then rank and sizes of every input, then the symbolic sizes. `weights`: addresses, or the
-// number of a set.
-template <typename Weights>
-std::shared_ptr<const RegionEntry> find_entry(const std::string& handle, const std::vector<Tensor>& inputs,
-                                              const Weights& weights, const std::vector<int64_t>& sizes) {
-  std::vector<int64_t> signature;
-  signature.reserve(1 + inputs.size() * 5 + sizes.size());
-  signature.push_back(torch::stable::get_num_threads());
-  for (const Tensor& input : inputs) append_shape(signature, input);
-  signature.insert(signature.end(), sizes.begin(), sizes.end());
-  return RegionTable::global().find(handle, signature, weights);
+std::vector<int64_t> region_signature(const std::vector<Tensor>& inputs, const std::vector<int64_t>& sizes) {
+  return Inputs(inputs, sizes).signature();
 }
 
-std::vector<Tensor> run_region(const std::string& handle, const std::vector<Tensor>& inputs,
+std::vector<Tensor> run_region(const std::string& handle, const std::vector<Tensor>& tensors,
                                StableListHandle weight_list, const std::vector<int64_t>& sizes) {
   WeightList weights(weight_list);
-  const auto entry = find_entry(handle, inputs, weights.addresses(), sizes);
-  if (!entry) return run_region_slow(handle, inputs, weights, sizes);
+  Inputs inputs(tensors, sizes);
+  const auto entry = RegionTable::global().find(handle, inputs.signature(), weights.addresses());
+  if (!entry) return run_region_slow(handle, tensors, weights, sizes);
   const softneuro::ProfilerRange range(handle);
-  return run_net(*entry, inputs);
+  return run_net(*entry, inputs.memory());
 }
 
 // The same for weights that the caller keeps alive, by their addresses: a call with hundreds of tensors spends more
 // time on handing these around than on all else. No outputs where no net is ready.
-std::vector<Tensor> run_ready(const std::string& handle, const std::vector<Tensor>& inputs,
+std::vector<Tensor> run_ready(const std::string& handle, const std::vector<Tensor>& tensors,
                               const std::vector<int64_t>& addresses, const std::vector<int64_t>& sizes) {
   std::vector<const void*> weights(addresses.size());
   std::transform(addresses.begin(), addresses.end(), weights.begin(),
                  [](int64_t address) { return reinterpret_cast<const void*>(address); });
-  const auto entry = find_entry(handle, inputs, weights, sizes);
+  Inputs inputs(tensors, sizes);
+  const auto entry = RegionTable::global().find(handle, inputs.signature(), weights);
   if (!entry) return {};
   const softneuro::ProfilerRange range(handle);
-  return run_net(*entry, inputs);
+  return run_net(*entry, inputs.memory());
 }
 
 // The same for a set of weights that the caller has found to be what it was. What the caller reads at its next call, a
 // CacheLines that it keeps alive, or null, is fetched while the net ends its run, which has driven it out of the
 // caches.
-std::vector<Tensor> run_known(const std::string& handle, const std::vector<Tensor>& inputs, int64_t weight_set,
+std::vector<Tensor> run_known(const std::string& handle, const std::vector<Tensor>& tensors, int64_t weight_set,
                               const std::vector<int64_t>& sizes, int64_t read_next) {
-  const auto entry = find_entry(handle, inputs, static_cast<uint64_t>(weight_set), sizes);
+  Inputs inputs(tensors, sizes);
+  const auto entry = RegionTable::global().find(handle, inputs.signature(), static_cast<uint64_t>(weight_set));
   if (!entry) return {};
   const softneuro::ProfilerRange range(handle);
   const std::array lines{&entry->looked_at, reinterpret_cast<const CacheLines*>(read_next)};
-  return run_net(*entry, inputs, std::span(lines).first(read_next != 0 ? 2 : 1));
+  return run_net(*entry, inputs.memory(), std::span(lines).first(read_next != 0 ? 2 : 1));
 }
 
 // Layers called eagerly. The net is kept by everything but the weights' content, which is compared whole at each call.
@@ -172,6 +186,7 @@ Tensor run_layer(softneuro::Layer layer, const Tensor& x, const Tensor& weight, 
   check_tensor(x, "the input");
   check_tensor(weight, "the weight");
   if (bias) check_tensor(*bias, "the bias");
+  const Tensor dense_x = x.is_contiguous() ? x : torch::stable::contiguous(x);
   const Tensor dense_weight = weight.is_contiguous() ? weight : torch::stable::contiguous(weight);
   const Tensor dense_bias = !bias || bias->is_contiguous() ? bias.value_or(weight) : torch::stable::contiguous(*bias);
   const auto threads = static_cast<int>(torch::stable::get_num_threads());
@@ -194,7 +209,7 @@ Tensor run_layer(softneuro::Layer layer, const Tensor& x, const Tensor& weight, 
     constexpr size_t capacity = 64;
     RegionTable::global().put(key, std::move(made), capacity);
   }
-  return run_net(*entry, {x})[0];
+  return run_net(*entry, {dense_x.data_ptr()})[0];
 }
 
 softneuro::PostOps post_ops(const std::string& activation) {
@@ -237,6 +252,7 @@ STABLE_TORCH_LIBRARY(softneuro, m) {
   m.def("run_region(str handle, Tensor[] inputs, Tensor[] weights, SymInt[] sizes) -> Tensor[]");
   m.def("run_ready(str handle, Tensor[] inputs, int[] addresses, SymInt[] sizes) -> Tensor[]");
   m.def("run_known(str handle, Tensor[] inputs, int weight_set, SymInt[] sizes, int read_next) -> Tensor[]");
+  m.def("region_signature(Tensor[] inputs, SymInt[] sizes) -> int[]");
   m.def("tensor_fields() -> int[]");
   m.def("known_run() -> int");
   m.def("run_region_slow(str handle, Tensor[] inputs, Tensor[] weights, SymInt[] sizes) -> Tensor[]");
@@ -247,6 +263,7 @@ STABLE_TORCH_LIBRARY(softneuro, m) {
 }
 
 STABLE_TORCH_LIBRARY_IMPL(softneuro, CompositeExplicitAutograd, m) {
+  m.impl("region_signature", TORCH_BOX(&region_signature));
   m.impl("tensor_fields", TORCH_BOX(&softneuro::tensor_fields));
   m.impl("known_run", TORCH_BOX(&softneuro::known_run));
 }

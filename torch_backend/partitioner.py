@@ -18,6 +18,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from softneuro.torch_backend.converters import CONVERTERS, decline_reason
 from softneuro.torch_backend.lowering import axis_order, layer_name
+from softneuro.torch_backend.reals import changes_type
 
 
 @dataclass
@@ -97,10 +98,15 @@ def assign_regions(graph: Graph, supported: Set[Node]) -> list[list[Node]]:
 
 
 def trim(nodes: list[Node]) -> list[Node]:
-    """Drops moves at the rim whose results only the host reads: the host does them without a copy."""
+    """Drops moves at the rim whose results only the host reads: the host does them without a copy.
+
+    Conversions of what the region computes stay: a net writes either type.
+    """
     kept = set(nodes)
     for node in reversed(nodes):
-        if not is_computing(node) and node.target is not operator.getitem and not any(u in kept for u in node.users):
+        moves = not is_computing(node) and node.target is not operator.getitem
+        wanted = any(user in kept for user in node.users) or (changes_type(node) and node.args[0] in kept)
+        if moves and not wanted:
             kept.discard(node)
     return [node for node in nodes if node in kept]
 

@@ -54,13 +54,14 @@ def structure_of(graph: softneuro.Graph, texts: dict[str, str]) -> str:
             layer["type"],
             layer["attrs"] if layer["weights"] else None,
             sorted(layer["weights"].items()),
+            sorted(layer["weight_types"].items()),
             layer["activation"],
         )
         for layer in graph.layers()
     ]
     place = softneuro._C.CostDb.default_directory()
     levels = softneuro.available_isas() + softneuro.available_extensions()
-    text = repr((layers, sorted(texts.items()), levels, place))
+    text = repr((layers, graph.input_schemas, graph.output_schemas, sorted(texts.items()), levels, place))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -4,8 +4,10 @@
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "net/region.h"
 
@@ -22,6 +24,11 @@ class ProfilerRange {
  private:
   AtenRecordFunctionHandle handle_ = nullptr;
 };
+
+// Appends an input's form and sizes to the signature that a net is looked up by. The form is all else that the net
+// depends on: the rank, the number of the element type above the lowest byte, and above that whether channels come
+// last. True if nets take the tensor as it lies; if not, what was appended is the form of its row-major copy.
+bool append_input(AtenTensorHandle input, std::vector<int64_t>& signature);
 
 // A new tensor for one of the net's outputs, which the caller owns. Throws where torch cannot make it.
 AtenTensorHandle empty_output(const RegionEntry& entry, size_t output);

@@ -13,9 +13,11 @@ import torch
 
 import softneuro
 from softneuro.torch_backend import judging, planning, registry
+from softneuro.torch_backend.borders import borders_of
 from softneuro.torch_backend.lowering import Lowered, Lowering
 from softneuro.torch_backend.options import Options
 from softneuro.torch_backend.partitioner import Region
+from softneuro.torch_backend.reals import InFloat32, has_halves
 from softneuro.torch_backend.weights import Weights, WeightSet, guards_of
 
 log = logging.getLogger("softneuro.torch_backend")
@@ -24,7 +26,7 @@ Signature = tuple[int, ...]
 
 @dataclass
 class Shaped:
-    """What is known of a region for one signature: threads, shapes, symbolic sizes."""
+    """What is known of a region for one signature: threads, inputs' types, layouts and shapes, symbolic sizes."""
 
     plan: softneuro.Plan | None = None
     verdict: judging.Verdict | None = None
@@ -83,11 +85,8 @@ class RegionRuntime:
         return self.run_host(inputs, weights, sizes)
 
     def signature(self, inputs: Sequence[torch.Tensor], sizes: Sequence[int]) -> Signature:
-        """Must agree with run_region in ops.cc."""
-        parts: list[int] = [torch.get_num_threads()]
-        for tensor in inputs:
-            parts += [tensor.dim(), *tensor.shape]
-        return (*parts, *sizes)
+        """What the op looks a net up by: threads, each input's form (borders.py) and sizes, the symbolic sizes."""
+        return tuple(torch.ops.softneuro.region_signature(inputs, sizes))
 
     def run_host(
         self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[Any]
@@ -156,9 +155,10 @@ class RegionRuntime:
         sizes: Sequence[int],
     ) -> None:
         weight_set = self.weights.set_of(weights)
-        lowered = self.lower(inputs, weights, sizes)
+        lowered = self.lower(signature, inputs, weights, sizes)
         threads = self.threads()
         shapes = tuple(size for tensor in inputs for size in tensor.shape)
+        exact = InFloat32(self.region.module) if has_halves(self.region.module) else None
         allowed: float | None = self.options.max_error
         inexact: Shaped | None = None  # tried before, with too large an error
         while allowed is not None:
@@ -177,6 +177,7 @@ class RegionRuntime:
             shaped.verdict = judging.judge(
                 net=lambda: list(torch.ops.softneuro.run_region(self.handle, inputs, weights, sizes)),
                 host=lambda: self.run_host(inputs, weights, sizes),
+                truth=exact and (lambda: exact.outputs([*inputs, *sizes, *weights])),
                 key=judging.verdict_key(self.region.content, signature, self.options, shaped.plan, allowed),
                 options=self.options,
             )
@@ -196,10 +197,17 @@ class RegionRuntime:
         """Threads of a net: the option's, but never more than torch's pool has."""
         return min(self.options.threads or torch.get_num_threads(), torch.get_num_threads())
 
-    def lower(self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[int]) -> Lowered:
-        """An optimised core graph for these shapes and weights."""
+    def lower(
+        self,
+        signature: Signature,
+        inputs: Sequence[torch.Tensor],
+        weights: Sequence[torch.Tensor],
+        sizes: Sequence[int],
+    ) -> Lowered:
+        """An optimised core graph for these inputs and weights."""
         placed = {node: (i, weights[i]) for i, node in enumerate(self.region.weight_nodes)}
-        lowered = Lowering(self.region.module, placed, self.region.constants).run(inputs, sizes, self._names)
+        borders = borders_of(signature, len(inputs))
+        lowered = Lowering(self.region.module, placed, self.region.constants).run(inputs, borders, sizes, self._names)
         lowered.graph.optimize()
         return lowered
 
@@ -211,13 +219,12 @@ class RegionRuntime:
         weight_set: WeightSet,
         net: Any,
     ) -> None:
-        orders = [[] if tuple(o) == tuple(range(len(o))) else list(o) for o in lowered.orders]
         softneuro._C.region_put(
             self.handle,
             list(signature),
             guards_of(weights, lowered.watched),
             net,
-            orders,
+            lowered.orders,
             weight_set.number,
             planning.NETS_PER_REGION,
         )

@@ -83,6 +83,11 @@ void Graph::add_output(int blob, const Schema& schema) {
   output_schemas_.push_back(schema);
 }
 
+void Graph::set_output_schema(int output, const Schema& schema) {
+  check_boundary(blob(outputs_.at(static_cast<size_t>(output))).desc, schema, "output " + std::to_string(output));
+  output_schemas_[static_cast<size_t>(output)] = schema;
+}
+
 Problem Graph::problem(int index, int threads) const {
   const Layer& layer = layers_[static_cast<size_t>(index)];
   Problem problem{&layer, {}, {}, threads};

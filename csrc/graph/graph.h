@@ -26,6 +26,7 @@ class Graph {
   // One blob may be several outputs, and an input may be an output.
   void add_output(int blob);
   void add_output(int blob, const Schema& schema);
+  void set_output_schema(int output, const Schema& schema);
 
   const std::vector<Blob>& blobs() const { return blobs_; }
   const Blob& blob(int id) const { return blobs_[static_cast<size_t>(id)]; }

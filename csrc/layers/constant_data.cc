@@ -4,9 +4,11 @@
 #include <functional>
 #include <utility>
 
+#include "base/arch.h"
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "kernels/convert/convert.h"
 
 namespace softneuro {
 namespace {
@@ -59,8 +61,13 @@ ConstantData::ConstantData(Constant rows, MakeFactors factors)
 
 ConstantData::Values ConstantData::convert() const {
   auto held = std::make_shared<AlignedBuffer>(static_cast<size_t>(elements()) * sizeof(float));
-  for_each_value(desc_, dtype_, memory_.get(),
-                 [to = held->f32()](int64_t i, double value) { to[i] = static_cast<float>(value); });
+  const ConvertKernel kernel = convert_kernel(available_isas().front(), dtype_, DType::float32);
+  if (kernel != nullptr) {
+    kernel(memory_.get(), held->f32(), elements());
+  } else {
+    for_each_value(desc_, dtype_, memory_.get(),
+                   [to = held->f32()](int64_t i, double value) { to[i] = static_cast<float>(value); });
+  }
   return {held, held->f32()};
 }
 

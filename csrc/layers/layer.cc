@@ -88,6 +88,12 @@ static std::string problem_text(const Problem& problem, const WeightText& weight
   return text;
 }
 
+// What is special about a weight: which of its values are zero, and that it is not stored as float32.
+static std::string weight_class(const ConstantData& value) {
+  const bool ordinary = value.dtype() == DType::float32;
+  return value.traits().str() + (ordinary ? "" : ":" + std::string(dtype_name(value.dtype())));
+}
+
 std::string Problem::signature() const {
   return problem_text(
       *this, [](const ConstantData& value) { return value.desc().str(); },
@@ -96,14 +102,14 @@ std::string Problem::signature() const {
 
 std::string Problem::exact_signature() const {
   return problem_text(
-      *this, [](const ConstantData& value) { return value.desc().exact() + value.traits().str(); },
+      *this, [](const ConstantData& value) { return value.desc().exact() + weight_class(value); },
       [](const TensorDesc& desc) { return desc.exact(); });
 }
 
 std::string Problem::pattern() const {
   std::string text;
   for (const auto& [role, value] : layer->weights) {
-    if (const std::string own = value->traits().str(); !own.empty()) text += " " + role + own;
+    if (const std::string own = weight_class(*value); !own.empty()) text += " " + role + own;
   }
   return text;
 }

@@ -69,8 +69,8 @@ struct Problem {
   std::string signature() const;
   // With everything that results depend on but for the weights' values: scales, and what is special about weights.
   std::string exact_signature() const;
-  // What is special about the weights (ConstantData::traits) as classes of it; empty for ordinary ones. Part of the
-  // signature for routines that make use of it.
+  // What is special about the weights (ConstantData::traits, and a type other than float32) as classes of it; empty for
+  // ordinary ones. Which routines accept depends on it; part of the signature for routines that make use of it.
   std::string pattern() const;
 };
 

@@ -108,19 +108,38 @@ py::array new_border_array(const Shape& shape, const Schema& schema) {
   return py::array(numpy_type(schema.dtype), sizes).attr("transpose")(py::cast(back(axes)));
 }
 
-Constant to_constant(const py::handle& value) {
+// A C-contiguous array of the type, and what the type is: that of the array if it is float16, else float32.
+static std::pair<py::array, DType> weight_array(const py::handle& value) {
+  if (py::isinstance<py::tuple>(value)) {
+    const auto pair = py::reinterpret_borrow<py::tuple>(value);
+    if (pair.size() != 2) throw Error("a weight is an array, or a pair of an array and the type of its elements");
+    const DType dtype = parse_dtype(py::cast<std::string>(pair[1]));
+    const auto array = py::array::ensure(pair[0], py::array::c_style);
+    if (array && array.dtype().equal(numpy_type(dtype))) return {array, dtype};
+    throw Error("a weight's elements are not as " + std::string(dtype_name(dtype)) + " comes", {},
+                "bfloat16 comes as uint16");
+  }
+  if (py::isinstance<py::array>(value) &&
+      py::reinterpret_borrow<py::array>(value).dtype().equal(py::dtype("float16"))) {
+    return {py::array::ensure(value, py::array::c_style), DType::float16};
+  }
   auto array = FloatArray::ensure(value);
   if (!array) throw Error("a weight is not convertible to a float32 array");
+  return {array, DType::float32};
+}
+
+Constant to_constant(const py::handle& value) {
+  auto [array, dtype] = weight_array(value);
   Shape shape;
   for (py::ssize_t axis = 0; axis < array.ndim(); ++axis) shape.push_back(array.shape(axis));
-  const float* data = array.data();
+  const void* data = array.data();
   // The last owner may let go of it in any thread, without the GIL.
   auto* held = new py::object(std::move(array));
-  const ConstantData::Values values(data, [held](const float*) {
+  ConstantData::Memory memory(data, [held](const void*) {
     py::gil_scoped_acquire gil;
     delete held;
   });
-  return std::make_shared<const ConstantData>(shape, values);
+  return std::make_shared<const ConstantData>(desc_of(shape, dtype), dtype, std::move(memory));
 }
 
 Layer to_layer(const std::string& type, const py::dict& attrs, const py::dict& weights, const py::dict& post) {

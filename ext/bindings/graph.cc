@@ -22,13 +22,17 @@ py::dict from_attrs(const Attrs& attrs) {
 py::list layer_list(const Graph& graph) {
   py::list list;
   for (const Layer& layer : graph.layers()) {
-    py::dict weights;
-    for (const auto& [role, value] : layer.weights) weights[py::str(role)] = from_shape(value->shape());
+    py::dict weights, types;
+    for (const auto& [role, value] : layer.weights) {
+      weights[py::str(role)] = from_shape(value->shape());
+      types[py::str(role)] = std::string(dtype_name(value->dtype()));
+    }
     py::dict entry;
     entry["name"] = layer.name;
     entry["type"] = layer.type;
     entry["attrs"] = from_attrs(layer.attrs);
     entry["weights"] = weights;
+    entry["weight_types"] = types;
     entry["residual"] = layer.post.residual;
     entry["activation"] = std::string(activation_name(layer.post.activation.kind));
     entry["inputs"] = layer.inputs;
@@ -83,6 +87,12 @@ std::vector<int> producer_outputs(const Graph& graph, int blob) {
   return graph.layers()[static_cast<size_t>(producer)].outputs;
 }
 
+std::vector<std::string> texts_of(const std::vector<Schema>& schemas) {
+  std::vector<std::string> texts;
+  for (const Schema& schema : schemas) texts.push_back(schema.str());
+  return texts;
+}
+
 std::vector<py::tuple> shapes_of(const Graph& graph, const std::vector<int>& blobs) {
   std::vector<py::tuple> shapes;
   for (int blob : blobs) shapes.push_back(from_shape(graph.blob(blob).desc.shape));
@@ -114,9 +124,12 @@ void bind_graph(py::module_& m) {
           },
           py::arg("type"), py::arg("inputs"), py::kw_only(), py::arg("name") = "", py::arg("weights") = py::dict(),
           py::arg("post") = py::dict(),
-          "Adds a layer and returns its output's blob id. Float32 C-contiguous weights are borrowed, not copied. "
-          "Raises "
-          "Error naming the layer if a param, weight or input shape is not valid.")
+          "Adds a layer and returns its output's blob id. A weight is an array, or a pair of an array and the type of "
+          "its "
+          "elements, which is how bfloat16 comes, as uint16. Float32 and float16 that is C-contiguous is borrowed, as "
+          "are pairs; all else is copied to float32. Raises Error naming the layer if a param, weight or input shape "
+          "is "
+          "not valid.")
       .def(
           "output",
           [](Graph& graph, int blob, const std::optional<std::string>& schema) {
@@ -135,6 +148,8 @@ void bind_graph(py::module_& m) {
       .def("layers", &layer_list, "One dictionary per layer, in execution order.")
       .def_property_readonly("input_shapes", [](const Graph& graph) { return shapes_of(graph, graph.inputs()); })
       .def_property_readonly("output_shapes", [](const Graph& graph) { return shapes_of(graph, graph.outputs()); })
+      .def_property_readonly("input_schemas", [](const Graph& graph) { return texts_of(graph.input_schemas()); })
+      .def_property_readonly("output_schemas", [](const Graph& graph) { return texts_of(graph.output_schemas()); })
       .def("canonical", &Graph::canonical, "The text that structural_hash() hashes.")
       .def("structural_hash", &Graph::structural_hash,
            "32 hex digits of types, params, shapes and topology: independent of weights and names.")

@@ -7,21 +7,12 @@ import pytest
 import torch
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
-def test_other_dtypes_stay_with_the_host(model, compile_model, dtype, states):
-    other = model.to(dtype)
-    x = torch.randn(1, 3, 12, 12, dtype=dtype)
+def test_other_dtypes_stay_with_the_host(model, compile_model, states):
+    other = model.double()
+    x = torch.randn(1, 3, 12, 12, dtype=torch.float64)
     with torch.no_grad():
         assert torch.equal(compile_model(other)(x), other(x))
     assert states() == []
-
-
-def test_autocast_stays_with_the_host(model, compile_model):
-    x = torch.randn(1, 3, 12, 12)
-    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-        result, expected = compile_model(model)(x), model(x)
-    assert result.dtype == torch.bfloat16
-    assert torch.equal(result, expected)
 
 
 def test_gradients_are_the_hosts(model, compile_model):

@@ -9,6 +9,7 @@ from torch.fx import Node
 
 from softneuro.torch_backend.converters.registry import Call, Convert, aten, converter, equals
 from softneuro.torch_backend.lowering import Lowering
+from softneuro.torch_backend.reals import REALS
 
 
 def _operands(call: Call) -> str | None:
@@ -78,15 +79,15 @@ converter(aten.square.default)(_with_number("pow", 2.0))
 converter(aten.reciprocal.default)(_with_number("div", 1.0, reverse=True))
 
 
-def _same_dtype(call: Call) -> str | None:
-    unchanged: dict[str, Any] = {"dtype": (None, torch.float32), "layout": (None, torch.strided)}
+def _stays_real(call: Call) -> str | None:
+    unchanged: dict[str, Any] = {"dtype": (None, *REALS), "layout": (None, torch.strided)}
     for name, allowed in unchanged.items():
         if call.args[name] not in allowed:
             return f"it converts to {call.args[name]}"
     return None
 
 
-@converter(aten._to_copy.default, check=_same_dtype, moves_only=True)
+@converter(aten._to_copy.default, check=_stays_real, moves_only=True)
 def to_copy(low: Lowering, call: Call) -> int:
-    """A conversion that changes neither dtype nor device; blobs are values, so nothing is left of it."""
+    """A conversion between types of reals; blobs are values, so nothing is left of it."""
     return low.blob(call["self"])

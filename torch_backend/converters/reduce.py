@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import torch
-
 from softneuro.torch_backend.converters.registry import Call, aten, converter
 from softneuro.torch_backend.lowering import Lowering
+from softneuro.torch_backend.reals import REALS
 
 
 def _check(call: Call) -> str | None:
-    if call.has("dtype") and call["dtype"] not in (None, torch.float32):
+    if call.has("dtype") and call["dtype"] not in (None, *REALS):
         return f"its result is {call['dtype']}"
     return "it is on a scalar" if call.rank() == 0 else None
 

@@ -15,6 +15,8 @@ import torch
 from torch.fx import Node
 from torch.fx.node import map_arg
 
+from softneuro.torch_backend.reals import REALS
+
 if TYPE_CHECKING:
     from softneuro.torch_backend.lowering import Lowering
 
@@ -191,8 +193,8 @@ def tensor_reason(value: Any) -> str | None:
         return "it is not on a tensor"
     if value.device.type != "cpu":
         return f"it is on {value.device.type}"
-    if value.dtype != torch.float32:
-        return f"its dtype is {str(value.dtype).removeprefix('torch.')}, regions are float32"
+    if value.dtype not in REALS:
+        return f"its dtype is {str(value.dtype).removeprefix('torch.')}, which regions do not compute in"
     if value.layout != torch.strided:
         return "its layout is not strided"
     if value.dim() > MAX_RANK:

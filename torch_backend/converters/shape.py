@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from softneuro.torch_backend.converters.registry import Call, aten, converter, ranks
 from softneuro.torch_backend.lowering import Lowering
 
@@ -54,15 +57,33 @@ def t(low: Lowering, call: Call) -> int:
     return low.blob(call["self"]) if call.rank() < 2 else swap(low, call, 0, 1)
 
 
+def _equal(before: Sequence[Any], after: Sequence[Any]) -> bool:
+    return len(before) == len(after) and all(a is b or a == b for a, b in zip(before, after, strict=True))
+
+
 def _same_shape(call: Call) -> str | None:
-    before, after = call.shape("self"), call.output_shape
-    same = len(before) == len(after) and all(a is b or a == b for a, b in zip(before, after, strict=True))
-    return None if same else "it repeats elements"
+    return None if _equal(call.shape("self"), call.output_shape) else "it repeats elements"
 
 
 @converter(aten.expand.default, check=_same_shape, moves_only=True)
 def expand(low: Lowering, call: Call) -> int:
     """An expansion that changes nothing."""
+    return low.blob(call["self"])
+
+
+def _same_places(call: Call) -> str | None:
+    """Strides along axes of one index do not matter: the host restates some after a mean of channels-last images."""
+    before, size, stride = call.value(call.args["self"]), call.args["size"], call.args["stride"]
+    if call.args["storage_offset"] not in (None, 0) or not _equal(before.shape, size):
+        return "it is another view of its memory"
+    kept = [i for i, n in enumerate(size) if not (isinstance(n, int) and n == 1)]
+    same = _equal([before.stride(i) for i in kept], [stride[i] for i in kept])
+    return None if same else "it is another view of its memory"
+
+
+@converter(aten.as_strided.default, check=_same_places, moves_only=True)
+def as_strided(low: Lowering, call: Call) -> int:
+    """A view of memory that is the tensor itself."""
     return low.blob(call["self"])
 
 
