@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "base/arch.h"
+#include "base/dtype.h"
 #include "kernels/epilogue.h"
 
 namespace softneuro {
@@ -16,9 +17,10 @@ struct DotRows {
   // memory's bandwidth, as long as there are registers for their sums.
   static constexpr bool has_streams(int streams, int vectors) { return streams == 4 || (streams == 8 && vectors == 1); }
 
-  const float* weights;  // dense
+  const void* weights;   // dense
+  DType type;            // of the weights: float32, float16 or bfloat16
   const float* factors;  // null: 1
-  int k;                 // floats of a row
+  int k;                 // elements of a row
   int vectors;           // 1 ... most_vectors
   int streams;           // has_streams
   bool fetch;            // weights ahead into L2: for those that come from memory

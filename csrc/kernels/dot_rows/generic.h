@@ -1,13 +1,14 @@
 #include "kernels/apply_activation.h"
 #include "kernels/dot_rows/dot_rows.h"
 #include "kernels/unroll.h"
+#include "simd/elements.h"
 
 namespace softneuro::SN_ISA {
 namespace dot_rows_detail {
 
-// Floats from the weights in use to those being fetched. Into L2: on a Zen 4 it takes memory's lines in the greatest
+// Bytes from the weights in use to those being fetched. Into L2: on a Zen 4 it takes memory's lines in the greatest
 // number, where fetching into L1 was a quarter slower than not fetching at all.
-constexpr int ahead = 1040;
+constexpr int ahead = 4160;
 
 template <int vectors>
 SN_INLINE void finish(const DotRows& p, const ClampBounds& bounds, int n, const float (&products)[vectors]) {
@@ -21,12 +22,13 @@ SN_INLINE void finish(const DotRows& p, const ClampBounds& bounds, int n, const 
 }
 
 // Rows first, first + step, ...
-template <int rows, int vectors, bool fetch>
+template <int rows, int vectors, bool fetch, class Weight>
 [[gnu::flatten]] void products(const DotRows& p, const ClampBounds& bounds, int first, int step) {
   // Two sets of sums where one could not hide the latency.
   constexpr int sets = rows * vectors < 8 ? 2 : 1, count = rows * vectors;
-  const float* row[rows];
-  unroll<rows>([&](auto r) { row[r] = p.weights + static_cast<ptrdiff_t>(first + r * step) * p.k; });
+  const Weight* row[rows];
+  unroll<rows>(
+      [&](auto r) { row[r] = static_cast<const Weight*>(p.weights) + static_cast<ptrdiff_t>(first + r * step) * p.k; });
   Vf sum[sets * count];
   unroll<sets * count>([&](auto i) { sum[i] = zero(); });
   int l = 0;
@@ -37,7 +39,7 @@ template <int rows, int vectors, bool fetch>
       unroll<vectors>([&](auto i) { x[i] = load(p.x + i * p.x_stride + at); });
       unroll<rows>([&](auto r) {
         const Vf w = load(row[r] + at);
-        if constexpr (fetch) prefetch_l2(row[r] + at + ahead);
+        if constexpr (fetch) prefetch_l2(reinterpret_cast<const float*>(row[r] + at) + ahead / 4);
         unroll<vectors>([&](auto i) {
           Vf& y = sum[s * count + r * vectors + i];
           y = fma(w, x[i], y);
@@ -63,31 +65,42 @@ template <int rows, int vectors, bool fetch>
   });
 }
 
-template <int streams, int vectors, bool fetch>
+template <int streams, int vectors, bool fetch, class Weight>
 void all_rows(const DotRows& p, const ClampBounds& bounds, int begin, int end) {
   const int part = (end - begin) / streams;
-  for (int n = 0; n < part; ++n) products<streams, vectors, fetch>(p, bounds, begin + n, part);
-  for (int n = begin + streams * part; n < end; ++n) products<1, vectors, false>(p, bounds, n, 0);
+  for (int n = 0; n < part; ++n) products<streams, vectors, fetch, Weight>(p, bounds, begin + n, part);
+  for (int n = begin + streams * part; n < end; ++n) products<1, vectors, false, Weight>(p, bounds, n, 0);
 }
 
-template <int streams, int vectors>
+template <int streams, int vectors, class Weight>
 void all_rows(const DotRows& p, const ClampBounds& bounds, int begin, int end) {
-  if (p.fetch) return all_rows<streams, vectors, true>(p, bounds, begin, end);
-  all_rows<streams, vectors, false>(p, bounds, begin, end);
+  if (p.fetch) return all_rows<streams, vectors, true, Weight>(p, bounds, begin, end);
+  all_rows<streams, vectors, false, Weight>(p, bounds, begin, end);
+}
+
+template <class Weight>
+void all_rows(const DotRows& p, const ClampBounds& bounds, int begin, int end) {
+  unroll<DotRows::most_vectors>([&](auto i) {
+    constexpr int vectors = i + 1;
+    if (p.vectors != vectors) return;
+    if constexpr (DotRows::has_streams(8, vectors)) {
+      if (p.streams == 8) return all_rows<8, vectors, Weight>(p, bounds, begin, end);
+    }
+    all_rows<4, vectors, Weight>(p, bounds, begin, end);
+  });
 }
 
 }  // namespace dot_rows_detail
 
 inline void dot_rows(const DotRows& p, int begin, int end) {
   const ClampBounds bounds = clamp_bounds(p.epilogue.activation);
-  unroll<DotRows::most_vectors>([&](auto i) {
-    constexpr int vectors = i + 1;
-    if (p.vectors != vectors) return;
-    if constexpr (DotRows::has_streams(8, vectors)) {
-      if (p.streams == 8) return dot_rows_detail::all_rows<8, vectors>(p, bounds, begin, end);
-    }
-    dot_rows_detail::all_rows<4, vectors>(p, bounds, begin, end);
-  });
+  if (p.type == DType::float16) {
+    dot_rows_detail::all_rows<Float16>(p, bounds, begin, end);
+  } else if (p.type == DType::bfloat16) {
+    dot_rows_detail::all_rows<BFloat16>(p, bounds, begin, end);
+  } else {
+    dot_rows_detail::all_rows<float>(p, bounds, begin, end);
+  }
   if (is_clamp(p.epilogue.activation.kind)) return;
   for (int i = 0; i < p.vectors; ++i) {
     float* row = p.dst + i * p.dst_stride + begin;

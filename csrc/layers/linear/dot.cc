@@ -1,5 +1,5 @@
-// A few rows x weights as the model has them: no packing, which would be a second copy of what is often most of a
-// model, and where weights come from memory its bandwidth is the limit.
+// A few rows x weights as the model has them, in its own type: no packing, which would be a second copy of what is
+// often most of a model, and where weights come from memory its bandwidth is the limit.
 #include "kernels/dot_rows/dot_rows.h"
 #include "layers/gemm_tasks.h"
 #include "layers/held_rows.h"
@@ -10,15 +10,23 @@ namespace {
 
 class PreparedDot final : public Prepared {
  public:
-  PreparedDot(const Problem& problem, DotRowsKernel run, const Tuning& tuning)
-      : run_(run), weight_(*problem.layer->weight("weight")), residual_(problem.layer->post.residual) {
+  PreparedDot(const Problem& problem, DotRowsKernel run, DType type, const Tuning& tuning)
+      : run_(run), residual_(problem.layer->post.residual) {
     const LinearParams p = linear_params(*problem.layer, problem.in[0]);
+    const ConstantData& weight = *problem.layer->weight("weight");
+    args_.type = type;
+    if (type == DType::float32) {
+      floats_ = HeldRows(weight);
+      args_.weights = floats_.values();
+      args_.factors = floats_.factors();
+    } else {
+      halves_ = weight.memory();
+      args_.weights = halves_.get();
+    }
     if (const Constant* bias = problem.layer->find_weight("bias")) {
       const auto values = (*bias)->values();
       bias_.assign(values.get(), values.get() + p.k);
     }
-    args_.weights = weight_.values();
-    args_.factors = weight_.factors();
     args_.k = static_cast<int>(p.c);
     args_.streams = tuning[0];
     args_.fetch = tuning[1] != 0;
@@ -26,7 +34,8 @@ class PreparedDot final : public Prepared {
     args_.epilogue.activation = problem.layer->post.activation;
     rows_ = p.rows;
     if (p.rows * p.k == 0) return;
-    const auto flop = 2.0 * static_cast<double>(p.rows * p.k * p.c), bytes = 4.0 * static_cast<double>(p.k * p.c);
+    const auto flop = 2.0 * static_cast<double>(p.rows * p.k * p.c);
+    const auto bytes = static_cast<double>(dtype_bytes(type, p.k * p.c));
     constexpr int64_t unit = 8;  // most streams
     split_ = WorkSplit(1, p.k, 1, worth_threads(flop, bytes, problem.threads), SplitBy::panels, unit);
   }
@@ -51,7 +60,8 @@ class PreparedDot final : public Prepared {
 
  private:
   DotRowsKernel run_;
-  HeldRows weight_;
+  HeldRows floats_;
+  ConstantData::Memory halves_;
   std::vector<float> bias_;
   bool residual_;
   DotRows args_{};
@@ -61,11 +71,19 @@ class PreparedDot final : public Prepared {
 
 class DotLinear final : public Routine {
  public:
-  explicit DotLinear(Isa isa)
-      : Routine({.layer_type = "linear", .algorithm = "dot", .isa = isa, .in = f32_nchw, .out = f32_nchw}) {}
+  DotLinear(Isa isa, DType weights)
+      : Routine({.layer_type = "linear",
+                 .algorithm = weights == DType::float32 ? "dot" : "dot_" + std::string(dtype_name(weights)),
+                 .isa = isa,
+                 .in = f32_nchw,
+                 .out = f32_nchw}),
+        weights_(weights) {}
 
   Refusal check(const Problem& problem) const override {
     const LinearParams p = linear_params(*problem.layer, problem.in[0]);
+    const ConstantData& weight = *problem.layer->weight("weight");
+    if (weight.dtype() != weights_) return "weights are not " + std::string(dtype_name(weights_));
+    if (weights_ != DType::float32 && weight.memory() == nullptr) return "weights are computed";
     if (p.rows > DotRows::most_vectors) return "more than " + std::to_string(DotRows::most_vectors) + " rows";
     return check_gemm_sizes(p.rows, p.k, p.c);
   }
@@ -87,14 +105,19 @@ class DotLinear final : public Routine {
       throw Error("streams must be 4, or 8 for one row, not " + std::to_string(tuning[0]));
     }
     if (tuning[1] != 0 && tuning[1] != 1) throw Error("fetch must be 0 or 1, not " + std::to_string(tuning[1]));
-    return std::make_unique<PreparedDot>(problem, dot_rows_kernel(info().isa), tuning);
+    return std::make_unique<PreparedDot>(problem, dot_rows_kernel(info().isa), weights_, tuning);
   }
+
+ private:
+  DType weights_;
 };
 
 }  // namespace
 
 void linear_dot(RoutineList& list) {
-  for (Isa isa : all_isas()) list.add<DotLinear>(isa);
+  for (const DType weights : {DType::float32, DType::float16, DType::bfloat16}) {
+    for (Isa isa : all_isas()) list.add<DotLinear>(isa, weights);
+  }
 }
 
 }  // namespace softneuro

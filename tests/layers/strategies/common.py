@@ -35,6 +35,13 @@ def normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
     return rng.standard_normal(shape, dtype=np.float32)
 
 
+def stored(values: np.ndarray, dtype: str) -> Any:
+    """A weight's values in a type, as graphs take it; NumPy has no bfloat16, which is the upper half of a float32."""
+    if dtype == "bfloat16":
+        return (values.view(np.uint32) >> 16).astype(np.uint16), dtype
+    return values.astype(dtype)
+
+
 def with_post_ops(
     draw: st.DrawFn, rng: np.random.Generator, inputs: list[np.ndarray], out_shape: tuple[int, ...]
 ) -> tuple[list[np.ndarray], dict[str, Any]]:

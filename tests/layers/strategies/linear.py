@@ -1,8 +1,8 @@
-"""linear: any rank, single rows, empty axes."""
+"""linear: any rank, single rows, empty axes, weights of halves."""
 
 from hypothesis import strategies as st
 
-from .common import Problem, generator, normal, with_post_ops
+from .common import Problem, generator, normal, stored, with_post_ops
 
 
 @st.composite
@@ -15,7 +15,9 @@ def problems(draw: st.DrawFn) -> Problem:
     k = draw(st.integers(1, 70) | st.sampled_from([128, 1000]))
 
     rng = generator(draw)
-    weights = {"weight": normal(rng, k, c)}
+    weights = {
+        "weight": stored(normal(rng, k, c), draw(st.sampled_from(["float32", "float32", "float16", "bfloat16"])))
+    }
     if draw(st.booleans()):
         weights["bias"] = normal(rng, k)
     inputs, post = with_post_ops(draw, rng, [normal(rng, *lead, c)], (*lead, k))
