@@ -60,6 +60,22 @@ def ready(request, image, compile_model, around):
     return make
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_types_and_layouts(dtype, layout, image, ready, around) -> None:
+    """Halves, and images whose channels come last, are taken as they are; what a region was not made for is not."""
+    model, x = small().to(dtype), image.to(dtype).to(memory_format=layout)
+    call = ready(model, x)
+    for _ in range(3):
+        result, expected = call(x), model(x)
+        assert (result.dtype, result.stride()) == (expected.dtype, expected.stride())
+        torch.testing.assert_close(result, expected, rtol=0.02, atol=0.02)
+    assert not around
+    model[0].weight.mul_(2)
+    torch.testing.assert_close(call(x), model(x), rtol=0.02, atol=0.02)
+    assert around
+
+
 def test_known_weights_and_others(image, ready, around, agree) -> None:
     model = small()
     call = ready(model)
