@@ -56,6 +56,30 @@ def test_graphs_are_told_apart_by_their_borders() -> None:
     assert len({graph.structural_hash() for graph in integers}) == len(integers)
 
 
+def test_graphs_are_told_apart_by_the_types_of_their_weights() -> None:
+    """What may read weights where they are depends on it; a plan for one need not fit the other."""
+
+    def model(value: object) -> Graph:
+        graph = Graph()
+        graph.output(graph.add("linear", [graph.input("x", (2, 64))], weights={"weight": value}))
+        return graph
+
+    values = np.ones((32, 64), np.float32) + np.arange(64, dtype=np.float32)
+    graphs = [model(values), model(values.astype(np.float16)), model((values.astype(np.uint16), "bfloat16"))]
+    assert [graph.layers()[0]["weight_types"]["weight"] for graph in graphs] == ["float32", "float16", "bfloat16"]
+    assert len({graph.structural_hash() for graph in graphs}) == len(graphs)
+    with pytest.raises(softneuro.Error, match="uint16"):
+        model((values, "bfloat16"))
+    for given, suffix in (
+        (values, ""),
+        (values.astype(np.float16), "float16_"),
+        ((values.astype(np.uint16), "bfloat16"), "bfloat16_"),
+    ):
+        accepted = _C.testing.accepting("linear", {}, {"weight": given}, [(2, 64)])
+        dots = {descriptor.split("/")[2].split("{")[0] for descriptor in accepted if "/dot_" in descriptor}
+        assert dots == {f"dot_{suffix}{isa}" for isa in softneuro.available_isas()}
+
+
 def test_plans_are_told_apart_by_what_is_special_about_weights() -> None:
     dense, other, pruned, sparser = (linear(weight(zeros)) for zeros in (0.0, 0.05, 0.8, 0.95))
     assert dense.structural_hash() == other.structural_hash() == linear(weight(0.0, seed=5)).structural_hash()
