@@ -505,6 +505,15 @@ class testing:  # noqa: N801 - a submodule
         post: Mapping[str, Any] = ...,
     ) -> tuple[int, int]: ...
     @staticmethod
+    def packing(
+        type: str,  # noqa: A002
+        attrs: Mapping[str, Any],
+        weights: Mapping[str, Any],
+        shapes: Sequence[tuple[int, ...]],
+        descriptor: str,
+        post: Mapping[str, Any] = ...,
+    ) -> list[tuple[str, str, int, int, int]]: ...
+    @staticmethod
     def refusals(
         type: str,  # noqa: A002
         attrs: Mapping[str, Any],

@@ -322,6 +322,8 @@ const CacheInfo& caches() {
   return info;
 }
 
+int64_t l2_bytes() { return static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10)); }
+
 int physical_cores() {
   const int cores = cpu_groups("topology/thread_siblings_list");
   return cores > 0 ? cores : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));

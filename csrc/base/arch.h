@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,8 @@ int isa_block(Isa isa);
 const std::string& cpu_id();
 std::string cpu_brand();
 const CacheInfo& caches();
+// Of L2, for what should stay in it: at least 256 KiB, which it is taken for where it is unknown.
+int64_t l2_bytes();
 // Physical cores that this process may run on.
 int physical_cores();
 // Whether threads of this process may at times run on cores that share no cache: it has several last caches, or is a

@@ -5,6 +5,8 @@
 #include <csignal>
 #include <exception>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -217,5 +219,13 @@ ThreadPool::ThreadPool(int threads) {
 ThreadPool::~ThreadPool() = default;
 
 ParallelFor ThreadPool::parallel_for() { return {&State::run, state_.get(), state_->threads}; }
+
+ParallelFor own_pool(int threads) {
+  static std::mutex mutex;
+  static auto* pools = new std::map<int, ThreadPool>;  // never destroyed: workers may outlive static destruction
+  if (threads <= 1) return {};
+  const std::lock_guard lock(mutex);
+  return pools->try_emplace(threads, threads).first->second.parallel_for();
+}
 
 }  // namespace softneuro

@@ -64,4 +64,7 @@ class ThreadPool {
   std::unique_ptr<State> state_;
 };
 
+// The process's own pool of so many threads, for bare use and for tuning where the host's cannot be had.
+ParallelFor own_pool(int threads);
+
 }  // namespace softneuro

@@ -4,20 +4,20 @@
 
 namespace softneuro {
 
-std::shared_ptr<const Packed> pack_affine(const Layer& layer, int64_t size) {
-  if (layer.weights.empty()) return nullptr;
-  auto packed = std::make_shared<PackedFloats>(2 * size);
-  const auto fill = [&](const char* role, float fallback, float* dst) {
-    const Constant* weight = layer.find_weight(role);
-    if (weight == nullptr) {
-      std::fill_n(dst, size, fallback);
-    } else {
-      std::copy_n((*weight)->values().get(), size, dst);
-    }
-  };
-  fill("weight", 1, packed->data());
-  fill("bias", 0, packed->data() + size);
-  return packed;
+Packing affine_packing(const Layer& layer, int64_t size) {
+  Packing packing;
+  if (layer.weights.empty()) return packing;
+  for (const char* role : {"weight", "bias"}) add_padded(packing, role, layer.find_weight(role), size);
+  return packing;
+}
+
+void pack_affine(const Layer& layer, Packed& to) {
+  pack_padded(layer.find_weight("bias"), to, "bias");
+  if (const Constant* weight = layer.find_weight("weight")) {
+    pack_padded(weight, to, "weight");
+  } else {
+    std::fill_n(to.at<float>("weight"), to.packing().find("weight")->count, 1.0f);
+  }
 }
 
 }  // namespace softneuro

@@ -1,14 +1,13 @@
 // Weights of the normalizations, packed.
 #pragma once
 
-#include <memory>
-
-#include "layers/packed_floats.h"
+#include "layers/routine.h"
 
 namespace softneuro {
 
-// `size` values of "weight", ones if the layer has none, and behind them those of "bias", zeros if it has none. Null if
-// it has neither.
-std::shared_ptr<const Packed> pack_affine(const Layer& layer, int64_t size);
+// Sections of `size` values each: "weight", ones if the layer has none, and "bias", zeros if it has none. No sections
+// if it has neither.
+Packing affine_packing(const Layer& layer, int64_t size);
+void pack_affine(const Layer& layer, Packed& to);
 
 }  // namespace softneuro

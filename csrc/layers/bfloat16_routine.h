@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/conv_bfloat16/conv_bfloat16.h"
-#include "layers/routine.h"
+#include "layers/bfloat16_cost.h"
 
 namespace softneuro {
 
@@ -12,12 +12,8 @@ std::vector<Isa> bfloat16_isas();
 // so many products.
 const char* bfloat16_algorithm(int parts);
 double bfloat16_error(int parts, Isa isa, int64_t products);
-// Bytes of a task's scratch beyond which these routines decline.
-constexpr size_t most_bfloat16_scratch = size_t{256} << 20;
 
-// Tuning: rows of a band, how work is dealt to threads (see SplitBy), output blocks that share a pass over the input,
-// input channels that are split at a time, or 0 for all.
-// Packed weights: their parts, then the bias, padded with zeros.
+// Packed are the weights' parts, and a bias in any case.
 class Bfloat16Routine : public Routine {
  public:
   // parts: of each float32; 2 has three products for one, 3 six.
@@ -25,11 +21,11 @@ class Bfloat16Routine : public Routine {
 
   Refusal check(const Problem& problem) const final;
   bool promising(const Problem& problem) const final;
-  std::vector<std::string> param_names() const final { return {"rows", "split", "panel", "depth"}; }
+  std::vector<std::string> param_names() const final { return Bfloat16Params::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const final;
-  size_t packed_bytes(const Problem& problem, const Tuning& tuning) const final;
+  Packing packing(const Problem& problem, const Tuning& tuning) const final;
   std::string pack_key(const Problem& problem, const Tuning& tuning) const final;
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const final;
+  void pack(const Problem& problem, const Tuning& tuning, Packed& to) const final;
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const final;
   double expected_error(const Problem& problem, const Tuning& tuning) const final;
@@ -50,7 +46,7 @@ class Bfloat16Routine : public Routine {
 
   int block() const { return kernels().block; }
   ConvBfloat16Shape sized(const Problem& problem, int panel) const;
-  ConvBfloat16Shape checked_shape(const Problem& problem, const Tuning& tuning) const;
+  Bfloat16Params checked(const Tuning& tuning) const;
 
   int parts_;
 };

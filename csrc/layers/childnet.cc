@@ -2,42 +2,29 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "base/lines.h"
 
 namespace softneuro {
 namespace {
-
-constexpr int64_t line = 16;  // floats
-
-class PackedParts final : public Packed {
- public:
-  std::vector<std::shared_ptr<const Packed>> parts;
-
-  size_t bytes() const override {
-    size_t sum = 0;
-    for (const auto& part : parts) sum += part == nullptr ? 0 : part->bytes();
-    return sum;
-  }
-};
 
 // A blob between two parts. The matrices along axis 0 are an odd number of lines apart, for what walks across them
 // would meet itself in the same sets of a cache.
 TensorView inner_view(const ChildPart& part) {
   TensorView view = dense_view(nullptr, part.out.shape, part.choice.routine->info().out);
-  view.strides[0] = ((view.image_elements() + line - 1) / line | 1) * line;
+  view.strides[0] = odd_lines(view.image_elements());
   return view;
 }
 size_t view_bytes(const TensorView& view) { return dtype_bytes(view.schema.dtype, view.shape[0] * view.strides[0]); }
 
 class PreparedChildnet final : public Prepared {
  public:
-  PreparedChildnet(const Childnet& net, int threads, std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)) {
-    const auto& parts = static_cast<const PackedParts&>(*packed_).parts;
+  PreparedChildnet(const Childnet& net, int threads, const std::shared_ptr<const Packed>& packed) {
     for (size_t i = 0; i < net.size(); ++i) {
       const RoutineChoice& choice = net[i].choice;
       const Problem problem = net[i].problem(threads);
-      steps_.push_back({choice.routine->prepare(problem, choice.tuning, parts[i]), {}, net[i].layer->post.residual});
+      auto part = part_of(packed, std::to_string(i));
+      steps_.push_back(
+          {choice.routine->prepare(problem, choice.tuning, std::move(part)), {}, net[i].layer->post.residual});
       const WorkspaceSize own = steps_.back().prepared->workspace();
       size_.shared = std::max(size_.shared, own.shared_lines());
       size_.task = std::max(size_.task, own.task);
@@ -45,7 +32,7 @@ class PreparedChildnet final : public Prepared {
       if (i + 1 < net.size()) steps_.back().out = inner_view(net[i]);
     }
     for (const Step& step : steps_) blobs_ += step.out.shape.rank() == 0 ? 0 : view_bytes(step.out);
-    blobs_ = (blobs_ + 63) / 64 * 64;
+    blobs_ = round_to_line(blobs_);
     size_.shared += blobs_;
   }
 
@@ -74,7 +61,6 @@ class PreparedChildnet final : public Prepared {
     TensorView out;  // without its memory; the last step's is the caller's
     bool residual;
   };
-  std::shared_ptr<const Packed> packed_;
   std::vector<Step> steps_;
   size_t blobs_ = 0;    // bytes between the parts
   WorkspaceSize size_;  // these and the parts' own
@@ -94,25 +80,28 @@ size_t childnet_blob_bytes(const Childnet& net) {
   return bytes;
 }
 
-size_t ChildnetRoutine::packed_bytes(const Problem& problem, const Tuning& tuning) const {
-  size_t sum = 0;
-  for (const ChildPart& part : childnet(problem, tuning)) {
-    sum += part.choice.routine->packed_bytes(part.problem(problem.threads), part.choice.tuning);
+Packing ChildnetRoutine::packing(const Problem& problem, const Tuning& tuning) const {
+  Packing packing;
+  const Childnet net = childnet(problem, tuning);
+  for (size_t i = 0; i < net.size(); ++i) {
+    const auto& [routine, own] = net[i].choice;
+    packing.add(std::to_string(i), routine->packing(net[i].problem(problem.threads), own));
   }
-  return sum;
+  return packing;
 }
 
-std::shared_ptr<const Packed> ChildnetRoutine::pack(const Problem& problem, const Tuning& tuning) const {
-  auto packed = std::make_shared<PackedParts>();
-  for (const ChildPart& part : childnet(problem, tuning)) {
-    packed->parts.push_back(part.choice.routine->pack(part.problem(problem.threads), part.choice.tuning));
+void ChildnetRoutine::pack(const Problem& problem, const Tuning& tuning, Packed& to) const {
+  const Childnet net = childnet(problem, tuning);
+  for (size_t i = 0; i < net.size(); ++i) {
+    const auto& [routine, own] = net[i].choice;
+    Packed part = to.part(std::to_string(i));
+    if (!part.packing().empty()) routine->pack(net[i].problem(problem.threads), own, part);
   }
-  return packed;
 }
 
 std::unique_ptr<const Prepared> ChildnetRoutine::prepare(const Problem& problem, const Tuning& tuning,
                                                          std::shared_ptr<const Packed> packed) const {
-  return std::make_unique<PreparedChildnet>(childnet(problem, tuning), problem.threads, std::move(packed));
+  return std::make_unique<PreparedChildnet>(childnet(problem, tuning), problem.threads, packed);
 }
 
 }  // namespace softneuro

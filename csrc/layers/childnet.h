@@ -29,8 +29,9 @@ class ChildnetRoutine : public Routine {
   // For problems that it accepts and tunings of its own; throws Error for others.
   virtual Childnet childnet(const Problem& problem, const Tuning& tuning) const = 0;
 
-  size_t packed_bytes(const Problem& problem, const Tuning& tuning) const final;
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const final;
+  // The parts' packings, each under its number.
+  Packing packing(const Problem& problem, const Tuning& tuning) const final;
+  void pack(const Problem& problem, const Tuning& tuning, Packed& to) const final;
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const final;
 };

@@ -1,31 +1,38 @@
 // What the routines on the gemm kernels share.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <limits>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
-#include "base/refusal.h"
 #include "kernels/gemm/gemm.h"
+#include "layers/kernel_sizes.h"
+#include "layers/params.h"
 
 namespace softneuro {
 
-// Kernels count in int: refuses what it cannot hold.
-inline Refusal check_gemm_sizes(int64_t m, int64_t n, int64_t k) {
-  constexpr int64_t limit = std::numeric_limits<int32_t>::max() / 64;
-  return std::max({m, n, k}) < limit ? Refusal() : Refusal("sizes are beyond the kernels' 32-bit offsets");
-}
+inline Refusal check_gemm_sizes(int64_t m, int64_t n, int64_t k) { return check_kernel_sizes({m, n, k}); }
 
 inline GemmTiling gemm_tiling(const GemmKernels& kernels, int panel) {
-  if (panel < 1 || panel > kernels.max_panel) {
-    throw Error("panel must be in [1, " + std::to_string(kernels.max_panel) + "], not " + std::to_string(panel));
-  }
   GemmTiling tiling;
-  tiling.panel = panel;
+  tiling.panel = parse_within("panel", panel, 1, kernels.max_panel);
   return tiling;
 }
 
-inline size_t round_to_line(size_t bytes) { return (bytes + 63) / 64 * 64; }
+// Of products whose right side is packed a strip of columns at a time: whole panels of two and of three vectors.
+inline constexpr int gemm_strip = 96;
+SN_PARAMS(GemmStripParams, panel, columns, split);
+
+inline GemmStripParams checked_strip(const Tuning& tuning) {
+  const auto params = GemmStripParams::of(tuning);
+  if (params.columns >= 1 && params.columns % gemm_strip == 0) return params;
+  throw Error("columns must be a positive multiple of 96, not " + std::to_string(params.columns));
+}
+// split: how work is best dealt, as a guess.
+inline std::vector<Tuning> gemm_strip_choices(int columns, int split, int threads) {
+  std::vector<Tuning> list{GemmStripParams{2, columns, split}, GemmStripParams{3, columns, split}};
+  if (threads > 1) list.push_back(GemmStripParams{2, columns, 1 - split});
+  return list;
+}
 
 }  // namespace softneuro

@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "base/cpu_traits.h"
-#include "layers/conv2d/split.h"
-#include "layers/packed_floats.h"
+#include "layers/split.h"
 
 namespace softneuro {
 
@@ -24,10 +23,17 @@ bool inner_product_promises(Isa isa, int64_t out_channels) {
   return adds_beside_fmas() && block == 16 && out_channels >= 2 * block;
 }
 
-void pack_inner_product(const Layer& layer, const PointwiseShape& shape, Isa isa, float* packed) {
+Packing inner_product_packing(const PointwiseShape& shape, Isa isa) {
+  constexpr int64_t terms = 3;  // of an output channel
+  return Packing().add("weights", conv_inner_product_packed_size(shape, isa_block(isa)), DType::float32,
+                       shape.out_channels * (shape.in_channels + terms));
+}
+
+void pack_inner_product(const Layer& layer, const PointwiseShape& shape, Isa isa, Packed& to) {
   const Constant* bias = layer.find_weight("bias");
   const auto biases = bias != nullptr ? (*bias)->values() : nullptr;
-  conv_inner_product_pack(shape, isa_block(isa), layer.weight("weight")->values().get(), biases.get(), packed);
+  conv_inner_product_pack(shape, isa_block(isa), layer.weight("weight")->values().get(), biases.get(),
+                          to.at<float>("weights"));
 }
 
 double inner_product_error(int64_t in_channels) { return 1.5e-7 + 1e-9 * static_cast<double>(in_channels); }
@@ -38,14 +44,14 @@ bool InnerProductRoutine::promising(const Problem& problem) const {
 
 std::vector<Tuning> InnerProductRoutine::tunings(const Problem& problem) const {
   // Prepared pixels should stay in L2 while every panel passes over them.
-  const int64_t budget = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10)) / 4;
+  const int64_t budget = l2_bytes() / 4;
   const int64_t channels = std::max(shape(problem).in_channels, 1), all = std::max<int64_t>(pixels(problem), 1);
   const int64_t rows = std::clamp<int64_t>(budget / (channels * 4) / 16 * 16, 16, 1 << 20);
   const int64_t share = (all + problem.threads - 1) / problem.threads;  // of a thread, where rows are split
   const int split = likely_split(problem);
   std::vector<Tuning> list;
   const auto add = [&](int64_t wanted, int by) {
-    Tuning tuning{static_cast<int>(std::min(wanted, by == 0 ? share : all)), by};
+    Tuning tuning = InnerProductParams{static_cast<int>(std::min(wanted, by == 0 ? share : all)), by};
     if (std::find(list.begin(), list.end(), tuning) == list.end()) list.push_back(std::move(tuning));
   };
   add(rows, split);
@@ -55,20 +61,19 @@ std::vector<Tuning> InnerProductRoutine::tunings(const Problem& problem) const {
   return list;
 }
 
-size_t InnerProductRoutine::packed_bytes(const Problem& problem, const Tuning&) const {
-  return conv_inner_product_packed_size(shape(problem), isa_block(info().isa)) * sizeof(float);
+Packing InnerProductRoutine::packing(const Problem& problem, const Tuning&) const {
+  return inner_product_packing(shape(problem), info().isa);
 }
 
-std::shared_ptr<const Packed> InnerProductRoutine::pack(const Problem& problem, const Tuning& tuning) const {
-  auto packed = std::make_shared<PackedFloats>(static_cast<int64_t>(packed_bytes(problem, tuning) / sizeof(float)));
-  pack_inner_product(*problem.layer, shape(problem), info().isa, packed->data());
-  return packed;
+void InnerProductRoutine::pack(const Problem& problem, const Tuning&, Packed& to) const {
+  pack_inner_product(*problem.layer, shape(problem), info().isa, to);
 }
 
 std::unique_ptr<const Prepared> InnerProductRoutine::prepare(const Problem& problem, const Tuning& tuning,
                                                              std::shared_ptr<const Packed> packed) const {
-  if (tuning[0] < 1) throw Error("rows must be positive, not " + std::to_string(tuning[0]));
-  return prepare_products(problem, tuning, std::move(packed));
+  const auto params = InnerProductParams::of(tuning);
+  parse_positive("rows", params.rows);
+  return prepare_products(problem, params, std::move(packed));
 }
 
 double InnerProductRoutine::expected_error(const Problem& problem, const Tuning&) const {

@@ -21,23 +21,6 @@ Shape aligned(const Shape& shape, int rank) {
   return result;
 }
 
-void write_in_layout(const float* values, const Shape& shape, const Layout& layout, float* dst) {
-  if (layout.kind == Layout::Kind::nchw) {
-    std::copy_n(values, shape.elements(), dst);
-    return;
-  }
-  std::fill_n(dst, physical_elements(shape, layout), 0.0f);
-  const int64_t channels = shape[1], plane = shape.product(2, shape.rank()), block = layout.block;
-  const int64_t blocks = (channels + block - 1) / block;
-  for (int64_t n = 0; n < shape[0]; ++n)
-    for (int64_t c = 0; c < channels; ++c)
-      for (int64_t i = 0; i < plane; ++i) {
-        const int64_t at = layout.is_blocked() ? ((n * blocks + c / block) * plane + i) * block + c % block
-                                               : (n * plane + i) * channels + c;
-        dst[at] = *values++;
-      }
-}
-
 void clear_padding(const TensorView& out) {
   const int64_t block = out.schema.layout.block, used = out.shape[1] % block;
   const int64_t pixels = out.shape.product(2, out.shape.rank());
@@ -188,22 +171,14 @@ class PreparedPointwise final : public Prepared {
 
 std::vector<Schema> vector_schemas(Isa isa) { return {f32_nchw, f32_nhwc, f32_blocked(isa_block(isa))}; }
 
+RoutineInfo pointwise_info(const char* layer_type, Isa isa, const Schema& schema) {
+  return {.layer_type = layer_type, .algorithm = "vector", .isa = isa, .in = schema, .out = schema, .inplace_input = 0};
+}
+
 Shape channel_shape(int64_t channels, int rank) {
   Shape shape{1, channels};
   while (shape.rank() < rank) shape.push_back(1);
   return shape;
-}
-
-std::shared_ptr<const Packed> pack_in_layout(std::span<const float* const> values, const Shape& shape,
-                                             const Layout& layout) {
-  const int64_t size = physical_elements(shape, layout);
-  auto packed = std::make_shared<PackedFloats>(size * static_cast<int64_t>(values.size()));
-  float* dst = packed->data();
-  for (const float* constant : values) {
-    write_in_layout(constant, shape, layout, dst);
-    dst += size;
-  }
-  return packed;
 }
 
 PointwiseJob pointwise_job(const Problem& problem, const RoutineInfo& info) {

@@ -3,11 +3,10 @@
 
 #include <memory>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "kernels/elementwise/elementwise.h"
-#include "layers/packed_floats.h"
+#include "layers/in_layout.h"
 #include "layers/routine.h"
 
 namespace softneuro {
@@ -15,12 +14,11 @@ namespace softneuro {
 // The layouts that a level's vector routines work in: nchw, nhwc and its own blocked one.
 std::vector<Schema> vector_schemas(Isa isa);
 
+// Of a level's vector routine that may work in place.
+RoutineInfo pointwise_info(const char* layer_type, Isa isa, const Schema& schema);
+
 // [1,C,1,...] of `rank` axes.
 Shape channel_shape(int64_t channels, int rank);
-// Constants of one shape, each brought from row-major to `layout` (padding lanes zero), one behind the other:
-// physical_elements(shape, layout) floats each.
-std::shared_ptr<const Packed> pack_in_layout(std::span<const float* const> values, const Shape& shape,
-                                             const Layout& layout);
 
 // An operand whose shape broadcasts to the output's: a blob or a constant.
 struct PointwiseOperand {

@@ -23,10 +23,12 @@ Strides Routine::view_strides(const Problem& problem, const Strides&) const {
   return dense_strides(problem.out().shape, info_.out.layout);
 }
 
-size_t Routine::packed_bytes(const Problem& problem, const Tuning&) const {
-  int64_t elements = 0;
-  for (const auto& [role, value] : problem.layer->weights) elements += value->elements();
-  return static_cast<size_t>(elements) * sizeof(float);
+std::shared_ptr<const Packed> Routine::packed(const Problem& problem, const Tuning& tuning) const {
+  Packing declared = packing(problem, tuning);
+  if (declared.empty()) return nullptr;
+  auto made = std::make_shared<Packed>(std::move(declared));
+  pack(problem, tuning, *made);
+  return made;
 }
 
 std::string Routine::pack_key(const Problem&, const Tuning& tuning) const {

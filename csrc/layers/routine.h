@@ -10,22 +10,20 @@
 #include <vector>
 
 #include "base/arch.h"
+#include "base/lines.h"
 #include "base/refusal.h"
 #include "base/tensor.h"
 #include "base/threads.h"
 #include "layers/layer.h"
+#include "layers/packed.h"
 
 namespace softneuro {
 
-// Values of a routine's params, in the order of param_names().
+// Values of a routine's params, in the order of param_names(); routines name them by SN_PARAMS (layers/params.h).
 using Tuning = std::vector<int>;
 
-// Packed weights: immutable, shared between the nets of a model's shapes.
-class Packed {
- public:
-  virtual ~Packed() = default;
-  virtual size_t bytes() const = 0;
-};
+// Bytes of a task's scratch, or between a childnet's parts, beyond which routines decline.
+constexpr size_t most_scratch = size_t{256} << 20;
 
 // Bytes that a run needs besides blobs: what all tasks share, and what each has for itself.
 struct WorkspaceSize {
@@ -33,9 +31,9 @@ struct WorkspaceSize {
   int64_t tasks = 0;
 
   // From task to task: with a page between them, as prefetches run past the end of what another core writes.
-  size_t stride() const { return task == 0 ? 0 : (task + 63) / 64 * 64 + 4096; }
+  size_t stride() const { return task == 0 ? 0 : round_to_line(task) + 4096; }
   size_t of_tasks() const { return stride() * static_cast<size_t>(tasks); }
-  size_t shared_lines() const { return (shared + 63) / 64 * 64; }
+  size_t shared_lines() const { return round_to_line(shared); }
   size_t bytes() const { return shared_lines() + of_tasks(); }
 };
 
@@ -128,12 +126,17 @@ class Routine {
   virtual std::vector<std::string> param_names() const { return {}; }
   // Combinations worth profiling, the default first; never empty.
   virtual std::vector<Tuning> tunings(const Problem&) const { return {{}}; }
-  // Packs the weights (null if there are none). The result may depend on the layer and pack_key(), not otherwise on the
-  // tuning or on blob shapes.
-  virtual std::shared_ptr<const Packed> pack(const Problem&, const Tuning&) const { return nullptr; }
-  // Bytes that the packing is going to have, before anything is packed: what the option max_memory bounds. By default
-  // those of the layer's weights.
-  virtual size_t packed_bytes(const Problem& problem, const Tuning&) const;
+  // What prepare() wants to have packed ahead; of no sections if that is nothing. It may depend on the layer and
+  // pack_key(), not otherwise on the tuning or on blob shapes, and so may what is packed.
+  virtual Packing packing(const Problem&, const Tuning&) const { return {}; }
+  // Fills every element of such a packing.
+  virtual void pack(const Problem&, const Tuning&, Packed&) const {}
+  // A packing of its own; null if it has no sections.
+  std::shared_ptr<const Packed> packed(const Problem& problem, const Tuning& tuning) const;
+  // Bytes that it is going to have, before anything is packed: what the option max_memory bounds.
+  size_t packed_bytes(const Problem& problem, const Tuning& tuning) const {
+    return packing(problem, tuning).value_bytes();
+  }
   // Whatever of the tuning and of the blob shapes a packing depends on; packings of equal weights and keys are shared.
   // By default all of the tuning.
   virtual std::string pack_key(const Problem& problem, const Tuning& tuning) const;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/lines.h"
 #include "base/threads.h"
 #include "kernels/activate/activate.h"
 #include "layers/gemm_tasks.h"
@@ -11,14 +12,13 @@
 namespace softneuro {
 namespace {
 
-constexpr int max_depth = 3;
-constexpr int products = 7;   // of a level
-constexpr int64_t line = 16;  // floats; rows of scratch are this much apart from a power of two
+constexpr int products = 7;            // of a level
+constexpr int64_t line = line_floats;  // rows of scratch are this much apart from a power of two
 
 int64_t pieces(int depth) { return int64_t{1} << depth; }
 int64_t whole(int64_t size, int depth) { return size / pieces(depth) * pieces(depth); }
 int64_t leaves(int depth) { return depth == 0 ? 1 : products * leaves(depth - 1); }
-size_t floats(int64_t count) { return round_to_line(static_cast<size_t>(count) * sizeof(float)) / sizeof(float); }
+size_t floats(int64_t count) { return whole_lines(static_cast<size_t>(count)); }
 
 size_t packed_size(const GemmKernels& kernels, int64_t n, int64_t k) {
   return gemm_packed_size(static_cast<int>(n), static_cast<int>(k), kernels.lanes);
@@ -54,7 +54,7 @@ constexpr int combinations[products][4] = {
     {-1, 1, 1, -1},  // -t4 = b21 - t2
 };
 
-struct Packing {
+struct Packer {
   const GemmKernels& kernels;
   int panel;
   float* to;
@@ -87,13 +87,6 @@ struct Packing {
   }
 };
 
-// Multiply-adds that a level saves, less those that its additions are worth.
-double level_gain(int64_t rows, int64_t columns, int64_t length, double addition, double write_back) {
-  const auto m = static_cast<double>(rows), n = static_cast<double>(columns), k = static_cast<double>(length);
-  const double additions = 4 * m * k / 4 + 2 * m * n / 4;
-  return m * n * k / 8 - addition * additions - write_back * 5 * m * n / 4;
-}
-
 // dst = op(a, b), row by row.
 void combine(ElementwiseKernel op, float* dst, ptrdiff_t dst_stride, const float* a, ptrdiff_t a_stride, const float* b,
              ptrdiff_t b_stride, int64_t rows, int64_t count) {
@@ -102,16 +95,6 @@ void combine(ElementwiseKernel op, float* dst, ptrdiff_t dst_stride, const float
 }
 
 }  // namespace
-
-bool strassen_saves(int64_t m, int64_t n, int64_t k) { return level_gain(m, n, k, 1, 1) > 0; }
-
-int strassen_depth(int64_t m, int64_t n, int64_t k) {
-  // An addition reads and writes memory near the core, which takes as long as several multiply-adds in registers.
-  constexpr double addition = 8, write_back = 3;
-  int depth = 1;
-  while (depth < max_depth && level_gain(m >> depth, n >> depth, k >> depth, addition, write_back) > 0) ++depth;
-  return depth;
-}
 
 double strassen_error(const StrassenShape& shape) {
   // Measured on white data: sums in order come to 1.8e-8 per root of their length, each level to 1.9 times as much.
@@ -126,10 +109,10 @@ size_t strassen_packed_size(const GemmKernels& kernels, const StrassenShape& sha
 void strassen_pack(const GemmKernels& kernels, const StrassenShape& shape, int panel, const float* weight,
                    float* packed) {
   const Rest rest(shape);
-  Packing packing{kernels, panel, packed};
-  packing.pack(weight, shape.k, rest.n0, rest.k0, shape.depth);
-  if (rest.k > 0) packing.pack(weight + rest.k0, shape.k, rest.n0, rest.k, 0);
-  if (rest.n > 0) packing.pack(weight + rest.n0 * shape.k, shape.k, rest.n, shape.k, 0);
+  Packer packer{kernels, panel, packed};
+  packer.pack(weight, shape.k, rest.n0, rest.k0, shape.depth);
+  if (rest.k > 0) packer.pack(weight + rest.k0, shape.k, rest.n0, rest.k, 0);
+  if (rest.n > 0) packer.pack(weight + rest.n0 * shape.k, shape.k, rest.n, shape.k, 0);
 }
 
 // dst = plus + a * b of one level; the lower halves of a's and dst's rows may lie anywhere.

@@ -21,12 +21,6 @@ struct StrassenShape {
   int depth = 1;  // levels of recursion
 };
 
-// Whether a level of recursion does fewer operations (Jiang et al., "MNN", eq. 9, without the additions of weights,
-// which are packed).
-bool strassen_saves(int64_t m, int64_t n, int64_t k);
-// The recursion to try first, at least 1: as deep as a level saves more time than its additions are likely to take.
-int strassen_depth(int64_t m, int64_t n, int64_t k);
-
 // Relative L2 error to expect on data without structure.
 double strassen_error(const StrassenShape& shape);
 

@@ -3,22 +3,25 @@
 #include <algorithm>
 
 #include "layers/gemm_tasks.h"
-#include "layers/packed_floats.h"
 #include "layers/strassen.h"
+#include "layers/strassen_cost.h"
 
 namespace softneuro {
 namespace {
 
-constexpr int deepest = 3;
-constexpr size_t max_scratch = size_t{256} << 20;
-
-StrassenShape shape_of(const MatrixView& view, int depth) { return {view.m, view.n, view.k, depth}; }
+StrassenShape shape_of(const MatrixView& view, int depth) {
+  return {view.m, view.n, view.k, parse_within("depth", depth, 1, deepest_strassen)};
+}
 
 class PreparedStrassen final : public Prepared {
  public:
-  PreparedStrassen(const Problem& problem, const MatrixView& view, const StrassenGemm& gemm, const float* bias,
+  PreparedStrassen(const Problem& problem, const MatrixView& view, const StrassenGemm& gemm,
                    std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)), view_(view), gemm_(gemm), bias_(bias), residual_(problem.layer->post.residual) {}
+      : packed_(std::move(packed)),
+        view_(view),
+        gemm_(gemm),
+        bias_(packed_->find<float>("bias")),
+        residual_(problem.layer->post.residual) {}
 
   WorkspaceSize workspace() const override { return {.task = gemm_.scratch_bytes(), .tasks = gemm_.tasks()}; }
 
@@ -72,57 +75,44 @@ Refusal StrassenRoutine::check(const Problem& problem) const {
   if (!strassen_saves(view.m, view.n, view.k)) return "too small: more additions than multiplications saved";
   const StrassenGemm gemm(info().isa, shape_of(view, strassen_depth(view.m, view.n, view.k)), 1, nullptr, {},
                           problem.threads);
-  if (gemm.scratch_bytes() * static_cast<size_t>(gemm.tasks()) > max_scratch) return "scratch beyond 256 MiB";
+  if (gemm.scratch_bytes() * static_cast<size_t>(gemm.tasks()) > most_scratch) return "scratch beyond 256 MiB";
   return {};
 }
 
 std::vector<Tuning> StrassenRoutine::tunings(const Problem& problem) const {
   const MatrixView view = matrices(problem);
   const int depth = strassen_depth(view.m, view.n, view.k);
-  std::vector<Tuning> list{{depth, 2}};
-  if (depth > 1) list.push_back({depth, 3}), list.push_back({depth - 1, 2});
-  return list;
+  if (depth == 1) return {StrassenParams{depth, 2}};
+  return {StrassenParams{depth, 2}, StrassenParams{depth, 3}, StrassenParams{depth - 1, 2}};
 }
 
-MatrixView StrassenRoutine::checked_view(const Problem& problem, const Tuning& tuning) const {
-  if (tuning[0] < 1 || tuning[0] > deepest) {
-    throw Error("depth must be in [1, " + std::to_string(deepest) + "], not " + std::to_string(tuning[0]));
-  }
-  return matrices(problem);
+Packing StrassenRoutine::packing(const Problem& problem, const Tuning& tuning) const {
+  const StrassenShape shape = shape_of(matrices(problem), StrassenParams::of(tuning).depth);
+  Packing packing;
+  packing.add("weights", strassen_packed_size(*gemm_kernels(info().isa), shape));
+  add_bias(packing, *problem.layer, shape.n);
+  return packing;
 }
 
-size_t StrassenRoutine::packed_bytes(const Problem& problem, const Tuning& tuning) const {
-  const StrassenShape shape = shape_of(checked_view(problem, tuning), tuning[0]);
-  return strassen_packed_size(*gemm_kernels(info().isa), shape) * sizeof(float);
-}
-
-// The product's parts, then the bias.
-std::shared_ptr<const Packed> StrassenRoutine::pack(const Problem& problem, const Tuning& tuning) const {
+void StrassenRoutine::pack(const Problem& problem, const Tuning& tuning, Packed& to) const {
+  const auto params = StrassenParams::of(tuning);
   const GemmKernels& kernels = *gemm_kernels(info().isa);
-  const StrassenShape shape = shape_of(checked_view(problem, tuning), tuning[0]);
-  const size_t size = strassen_packed_size(kernels, shape);
-  const Constant* bias = problem.layer->find_weight("bias");
-  auto packed = std::make_shared<PackedFloats>(static_cast<int64_t>(size) + (bias != nullptr ? shape.n : 0));
-  const int panel = gemm_tiling(kernels, tuning[1]).panel;
-  strassen_pack(kernels, shape, panel, problem.layer->weight("weight")->values().get(), packed->data());
-  if (bias != nullptr) std::copy_n((*bias)->values().get(), shape.n, packed->data() + size);
-  return packed;
+  strassen_pack(kernels, shape_of(matrices(problem), params.depth), gemm_tiling(kernels, params.panel).panel,
+                problem.layer->weight("weight")->values().get(), to.at<float>("weights"));
+  pack_bias(*problem.layer, to);
 }
 
 std::unique_ptr<const Prepared> StrassenRoutine::prepare(const Problem& problem, const Tuning& tuning,
                                                          std::shared_ptr<const Packed> packed) const {
-  const MatrixView view = checked_view(problem, tuning);
-  const StrassenShape shape = shape_of(view, tuning[0]);
-  const float* data = packed_floats(packed.get());
-  const StrassenGemm gemm(info().isa, shape, tuning[1], data, problem.layer->post.activation, problem.threads);
-  const bool bias = problem.layer->find_weight("bias") != nullptr;
-  return std::make_unique<PreparedStrassen>(
-      problem, view, gemm, bias ? data + strassen_packed_size(*gemm_kernels(info().isa), shape) : nullptr,
-      std::move(packed));
+  const auto params = StrassenParams::of(tuning);
+  const MatrixView view = matrices(problem);
+  const StrassenGemm gemm(info().isa, shape_of(view, params.depth), params.panel, packed->at<float>("weights"),
+                          problem.layer->post.activation, problem.threads);
+  return std::make_unique<PreparedStrassen>(problem, view, gemm, std::move(packed));
 }
 
 double StrassenRoutine::expected_error(const Problem& problem, const Tuning& tuning) const {
-  return strassen_error(shape_of(checked_view(problem, tuning), tuning[0]));
+  return strassen_error(shape_of(matrices(problem), StrassenParams::of(tuning).depth));
 }
 
 }  // namespace softneuro

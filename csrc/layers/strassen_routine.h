@@ -1,9 +1,11 @@
 // What layers need to be computed by Strassen's product: their sizes as matrices, and the rest is shared.
 #pragma once
 
-#include "layers/routine.h"
+#include "layers/params.h"
 
 namespace softneuro {
+
+SN_PARAMS(StrassenParams, depth, panel);
 
 // Per image: pixels or rows x weights of [n][k], all rows dense, or one row an image.
 struct MatrixView {
@@ -16,10 +18,10 @@ class StrassenRoutine : public Routine {
   StrassenRoutine(std::string layer_type, Isa isa, Schema schema);
 
   Refusal check(const Problem& problem) const final;
-  std::vector<std::string> param_names() const final { return {"depth", "panel"}; }
+  std::vector<std::string> param_names() const final { return StrassenParams::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const final;
-  size_t packed_bytes(const Problem& problem, const Tuning& tuning) const final;
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const final;
+  Packing packing(const Problem& problem, const Tuning& tuning) const final;
+  void pack(const Problem& problem, const Tuning& tuning, Packed& to) const final;
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const final;
   double expected_error(const Problem& problem, const Tuning& tuning) const final;
@@ -29,7 +31,6 @@ class StrassenRoutine : public Routine {
   virtual Refusal is_product(const Problem& problem) const = 0;
   // Only images and m may depend on the blobs' shapes.
   virtual MatrixView matrices(const Problem& problem) const = 0;
-  MatrixView checked_view(const Problem& problem, const Tuning& tuning) const;
 };
 
 }  // namespace softneuro

@@ -22,7 +22,7 @@ RoutineChoice choose(const Problem& problem, std::string_view wanted) {
   if (wanted.empty()) return {accepting.front(), accepting.front()->tunings(problem).front()};
   if (wanted.find('/') != std::string_view::npos) {
     RoutineChoice choice = named(wanted);
-    const Refusal refusal = choice.routine->check(problem);
+    const Refusal refusal = accepts(*choice.routine, problem);
     if (!refusal.accepted()) throw Error("the routine declines: " + refusal.reason(), std::string(wanted));
     const std::vector<Tuning> offered = choice.routine->tunings(problem);
     if (wanted.find('{') == std::string_view::npos) choice.tuning = offered.front();

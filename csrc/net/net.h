@@ -50,8 +50,8 @@ class PackedCache {
   size_t bytes() const;  // of packings alive
   // Those alive, to be given to another cache by adopt(), in another process of the same build on the same device.
   std::vector<Item> items() const;
-  // Packings made earlier. They are held, and taken where key and size are what a routine would pack, until the next
-  // call of adopt().
+  // Packings made earlier. They are held, and taken where key and sections are those of what a routine would pack,
+  // until the next call of adopt().
   void adopt(std::vector<Item> items);
 
  private:

@@ -2,6 +2,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/log.h"
 #include "net/net.h"
 
 namespace softneuro {
@@ -60,7 +61,9 @@ PackedCache& PackedCache::shared() {
 }
 
 std::shared_ptr<const Packed> PackedCache::get(const RoutineChoice& choice, const Problem& problem) {
-  if (problem.layer->weights.empty()) return choice.routine->pack(problem, choice.tuning);
+  const Packing wanted = choice.routine->packing(problem, choice.tuning);
+  if (wanted.empty()) return nullptr;
+  if (problem.layer->weights.empty()) return choice.routine->packed(problem, choice.tuning);
   // Weights computed on demand stay for as long as they are held here: once for the key and the packing. Those that
   // come from rows need not be computed for either.
   std::vector<ConstantData::Values> held;
@@ -72,9 +75,12 @@ std::shared_ptr<const Packed> PackedCache::get(const RoutineChoice& choice, cons
   const std::lock_guard lock(entry->packing);
   if (auto known = state_->find(*entry)) return known;
   auto packed = state_->find_adopted(key);
-  if (packed == nullptr || packed->bytes() != choice.routine->packed_bytes(problem, choice.tuning)) {
-    packed = choice.routine->pack(problem, choice.tuning);
+  if (packed != nullptr && packed->packing().str() != wanted.str()) {
+    log_warning("a saved packing for " + choice.descriptor() + " has '" + packed->packing().str() + "', not '" +
+                wanted.str() + "': it is packed anew");
+    packed = nullptr;
   }
+  if (packed == nullptr) packed = choice.routine->packed(problem, choice.tuning);
   const std::lock_guard cache_lock(state_->mutex);
   entry->packed = packed;
   return packed;

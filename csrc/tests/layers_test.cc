@@ -56,7 +56,7 @@ std::vector<float> run(const Problem& problem, const Routine& routine, const Tun
     in.push_back(blobs.back().view);
   }
   Blob out(problem.out().shape, routine.info().out);
-  const auto prepared = routine.prepare(problem, tuning, routine.pack(problem, tuning));
+  const auto prepared = routine.prepare(problem, tuning, routine.packed(problem, tuning));
   const WorkspaceSize size = prepared->workspace();
   const AlignedBuffer workspace(size.bytes());
   prepared->run({in.data(), &out.view, {size, workspace.data()}, ParallelFor()});

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/arena.h"
-#include "layers/conv2d/split.h"
+#include "layers/split.h"
 #include "tests/expect.h"
 #include "tests/layer_cases.h"
 
@@ -147,7 +147,7 @@ void same_bits(const Shared& shared, const std::vector<ParallelFor>& hosts) {
     if (shared.only.empty()) tunings.resize(std::min(tunings.size(), most_tunings));
     for (const Tuning& tuning : tunings) {
       if (routine->descriptor(tuning).find(shared.only) == std::string::npos) continue;
-      const auto prepared = routine->prepare(problem, tuning, routine->pack(problem, tuning));
+      const auto prepared = routine->prepare(problem, tuning, routine->packed(problem, tuning));
       const AlignedBuffer wanted = run(problem, *routine, *prepared, hosts[0]);
       for (size_t i = 1; i < hosts.size(); ++i) {
         const AlignedBuffer got = run(problem, *routine, *prepared, hosts[i]);

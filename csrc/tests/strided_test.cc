@@ -75,7 +75,7 @@ void check(const Case& item) {
     // Such a view needs a dense input: see Routine::view_offset.
     if (routine->info().view && problem.in[0].shape[0] != problem.out().shape[0]) continue;
     const Tuning tuning = routine->tunings(problem).front();
-    const auto prepared = routine->prepare(problem, tuning, routine->pack(problem, tuning));
+    const auto prepared = routine->prepare(problem, tuning, routine->packed(problem, tuning));
     const WorkspaceSize size = prepared->workspace();
     const AlignedBuffer workspace(size.bytes());
     const auto run = [&](const std::vector<Blob>& in, const TensorView& out) {

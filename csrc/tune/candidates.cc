@@ -66,7 +66,7 @@ std::vector<Candidate> enumerate_candidates(const Problem& problem, const Search
       candidate.choice = {routine, tuning};
       candidate.descriptor = routine->descriptor(tuning);
       candidate.error = routine->expected_error(problem, tuning);
-      candidate.packed_bytes = routine->info().view ? 0 : routine->packed_bytes(problem, tuning);
+      candidate.packed_bytes = routine->packed_bytes(problem, tuning);
       candidate.seconds = routine->info().view ? 0 : estimate_seconds(problem, all.size());
       all.push_back(candidate);
       if (within(candidate, limits)) allowed.push_back(candidate);

@@ -83,7 +83,7 @@ TuneResult from_plan(const Graph& graph, const Plan& plan) {
       const RoutineInfo& info = choice.routine->info();
       if (!isa_available(info.isa)) throw misfit("this machine lacks " + std::string(isa_name(info.isa)), layer);
       const Problem problem = fused.problem(static_cast<int>(l), plan.key.threads);
-      const Refusal refusal = choice.routine->check(problem);
+      const Refusal refusal = accepts(*choice.routine, problem);
       if (!refusal.accepted()) throw misfit(step.descriptor + " declines: " + refusal.reason(), layer);
       const auto tunings = choice.routine->tunings(problem);
       if (std::find(tunings.begin(), tunings.end(), choice.tuning) == tunings.end()) {

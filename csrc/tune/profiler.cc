@@ -192,7 +192,7 @@ Profiler::Contender Profiler::contender(const Entry& entry) {
   const auto& [routine, tuning] = entry.candidate->choice;
   Contender contender{.problem = &problem,
                       .candidate = entry.candidate,
-                      .prepared = routine->prepare(problem, tuning, routine->pack(problem, tuning)),
+                      .prepared = routine->prepare(problem, tuning, routine->packed(problem, tuning)),
                       .in = {},
                       .outs = {},
                       .has_weights = weight_bytes(problem) > caches().l1d};

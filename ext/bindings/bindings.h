@@ -50,7 +50,4 @@ py::array border_array(const py::handle& value, const Shape& shape, const Schema
 // A new one. Of a channels-last border: an array of the logical shape whose strides are so.
 py::array new_border_array(const Shape& shape, const Schema& schema);
 
-// The process's own pool for bare use, one per thread count.
-ParallelFor own_pool(int threads);
-
 }  // namespace softneuro::bindings

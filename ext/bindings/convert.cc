@@ -154,16 +154,7 @@ Layer to_layer(const std::string& type, const py::dict& attrs, const py::dict& w
     if (name == "residual") {
       layer.post.residual = py::cast<bool>(value);
     } else if (name == "activation") {
-      const auto text = py::cast<std::string>(value);
-      bool known = false;
-#define SN_MATCH(kind_name, formula)                        \
-  if (text == #kind_name) {                                 \
-    layer.post.activation.kind = ActivationKind::kind_name; \
-    known = true;                                           \
-  }
-      SN_ACTIVATIONS(SN_MATCH)
-#undef SN_MATCH
-      if (!known) throw Error("unknown activation '" + text + "'");
+      layer.post.activation.kind = parse_activation(py::cast<std::string>(value));
     } else if (name == "a") {
       layer.post.activation.a = py::cast<float>(value);
     } else if (name == "b") {
@@ -173,17 +164,6 @@ Layer to_layer(const std::string& type, const py::dict& attrs, const py::dict& w
     }
   }
   return layer;
-}
-
-ParallelFor own_pool(int threads) {
-  static std::mutex mutex;
-  // Never destroyed: worker threads may outlive static destruction.
-  static auto* pools = new std::map<int, std::unique_ptr<ThreadPool>>;
-  if (threads <= 1) return {};
-  const std::lock_guard lock(mutex);
-  auto& pool = (*pools)[threads];
-  if (!pool) pool = std::make_unique<ThreadPool>(threads);
-  return pool->parallel_for();
 }
 
 }  // namespace softneuro::bindings

@@ -147,7 +147,7 @@ py::object run_routine(const std::string& type, const py::dict& attrs, const py:
       outs.emplace_back(problem.outs[k], routine.output_schema(problem, static_cast<int>(k)));
       out_views.push_back(outs.back().view());
     }
-    const auto prepared = routine.prepare(problem, choice.tuning, routine.pack(problem, choice.tuning));
+    const auto prepared = routine.prepare(problem, choice.tuning, routine.packed(problem, choice.tuning));
     const AlignedBuffer memory(prepared->workspace().bytes());
     const Workspace workspace(prepared->workspace(), memory.data());
     const ParallelFor parallel_for = own_pool(threads);
@@ -193,8 +193,22 @@ std::pair<size_t, size_t> packed_bytes(const std::string& type, const py::dict& 
   const OneLayer one(type, attrs, weights, shapes, post);
   const Problem problem = one.problem(1);
   const RoutineChoice choice = find_routine(descriptor);
-  const auto packed = choice.routine->info().view ? nullptr : choice.routine->pack(problem, choice.tuning);
+  const auto packed = choice.routine->packed(problem, choice.tuning);
   return {choice.routine->packed_bytes(problem, choice.tuning), packed == nullptr ? 0 : packed->bytes()};
+}
+
+// Sections of a routine's packing: (name, dtype, elements, of them the layer's own, bytes before it).
+py::list packing(const std::string& type, const py::dict& attrs, const py::dict& weights,
+                 const std::vector<py::tuple>& shapes, const std::string& descriptor, const py::dict& post) {
+  const OneLayer one(type, attrs, weights, shapes, post);
+  const RoutineChoice choice = find_routine(descriptor);
+  py::list list;
+  const Packing declared = choice.routine->packing(one.problem(1), choice.tuning);
+  for (const Packing::Section& section : declared.sections()) {
+    list.append(py::make_tuple(section.name, std::string(dtype_name(section.dtype)), section.count, section.values,
+                               section.offset));
+  }
+  return list;
 }
 
 py::dict refusals(const std::string& type, const py::dict& attrs, const py::dict& weights,
@@ -247,6 +261,9 @@ void bind_routines(py::module_& m) {
               py::arg("shapes"), py::arg("descriptor"), "Relative L2 error that a routine expects of its result.");
   testing.def("packed_bytes", &packed_bytes, py::arg("type"), py::arg("attrs"), py::arg("weights"), py::arg("shapes"),
               py::arg("descriptor"), py::arg("post") = py::dict(), "(foretold, actual) bytes of a routine's packing.");
+  testing.def("packing", &packing, py::arg("type"), py::arg("attrs"), py::arg("weights"), py::arg("shapes"),
+              py::arg("descriptor"), py::arg("post") = py::dict(),
+              "Sections of a routine's packing: (name, dtype, elements, of them the layer's own, bytes before it).");
   testing.def("refusals", &refusals, py::arg("type"), py::arg("attrs"), py::arg("weights"), py::arg("shapes"),
               py::arg("post") = py::dict(), py::arg("threads") = 1, "Reason by descriptor of those that decline.");
 }

@@ -69,7 +69,7 @@ class RoutineTimer {
       const Schema schema = choice.routine->output_schema(problem, static_cast<int>(k));
       outs_.push_back(dense_view(add_blob(problem.outs[k], schema).data(), problem.outs[k].shape, schema));
     }
-    prepared_ = choice.routine->prepare(problem, choice.tuning, choice.routine->pack(problem, choice.tuning));
+    prepared_ = choice.routine->prepare(problem, choice.tuning, choice.routine->packed(problem, choice.tuning));
     workspace_ = AlignedBuffer(prepared_->workspace().bytes());
   }
 

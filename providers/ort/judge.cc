@@ -97,7 +97,7 @@ Verdict compare(const Net& net, const Ready& ready, const HostRegion& host, cons
     memory.emplace_back(bytes(net.output_descs()[i], net.output_schemas()[i]));
     out.push_back(memory.back().data());
   }
-  const ParallelFor pool = tuning_pool(threads);
+  const ParallelFor pool = own_pool(threads);
   const auto expected = host.run(values);
   net.run(in, out, pool);
   Verdict verdict;

@@ -6,7 +6,6 @@
 #include "base/arena.h"
 #include "base/hash.h"
 #include "base/version.h"
-#include "layers/packed_floats.h"
 #include "providers/ort/partition.h"
 #include "tune/cost_keys.h"
 
@@ -14,7 +13,7 @@ namespace softneuro::ort {
 namespace {
 
 constexpr char magic[] = "SNREGION";
-constexpr int64_t format = 2;
+constexpr int64_t format = 3;
 // magic, format, bytes in all, hash of what follows; then zeros until here
 constexpr size_t head = 64, format_at = 8, size_at = 16, hash_at = 24, hash_size = 32;
 constexpr char tail = '.';
@@ -143,6 +142,7 @@ class Reader {
     value.data = memory(value.bytes());
     return value;
   }
+  size_t left() const { return end_ - at_; }
   size_t count(size_t bytes) {
     return static_cast<size_t>(number(0, static_cast<int64_t>((end_ - at_ - sizeof(int64_t)) / bytes)));
   }
@@ -264,6 +264,34 @@ void check_ops(const OpGraph& ops) {
   }
 }
 
+void write_packing(Writer& to, const Packing& packing) {
+  to.list(packing.sections(), [&](const Packing::Section& section) {
+    to.text(section.name), to.text(std::string(dtype_name(section.dtype)));
+    to.number(section.count), to.number(section.values);
+  });
+}
+
+DType read_dtype(Reader& from) {
+  const std::string name = from.text();
+  for (const DType dtype : all_dtypes()) {
+    if (dtype_name(dtype) == name) return dtype;
+  }
+  damaged("a packing has elements of type '" + name + "'");
+}
+
+Packing read_packing(Reader& from) {
+  Packing packing;
+  from.list(4 * sizeof(int64_t), [&] {
+    const std::string name = from.text();
+    const DType dtype = read_dtype(from);
+    const auto bits = static_cast<int64_t>(from.left() * 8);
+    const int64_t count = from.number(0, bits / dtype_bits(dtype)), values = from.number(0, count);
+    packing.add(name, count, dtype, values);
+    if (packing.bytes() > from.left()) damaged("a packing is larger than all that follows");
+  });
+  return packing;
+}
+
 }  // namespace
 
 std::string device_identity() {
@@ -280,14 +308,9 @@ std::string write_payload(const SavedRegion& region) {
     if (!shape.plan.steps.empty()) file.set(shape.plan);
     to.numbers(shape.signature), to.text(file.format()), to.text(shape.host);
   });
-  std::vector<std::pair<const std::string*, const PackedFloats*>> packings;
-  for (const PackedCache::Item& item : region.packings) {
-    if (const auto* floats = dynamic_cast<const PackedFloats*>(item.packed.get()))
-      packings.emplace_back(&item.key, floats);
-  }
-  to.list(packings, [&](const auto& packing) {
-    to.text(*packing.first), to.number(static_cast<int64_t>(packing.second->bytes()));
-    to.memory(packing.second->data(), packing.second->bytes());
+  to.list(region.packings, [&](const PackedCache::Item& item) {
+    to.text(item.key), write_packing(to, item.packed->packing());
+    to.memory(item.packed->data(), item.packed->bytes());
   });
   return to.finish();
 }
@@ -312,12 +335,11 @@ SavedRegion read_payload(std::shared_ptr<const std::byte> memory, size_t bytes) 
   from.list(3 * sizeof(int64_t), [&] {
     PackedCache::Item& item = region.packings.emplace_back();
     item.key = from.text();
-    const auto size = static_cast<size_t>(from.number(0, INT64_MAX));
-    const auto held = from.memory(size);
     // Into memory of its own: nets read it at every run, and want its large pages.
-    const auto floats = std::make_shared<PackedFloats>(static_cast<int64_t>(size / sizeof(float)));
-    if (size > 0) std::memcpy(floats->data(), held.get(), floats->bytes());
-    item.packed = floats;
+    const auto packed = std::make_shared<Packed>(read_packing(from));
+    const auto held = from.memory(packed->bytes());
+    if (packed->bytes() > 0) std::memcpy(packed->data(), held.get(), packed->bytes());
+    item.packed = packed;
   });
   return region;
 }

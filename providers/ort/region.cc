@@ -37,16 +37,6 @@ struct NotAsSaved : Error {
 
 }  // namespace
 
-ParallelFor tuning_pool(int threads) {
-  static std::mutex mutex;
-  static auto* pools = new std::map<int, std::unique_ptr<ThreadPool>>;  // never destroyed: see ThreadPool's workers
-  if (threads <= 1) return {};
-  const std::lock_guard lock(mutex);
-  auto& pool = (*pools)[threads];
-  if (!pool) pool = std::make_unique<ThreadPool>(threads);
-  return pool->parallel_for();
-}
-
 Region::Region(OpGraph ops, RegionSettings settings) : ops_(std::move(ops)), settings_(std::move(settings)) {
   static std::atomic<uint64_t> count{0};
   key_ = "onnxruntime " + std::to_string(++count);
@@ -252,7 +242,7 @@ TuneResult Region::plan(const Signature& signature, const Graph& graph) {
   if (const Shaped* near = nearest(signature, graph.layers().size())) {
     return carry_over(graph, descriptors(near->plan), tune_settings(options, settings_.threads));
   }
-  TuneResult made = make_plan(graph, options, settings_.threads, shared_cost_db(), tuning_pool(settings_.threads),
+  TuneResult made = make_plan(graph, options, settings_.threads, shared_cost_db(), own_pool(settings_.threads),
                               [this](int done, int total) {
                                 if (settings_.report) settings_.report->progress(done, total);
                               });

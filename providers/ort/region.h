@@ -109,7 +109,4 @@ class Region {
   std::unique_ptr<HostRegion> host_;
 };
 
-// A process-wide pool of ours, to tune with.
-ParallelFor tuning_pool(int threads);
-
 }  // namespace softneuro::ort

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,12 @@ import onnxruntime
 import pytest
 from onnx import helper
 
-from softneuro import providers
+from softneuro import _C, providers
 from softneuro.providers.report import events
 from tests.providers.conftest import check_same, cpu_session, make_model, random_feeds, reasons
 from tests.providers.test_sessions import f32, network
 
-HEAD, SIZE_AT, HASH_AT, HASH_SIZE = 64, 16, 24, 32  # of a payload: payload.cc
+HEAD, FORMAT_AT, SIZE_AT, HASH_AT, HASH_SIZE = 64, 8, 16, 24, 32  # of a payload: payload.cc
 
 
 def compiling(
@@ -89,6 +90,62 @@ def test_packed_weights_may_be_left_out(tmp_path: Path) -> None:
         sizes.append(path.stat().st_size)
         check_same(load(path), cpu_session(model), random_feeds(cpu_session(model)))
     assert sizes[1] > sizes[0]
+
+
+def forged(whole: bytes, body: bytes) -> bytes:
+    """With the size and the checksum of what it holds now."""
+    size = (HEAD + len(body)).to_bytes(8, "little")
+    return whole[:SIZE_AT] + size + bytes_hash(body) + whole[HASH_AT + HASH_SIZE : HEAD] + body
+
+
+@pytest.fixture
+def stages(tmp_path: Path) -> tuple[bytes, dict[str, Any], int]:
+    """A convolution, the options that give it a plan of three layers, and the bytes that these layers pack."""
+    weight = f32(32, 32, 3, 3)
+    problem = ("conv2d", {"padding": [1, 1, 1, 1]}, {"weight": weight}, [(1, 32, 12, 12)])
+    node = helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])
+    model = make_model([node], {"x": [1, 32, 12, 12]}, {"y": None}, {"w": weight})
+    plan = tmp_path / "plan.txt"
+    providers.session(model, tune="off", min_region_size=1, plan=plan)
+    text = plan.read_text()
+    ((schema, chosen),) = re.findall(r"conv2d/([^/ ]+)/(\S+)", text)
+    stages = f"conv2d/{schema}/winograd_stages_"
+    descriptor = next(d for d in _C.testing.accepting(*problem) if d.startswith(stages))
+    plan.write_text(text.replace(f"conv2d/{schema}/{chosen}", descriptor))
+    return model, {"plan": plan}, _C.testing.packed_bytes(*problem, descriptor)[1]
+
+
+def test_packings_of_childnets_are_kept(tmp_path: Path, stages: tuple[bytes, dict[str, Any], int]) -> None:
+    model, options, packed = stages
+    path, first = compiling(model, tmp_path, **options)
+    assert "/winograd_stages_" in layers(first)[0]
+    saved, attribute = payload_of(path)
+    whole = attribute.s
+    assert len(whole) > packed > 30 * 32 * 32 * 4
+    cpu = cpu_session(model)
+    check_same(load(path), cpu, random_feeds(cpu))
+    # They are at the end, and nobody packs again: without weights nothing is left of the image.
+    attribute.s = forged(whole, whole[HEAD : -1 - packed] + bytes(packed) + whole[-1:])
+    (result,) = load(saved.SerializeToString()).run(None, random_feeds(cpu))
+    assert not result.any()
+
+
+def test_packings_of_other_sections_are_not_taken(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], stages: tuple[bytes, dict[str, Any], int]
+) -> None:
+    model, options, _ = stages
+    saved, attribute = payload_of(compiled(model, tmp_path, **options))
+    whole, cpu = attribute.s, cpu_session(model)
+    attribute.s = forged(whole, whole[HEAD:].replace(b"1.weights", b"1.weighty"))
+    check_same(load(saved.SerializeToString()), cpu, random_feeds(cpu))
+    assert "has '1.weighty:float32:" in capfd.readouterr().err
+    text = len(b"float32").to_bytes(8, "little")
+    attribute.s = forged(whole, whole[HEAD:].replace(text + b"float32", text + b"float99"))
+    with pytest.raises(Exception, match="saved region is damaged: a packing has elements of type 'float99'"):
+        load(saved.SerializeToString())
+    attribute.s = whole[:FORMAT_AT] + (1).to_bytes(8, "little") + whole[SIZE_AT:]
+    with pytest.raises(Exception, match=r"saved region has format 1, this version reads 3.*make the model anew"):
+        load(saved.SerializeToString())
 
 
 def test_open_shapes(tmp_path: Path) -> None:
@@ -190,8 +247,7 @@ def test_forged_payloads_lead_nowhere(tmp_path: Path) -> None:
             body[at : at + 8] = values[int(random.integers(len(values)))].to_bytes(8, "little")
         else:
             del body[at : at + 8 * int(random.integers(1, 4))]
-        size = (HEAD + len(body)).to_bytes(8, "little")
-        attribute.s = whole[:SIZE_AT] + size + bytes_hash(bytes(body)) + whole[HASH_AT + HASH_SIZE : HEAD] + bytes(body)
+        attribute.s = forged(whole, bytes(body))
         try:
             load(model.SerializeToString()).run(None, feeds)
         except Exception:
@@ -207,7 +263,7 @@ def test_forged_sizes_are_refused_before_any_work(tmp_path: Path, pad: int) -> N
     model, attribute = payload_of(path)
     whole, pads = attribute.s, (7).to_bytes(8, "little") * 4
     body = whole[HEAD:].replace(pads, pad.to_bytes(8, "little") + pads[8:])
-    attribute.s = whole[:HASH_AT] + bytes_hash(body) + whole[HASH_AT + HASH_SIZE : HEAD] + body
+    attribute.s = forged(whole, body)
     with pytest.raises(Exception, match=r"saved region is damaged.*(declares|padding)"):
         load(model.SerializeToString())
 
@@ -238,9 +294,7 @@ def test_another_device_or_thread_count(tmp_path: Path, capfd: pytest.CaptureFix
     start = attribute.s.index(b"0.1.0 ")
     body = bytearray(attribute.s[HEAD:])
     body[start - HEAD : start - HEAD + 5] = b"0.0.9"
-    attribute.s = (
-        attribute.s[:HASH_AT] + bytes_hash(bytes(body)) + attribute.s[HASH_AT + HASH_SIZE : HEAD] + bytes(body)
-    )
+    attribute.s = forged(attribute.s, bytes(body))
     with pytest.raises(Exception, match="another device or by another version"):
         load(saved.SerializeToString(), threads=1, strict=True)
     ours = load(saved.SerializeToString(), threads=1)

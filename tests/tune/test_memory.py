@@ -99,7 +99,7 @@ def test_equal_layers_need_not_all_give_way() -> None:
 
 @pytest.mark.parametrize("layer", TYPES)
 def test_packings_are_foretold(layer: str) -> None:
-    """Within what padding of small layers to whole vectors adds."""
+    """But for biases of zeros, and what pads to whole vectors along two axes, in pairs."""
     strategy = importlib.import_module(f"tests.layers.strategies.{layer}").problems()
 
     @seed(3)
@@ -110,8 +110,14 @@ def test_packings_are_foretold(layer: str) -> None:
         post = problem.get("post", {})
         for descriptor in _C.testing.accepting(*arguments, post):
             foretold, actual = _C.testing.packed_bytes(*arguments, descriptor, post)
-            if not any(entry["descriptor"] == descriptor and entry["fallback"] for entry in softneuro.registry()):
-                assert actual <= 64 * foretold + 4096, descriptor
+            end = own = 0
+            for name, dtype, count, values, offset in _C.testing.packing(*arguments, descriptor, post):
+                size = {"float32": 4, "bfloat16": 2, "int32": 4}[dtype]
+                assert offset == -(-end // 64) * 64, (descriptor, name)
+                assert values <= count, (descriptor, name)
+                assert values == 0 or count <= 2 * 16 * 16 * values, (descriptor, name)
+                end, own = offset + size * count, own + size * values
+            assert (foretold, actual) == (own, end), descriptor
 
     check()
 

@@ -1,6 +1,7 @@
 // The split input of a band of output rows, in which any tap of consecutive outputs is consecutive pixels.
 #pragma once
 
+#include "base/lines.h"
 #include "kernels/conv_bfloat16/conv_bfloat16.h"
 #include "kernels/conv_bfloat16/tiles.h"
 #include "kernels/integers.h"
@@ -39,7 +40,7 @@ struct Scratch {
   Scratch(const ConvBfloat16Shape& s, int rows, char* memory) {
     const auto take = [&](size_t count) {
       char* at = memory + bytes;
-      bytes += (count + 63) / 64 * 64;
+      bytes += round_to_line(count);
       return at;
     };
     const Planes layout(s, rows);

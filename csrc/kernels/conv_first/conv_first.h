@@ -19,12 +19,12 @@ namespace softneuro {
 struct ConvFirstArgs {
   int in_channels = 0, out_channels = 0, h = 0, w = 0, out_h = 0, out_w = 0;
   int kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
-  int pad_top = 0, pad_left = 0;   // padding below and to the right follows from out_h, out_w
-  int row_block = 4;               // output rows for which the edges (see generic.h) or all of src is copied at once
-  const float* src = nullptr;      // [in_channels][h][w]
-  const float* weights = nullptr;  // of conv_first_pack, 64-byte aligned
-  float* dst = nullptr;            // [out_channels / c][out_h][out_w][c]; lanes past the channels are written as zero
-  Epilogue epilogue;               // bias: out_channels rounded up to c, floats; residual: as dst
+  int pad_top = 0, pad_left = 0;  // padding below and to the right follows from out_h, out_w
+  int row_block = 4;              // output rows for which the edges (see generic.h) or all of src is copied at once
+  const float* src = nullptr;     // [in_channels][h][w]
+  const void* weights = nullptr;  // as the kernel's own packing makes them, 64-byte aligned
+  float* dst = nullptr;           // [out_channels / c][out_h][out_w][c]; lanes past the channels are written as zero
+  Epilogue epilogue;              // bias: out_channels rounded up to c, floats; residual: as dst
 };
 
 struct ConvFirstKernels {

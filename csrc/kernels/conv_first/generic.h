@@ -229,8 +229,8 @@ inline void run(const ConvFirstArgs& a, int row_begin, int row_end, void* scratc
         t.rows = r_end > r_begin ? r_end - r_begin : 0;
         // Without a row in the image nothing is read; the pointers stay inside all the same.
         const int from = t.rows > 0 ? y + r_begin * a.dilation_h : y0;
-        t.weights =
-            a.weights + static_cast<size_t>(block) * products * lanes + (t.rows > 0 ? r_begin * weights_row : 0);
+        t.weights = static_cast<const float*>(a.weights) + static_cast<size_t>(block) * products * lanes +
+                    (t.rows > 0 ? r_begin * weights_row : 0);
         const size_t at = block * t.dst_block + static_cast<size_t>(row) * a.out_w * lanes;
         t.dst = a.dst + at;
         t.residual = a.epilogue.residual != nullptr ? a.epilogue.residual + at : nullptr;

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "base/lines.h"
 #include "kernels/conv_bfloat16/planes.h"
 #include "kernels/conv_first_bfloat16/conv_first_bfloat16.h"
 #include "kernels/conv_first_bfloat16/windows.h"
@@ -39,7 +40,7 @@ struct Scratch {
   Scratch(const ConvFirstArgs& s, int parts, char* memory) {
     const auto take = [&](size_t count) {
       char* at = memory + bytes;
-      bytes += (count + 63) / 64 * 64;
+      bytes += round_to_line(count);
       return at;
     };
     rows = take(SplitRows(s, parts).pair * window_row_pairs(s) + 2 * margin) + margin;

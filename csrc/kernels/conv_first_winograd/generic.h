@@ -195,7 +195,8 @@ inline void run(const ConvFirstArgs& a, int row_begin, int row_end, void* scratc
         t.rows = r_end > r_begin ? r_end - r_begin : 0;
         // Without a row in the image nothing is read; the pointers stay inside all the same.
         t.src = encoded + (t.rows > 0 ? (y + r_begin - y0) * band.row : 0);
-        t.weights = a.weights + (static_cast<size_t>(block) * a.kernel_h + (t.rows > 0 ? r_begin : 0)) * weights_row;
+        t.weights = static_cast<const float*>(a.weights) +
+                    (static_cast<size_t>(block) * a.kernel_h + (t.rows > 0 ? r_begin : 0)) * weights_row;
         const size_t at = block * plane + static_cast<size_t>(row) * a.out_w * lanes;
         t.dst = a.dst + at;
         t.residual = a.epilogue.residual != nullptr ? a.epilogue.residual + at : nullptr;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/cpu_traits.h"
+#include "base/lines.h"
 #include "kernels/conv_inner_product/layout.h"
 #include "kernels/finish_sums.h"
 #include "kernels/inner_product/products.h"
@@ -23,7 +24,7 @@ struct Scratch {
   size_t floats;
 
   Scratch(const PointwiseShape& s, int pixels, float* memory) {
-    block = static_cast<size_t>(ceil_div(pixels * lanes, 16) | 1) * 16;
+    block = static_cast<size_t>(odd_lines(pixels * lanes));
     samples = memory;
     take_terms(pixels, memory, static_cast<size_t>(ceil_div(s.in_channels, lanes)) * block);
   }

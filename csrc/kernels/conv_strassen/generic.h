@@ -1,6 +1,7 @@
 // conv_strassen over Vf: which links make up a tile, a panel and a block of pixels. Contract: conv_strassen.h.
 #pragma once
 
+#include "base/lines.h"
 #include "kernels/conv_strassen/links.h"
 
 namespace softneuro::SN_ISA {
@@ -29,7 +30,7 @@ struct Scratch {
     for (auto& t : tile) t = take(tile_floats);
     const int pixels = round_up(tiling.row_block, 2);
     // An odd number of lines apart, so that blocks do not compete for the same cache sets.
-    const auto odd = [](int count) { return static_cast<size_t>(ceil_div(count * lanes, 16) | 1) * 16; };
+    const auto odd = [](int count) { return static_cast<size_t>(odd_lines(count * lanes)); };
     dense_block = shape.dense() ? 0 : odd(pixels);
     dense = take(dense_block * static_cast<size_t>(blocks.in()));
     s_block = odd(pixels / 2);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "base/arch.h"
 #include "kernels/epilogue.h"
@@ -17,11 +18,11 @@ struct DotScaled {
   static constexpr int most_vectors = 4;
   static constexpr bool has_bits(int bits) { return bits == 16 || bits == 20; }
 
-  const float* weights;  // as pack makes them
-  int n, k;              // outputs, floats of a vector
-  int bits;              // has_bits
-  int vectors;           // 1 ... most_vectors
-  bool fetch;            // weights ahead into L2: for those that come from memory
+  const int32_t* weights;  // as pack makes them
+  int n, k;                // outputs, floats of a vector
+  int bits;                // has_bits
+  int vectors;             // 1 ... most_vectors
+  bool fetch;              // weights ahead into L2: for those that come from memory
   const float* x;
   ptrdiff_t x_stride;
   float* dst;
@@ -33,7 +34,7 @@ struct DotScaledKernels {
   int lanes;  // outputs of a panel
   // All of weights[n][k], dense. Each integer is at most half of one from its weight, the largest of a group of w is
   // 2^(bits - 1) - 1. Groups of which none is above 1e-28 are taken for zeros; what is not finite makes its group NaN.
-  void (*pack)(int n, int k, int bits, const float* weights, float* packed);
+  void (*pack)(int n, int k, int bits, const float* weights, int32_t* packed);
   // Panels [begin, end).
   void (*run)(const DotScaled&, int begin, int end);
 };
@@ -41,7 +42,7 @@ struct DotScaledKernels {
 // Null where this build or machine lacks the level.
 const DotScaledKernels* dot_scaled_kernels(Isa isa);
 
-// Floats of the packing.
+// Integers of the packing.
 size_t dot_scaled_packed_size(int n, int k, int bits, int lanes);
 // Relative L2 error to expect of weights that are normally distributed.
 double dot_scaled_error(int bits);

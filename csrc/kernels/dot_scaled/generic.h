@@ -6,11 +6,13 @@
 namespace softneuro::SN_ISA {
 namespace dot_scaled {
 
-// Floats from the weights in use to those being fetched, into L2 as dot_rows does.
+// From the weights in use to those being fetched, into L2 as dot_rows does.
 constexpr int ahead = 1040;
 constexpr int streams = 2;  // panels read at a time, each from a part of the weights of its own
 constexpr int step = dot_scaled_step, group = DotScaled::group;
 constexpr int upper = static_cast<int>(0xffff0000), lower = 0xf000;  // bits of an integer in its vectors
+
+SN_INLINE void fetch_line(const int32_t* at) { prefetch_l2(reinterpret_cast<const float*>(at)); }
 
 // The lower bits of weight j of a step, where they belong.
 template <int j>
@@ -22,11 +24,11 @@ SN_INLINE Vi lower_bits(Vi all) {
 
 // Weights 2 * pair and 2 * pair + 1 of the step at w, times their scales.
 template <int bits, int pair>
-SN_INLINE void unpack(const float* w, Vf scale, Vf (&weight)[2]) {
-  const Vi both = load_integers(w + pair * lanes);
+SN_INLINE void unpack(const int32_t* w, Vf scale, Vf (&weight)[2]) {
+  const Vi both = load(w + pair * lanes);
   Vi first = both & upper, second = both << 16;
   if constexpr (bits == 20) {
-    const Vi rest = load_integers(w + step / 2 * lanes);
+    const Vi rest = load(w + step / 2 * lanes);
     first |= lower_bits<2 * pair>(rest);
     second |= lower_bits<2 * pair + 1>(rest);
   }
@@ -53,7 +55,7 @@ template <int bits, int count, int vectors, bool fetch>
   constexpr int size = dot_scaled_step_vectors(bits) * lanes;
   // Two sets of sums where one could not hide the latency.
   constexpr int sums = count * vectors, sets = sums < 4 ? 2 : 1;
-  const float* w[count];
+  const int32_t* w[count];
   unroll<count>([&](auto n) {
     w[n] = p.weights + static_cast<size_t>(first + n * distance) * dot_scaled_panel_size(p.k, bits, lanes);
   });
@@ -68,7 +70,7 @@ template <int bits, int count, int vectors, bool fetch>
   for (int l = 0; l < p.k; l += group) {
     Vf scale[count];
     unroll<count>([&](auto n) {
-      scale[n] = load(w[n]);
+      scale[n] = from_bits(load(w[n]));
       w[n] += lanes;
     });
     const int end = p.k - l < group ? p.k : l + group;
@@ -77,7 +79,7 @@ template <int bits, int count, int vectors, bool fetch>
       const ptrdiff_t stride = k < whole ? p.x_stride : step;
       unroll<step / 2>([&](auto pair) {
         unroll<count>([&](auto n) {
-          if constexpr (fetch) prefetch_l2(w[n] + ahead + pair * lanes);
+          if constexpr (fetch) fetch_line(w[n] + ahead + pair * lanes);
           Vf weight[2];
           unpack<bits, pair>(w[n], scale[n], weight);
           unroll<2 * vectors>([&](auto i) {
@@ -88,7 +90,7 @@ template <int bits, int count, int vectors, bool fetch>
         });
       });
       unroll<count>([&](auto n) {
-        if constexpr (fetch && bits == 20) prefetch_l2(w[n] + ahead + step / 2 * lanes);
+        if constexpr (fetch && bits == 20) fetch_line(w[n] + ahead + step / 2 * lanes);
         w[n] += size;
       });
     }
@@ -130,7 +132,7 @@ inline void run(const DotScaled& p, int begin, int end) {
 }
 
 // A group of a panel, from columns of weights in vectors of outputs; advances `to`.
-inline void pack_group(const Vf* column, int count, int bits, float*& to) {
+inline void pack_group(const Vf* column, int count, int bits, int32_t*& to) {
   constexpr float least = 1e-28f;  // so that scales have all their bits
   Vf largest = zero();
   for (int j = 0; j < count; ++j) largest = max(largest, abs(column[j]));
@@ -141,7 +143,7 @@ inline void pack_group(const Vf* column, int count, int bits, float*& to) {
   const auto most = static_cast<float>((1 << (bits - 1)) - 1), unit = static_cast<float>(1 << shift);
   const Vf factor = select(some, set(most) / largest, zero());
   const Vf scale = select(is_nan(largest), largest, select(some, largest / set(most * unit), zero()));
-  store(to, scale);
+  store(to, softneuro::SN_ISA::bits(scale));
   to += lanes;
   for (int at = 0; at < count; at += step) {
     Vi whole[step], rest = {};
@@ -160,7 +162,7 @@ inline void pack_group(const Vf* column, int count, int bits, float*& to) {
   }
 }
 
-inline void pack(int n, int k, int bits, const float* weights, float* packed) {
+inline void pack(int n, int k, int bits, const float* weights, int32_t* packed) {
   for (int first = 0; first < n; first += lanes) {
     for (int l = 0; l < k; l += group) {
       const int count = k - l < group ? k - l : group;

@@ -1,6 +1,7 @@
 // Where the parts of a block of tiles are, and the products of one. See winograd.h and generic.h.
 #pragma once
 
+#include "base/lines.h"
 #include "kernels/integers.h"
 #include "kernels/winograd/products.h"
 #include "kernels/winograd/winograd.h"
@@ -65,7 +66,6 @@ struct Plan {
     start = place(static_cast<size_t>(s.positions()) * terms);
     scale = place(static_cast<size_t>(s.positions()) * terms);
   }
-  static size_t odd_lines(size_t floats) { return ((floats + 15) / 16 | 1) * 16; }
 };
 
 // The weights of some channel blocks for one panel.

@@ -8,13 +8,7 @@ namespace {
 
 class ActivationPointwise final : public Routine {
  public:
-  ActivationPointwise(Isa isa, const Schema& schema)
-      : Routine({.layer_type = "activation",
-                 .algorithm = "vector",
-                 .isa = isa,
-                 .in = schema,
-                 .out = schema,
-                 .inplace_input = 0}) {}
+  ActivationPointwise(Isa isa, const Schema& schema) : Routine(pointwise_info("activation", isa, schema)) {}
 
   Refusal check(const Problem&) const override { return {}; }
 

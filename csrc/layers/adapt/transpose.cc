@@ -11,12 +11,7 @@ class AdaptTranspose final : public Routine {
   AdaptTranspose(Isa isa, const Layout& from, const Layout& to)
       : Routine(vector_info("adapt", "transpose", isa, from, to)) {}
 
-  Refusal check(const Problem& problem) const override {
-    if (!layout_fits(problem.out().shape, info().in.layout) || !layout_fits(problem.out().shape, info().out.layout)) {
-      return "a layout does not fit the rank";
-    }
-    return refuse_post_ops(problem);
-  }
+  Refusal check(const Problem& problem) const override { return refuse_post_ops(problem); }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
                                           std::shared_ptr<const Packed>) const override {

@@ -2,18 +2,19 @@
 #include <algorithm>
 
 #include "layers/batched_linear/batched_linear.h"
-#include "layers/conv2d/split.h"
 #include "layers/gemm_tasks.h"
-#include "layers/packed_floats.h"
+#include "layers/split.h"
 
 namespace softneuro {
 namespace {
+
+SN_PARAMS(BatchedGemmParams, panel);
 
 class PreparedBatchedGemm final : public Prepared {
  public:
   PreparedBatchedGemm(const Problem& problem, const GemmKernels& kernels, int panel,
                       std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)), run_(kernels.run) {
+      : packed_(std::move(packed)), weights_(packed_->at<float>("weights")), run_(kernels.run) {
     const BatchedLinearParams p = batched_linear_params(*problem.layer, problem.in[0]);
     gemm_.m = static_cast<int>(p.rows);
     gemm_.n = static_cast<int>(p.k);
@@ -34,7 +35,7 @@ class PreparedBatchedGemm final : public Prepared {
       split_.for_task(task, [&](int64_t index, Range panels, Range rows) {
         GemmArgs call = gemm_;
         call.a = args.in[0].f32() + index * args.in[0].strides[0];
-        call.b = packed_floats(packed_.get()) + index * matrix_;
+        call.b = weights_ + index * matrix_;
         call.dst = args.out.f32() + index * args.out.strides[0];
         run_(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), static_cast<int>(rows.begin),
              static_cast<int>(rows.end), args.workspace.task(task));
@@ -44,6 +45,7 @@ class PreparedBatchedGemm final : public Prepared {
 
  private:
   std::shared_ptr<const Packed> packed_;
+  const float* weights_;
   decltype(GemmKernels::run) run_;
   GemmArgs gemm_;
   int64_t matrix_ = 0;  // floats of a packed matrix
@@ -62,35 +64,35 @@ class GemmBatchedLinear final : public Routine {
     return check_gemm_sizes(p.rows, p.k, p.c);
   }
 
-  std::vector<std::string> param_names() const override { return {"panel"}; }
-  std::vector<Tuning> tunings(const Problem&) const override { return {{2}, {3}}; }
+  std::vector<std::string> param_names() const override { return BatchedGemmParams::names(); }
+  std::vector<Tuning> tunings(const Problem&) const override { return {BatchedGemmParams{2}, BatchedGemmParams{3}}; }
 
-  size_t packed_bytes(const Problem& problem, const Tuning&) const override {
+  Packing packing(const Problem& problem, const Tuning&) const override {
     const BatchedLinearParams p = batched_linear_params(*problem.layer, problem.in[0]);
-    return static_cast<size_t>(p.batch) * matrix_size(p) * sizeof(float);
+    return Packing().add("weights", p.batch * matrix_size(p), DType::float32, p.batch * p.k * p.c);
   }
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
+  void pack(const Problem& problem, const Tuning& tuning, Packed& to) const override {
     const BatchedLinearParams p = batched_linear_params(*problem.layer, problem.in[0]);
     const GemmKernels& kernels = *gemm_kernels(info().isa);
-    const int n = static_cast<int>(p.k), k = static_cast<int>(p.c), panel = gemm_tiling(kernels, tuning[0]).panel;
-    const auto size = static_cast<int64_t>(matrix_size(p));
-    auto packed = std::make_shared<PackedFloats>(p.batch * size);
+    const int n = static_cast<int>(p.k), k = static_cast<int>(p.c);
+    const int panel = gemm_tiling(kernels, BatchedGemmParams::of(tuning).panel).panel;
     const auto weight = problem.layer->weight("weight")->values();
     for (int64_t b = 0; b < p.batch; ++b) {
       kernels.pack_b(n, k, panel, weight.get() + b * n * k, k, true, 0, gemm_panels(n, kernels.lanes, panel),
-                     packed->data() + b * size);
+                     to.at<float>("weights") + b * matrix_size(p));
     }
-    return packed;
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
-    return std::make_unique<PreparedBatchedGemm>(problem, *gemm_kernels(info().isa), tuning[0], std::move(packed));
+    return std::make_unique<PreparedBatchedGemm>(problem, *gemm_kernels(info().isa),
+                                                 BatchedGemmParams::of(tuning).panel, std::move(packed));
   }
 
  private:
-  size_t matrix_size(const BatchedLinearParams& p) const {
-    return gemm_packed_size(static_cast<int>(p.k), static_cast<int>(p.c), gemm_kernels(info().isa)->lanes);
+  int64_t matrix_size(const BatchedLinearParams& p) const {
+    return static_cast<int64_t>(
+        gemm_packed_size(static_cast<int>(p.k), static_cast<int>(p.c), gemm_kernels(info().isa)->lanes));
   }
 };
 

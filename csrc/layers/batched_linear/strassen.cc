@@ -3,15 +3,16 @@
 
 #include "layers/batched_linear/batched_linear.h"
 #include "layers/gemm_tasks.h"
-#include "layers/packed_floats.h"
 #include "layers/strassen.h"
+#include "layers/strassen_cost.h"
+#include "layers/strassen_routine.h"
 
 namespace softneuro {
 namespace {
 
-constexpr int deepest = 3;
-
-StrassenShape shape_of(const BatchedLinearParams& p, int depth) { return {p.rows, p.k, p.c, depth}; }
+StrassenShape shape_of(const BatchedLinearParams& p, int depth) {
+  return {p.rows, p.k, p.c, parse_within("depth", depth, 1, deepest_strassen)};
+}
 
 class PreparedBatchedStrassen final : public Prepared {
  public:
@@ -67,58 +68,51 @@ class StrassenBatchedLinear final : public Routine {
     return {};
   }
 
-  std::vector<std::string> param_names() const override { return {"depth", "panel"}; }
+  std::vector<std::string> param_names() const override { return StrassenParams::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const BatchedLinearParams p = batched_linear_params(*problem.layer, problem.in[0]);
     std::vector<Tuning> list;
-    for (int depth = strassen_depth(p.rows, p.k, p.c); depth > 0; --depth) list.push_back({depth, 2});
+    for (int depth = strassen_depth(p.rows, p.k, p.c); depth > 0; --depth) list.push_back(StrassenParams{depth, 2});
     return list;
   }
 
-  size_t packed_bytes(const Problem& problem, const Tuning& tuning) const override {
+  Packing packing(const Problem& problem, const Tuning& tuning) const override {
     const BatchedLinearParams p = batched_linear_params(*problem.layer, problem.in[0]);
-    return static_cast<size_t>(p.batch) * matrix_size(checked_shape(p, tuning)) * sizeof(float);
+    return Packing().add("weights", p.batch * matrix_size(shape_of(p, StrassenParams::of(tuning).depth)));
   }
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
+  void pack(const Problem& problem, const Tuning& tuning, Packed& to) const override {
     const BatchedLinearParams p = batched_linear_params(*problem.layer, problem.in[0]);
     const GemmKernels& kernels = *gemm_kernels(info().isa);
-    const StrassenShape shape = checked_shape(p, tuning);
-    const size_t size = matrix_size(shape);
-    auto packed = std::make_shared<PackedFloats>(p.batch * static_cast<int64_t>(size));
+    const auto params = StrassenParams::of(tuning);
+    const StrassenShape shape = shape_of(p, params.depth);
     const auto weight = problem.layer->weight("weight")->values();
     for (int64_t b = 0; b < p.batch; ++b) {
-      strassen_pack(kernels, shape, gemm_tiling(kernels, tuning[1]).panel, weight.get() + b * p.k * p.c,
-                    packed->data() + static_cast<size_t>(b) * size);
+      strassen_pack(kernels, shape, gemm_tiling(kernels, params.panel).panel, weight.get() + b * p.k * p.c,
+                    to.at<float>("weights") + b * matrix_size(shape));
     }
-    return packed;
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
     const BatchedLinearParams p = batched_linear_params(*problem.layer, problem.in[0]);
-    const StrassenShape shape = checked_shape(p, tuning);
-    const size_t size = matrix_size(shape);
+    const auto params = StrassenParams::of(tuning);
+    const StrassenShape shape = shape_of(p, params.depth);
+    const auto* weights = packed->at<float>("weights");
     std::vector<StrassenGemm> products;
     for (int64_t b = 0; b < p.batch; ++b) {
-      products.emplace_back(info().isa, shape, tuning[1], packed_floats(packed.get()) + static_cast<size_t>(b) * size,
-                            Activation{}, 1);
+      products.emplace_back(info().isa, shape, params.panel, weights + b * matrix_size(shape), Activation{}, 1);
     }
     return std::make_unique<PreparedBatchedStrassen>(p, problem.threads, std::move(products), std::move(packed));
   }
 
   double expected_error(const Problem& problem, const Tuning& tuning) const override {
-    return strassen_error(checked_shape(batched_linear_params(*problem.layer, problem.in[0]), tuning));
+    const BatchedLinearParams p = batched_linear_params(*problem.layer, problem.in[0]);
+    return strassen_error(shape_of(p, StrassenParams::of(tuning).depth));
   }
 
  private:
-  static StrassenShape checked_shape(const BatchedLinearParams& p, const Tuning& tuning) {
-    if (tuning[0] < 1 || tuning[0] > deepest) {
-      throw Error("depth must be in [1, " + std::to_string(deepest) + "], not " + std::to_string(tuning[0]));
-    }
-    return shape_of(p, tuning[0]);
-  }
-  size_t matrix_size(const StrassenShape& shape) const {
-    return strassen_packed_size(*gemm_kernels(info().isa), shape);
+  int64_t matrix_size(const StrassenShape& shape) const {
+    return static_cast<int64_t>(strassen_packed_size(*gemm_kernels(info().isa), shape));
   }
 };
 

@@ -1,8 +1,6 @@
 // binary in every layout, with every way of broadcasting.
 #include "layers/pointwise.h"
 
-#include <array>
-
 #include "layers/binary/binary.h"
 
 namespace softneuro {
@@ -19,13 +17,7 @@ Shape constant_shape(const BinaryParams& p) {
 
 class BinaryPointwise final : public Routine {
  public:
-  BinaryPointwise(Isa isa, const Schema& schema)
-      : Routine({.layer_type = "binary",
-                 .algorithm = "vector",
-                 .isa = isa,
-                 .in = schema,
-                 .out = schema,
-                 .inplace_input = 0}) {}
+  BinaryPointwise(Isa isa, const Schema& schema) : Routine(pointwise_info("binary", isa, schema)) {}
 
   Refusal check(const Problem& problem) const override {
     if (info().in.layout.kind == Layout::Kind::nchw) return {};
@@ -36,13 +28,16 @@ class BinaryPointwise final : public Routine {
     return {};
   }
 
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning&) const override {
+  Packing packing(const Problem& problem, const Tuning&) const override {
     const BinaryParams p = params(problem);
-    if (p.constant < 0) return nullptr;
-    if (!p.other) return pack_in_layout(std::array<const float*, 1>{&p.scalar}, Shape{}, Layout::nchw());
-    const auto values = p.other->values();
-    const Shape shape = constant_shape(p);
-    return pack_in_layout(std::array{values.get()}, shape, shape.rank() == 0 ? Layout::nchw() : info().in.layout);
+    Packing packing;
+    if (p.constant >= 0) add_in_layout(packing, "constant", constant_shape(p), constant_layout(p));
+    return packing;
+  }
+  void pack(const Problem& problem, const Tuning&, Packed& to) const override {
+    const BinaryParams p = params(problem);
+    const auto values = p.other ? p.other->values() : nullptr;
+    pack_in_layout(p.other ? values.get() : &p.scalar, constant_shape(p), constant_layout(p), to, "constant");
   }
 
   // The constant's axes are counted from the output's last.
@@ -58,7 +53,7 @@ class BinaryPointwise final : public Routine {
     if (p.constant < 0) {
       job.b = {problem.in[1].shape, 1, nullptr};
     } else {
-      job.b = {constant_shape(p), -1, packed_floats(packed.get())};
+      job.b = {constant_shape(p), -1, packed->at<float>("constant")};
       if (p.constant == 0) std::swap(job.a, job.b);
       if (p.function == ElementwiseOp::pow && p.constant == 1 && !p.other) job.op = power(p.scalar);
       job.packed = std::move(packed);
@@ -67,6 +62,9 @@ class BinaryPointwise final : public Routine {
   }
 
  private:
+  Layout constant_layout(const BinaryParams& p) const {
+    return constant_shape(p).rank() == 0 ? Layout::nchw() : info().in.layout;
+  }
   static int operands(const Problem& problem) {
     return static_cast<int>(problem.in.size()) - (problem.layer->post.residual ? 1 : 0);
   }

@@ -1,27 +1,9 @@
 // The value is packed in the blob's layout, so that no adapt runs again and again on what never changes.
+#include "layers/in_layout.h"
 #include "layers/moving.h"
-#include "layers/packed_floats.h"
 
 namespace softneuro {
 namespace {
-
-// Row-major values in another layout; `dst` is zeroed.
-void pack_layout(const float* src, const Shape& shape, const Layout& layout, float* dst) {
-  if (layout == Layout::nchw()) {
-    std::copy_n(src, shape.elements(), dst);
-    return;
-  }
-  const int64_t channels = shape[1], pixels = shape.product(2, shape.rank());
-  const int64_t group = layout.is_blocked() ? layout.block : channels;
-  for (int64_t n = 0; n < shape[0]; ++n) {
-    float* image = dst + n * physical_elements(shape, layout) / shape[0];
-    for (int64_t c = 0; c < channels; ++c) {
-      for (int64_t pixel = 0; pixel < pixels; ++pixel) {
-        image[(c / group * pixels + pixel) * group + c % group] = src[(n * channels + c) * pixels + pixel];
-      }
-    }
-  }
-}
 
 class ConstantCopy final : public Routine {
  public:
@@ -29,20 +11,20 @@ class ConstantCopy final : public Routine {
 
   Refusal check(const Problem& problem) const override { return refuse_post_ops(problem); }
 
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning&) const override {
-    const Shape& shape = problem.out().shape;
-    const int64_t elements = physical_elements(shape, info().out.layout);
-    auto packed = std::make_shared<PackedFloats>(elements);
-    std::fill_n(packed->data(), elements, 0.0f);
+  Packing packing(const Problem& problem, const Tuning&) const override {
+    Packing packing;
+    add_in_layout(packing, "values", problem.out().shape, info().out.layout);
+    return packing;
+  }
+  void pack(const Problem& problem, const Tuning&, Packed& to) const override {
     const auto values = problem.layer->weight("value")->values();
-    pack_layout(values.get(), shape, info().out.layout, packed->data());
-    return packed;
+    pack_in_layout(values.get(), problem.out().shape, info().out.layout, to, "values");
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
                                           std::shared_ptr<const Packed> packed) const override {
     return prepared_call([packed = std::move(packed), threads = problem.threads](const RunArgs& args) {
-      float* values = static_cast<const PackedFloats*>(packed.get())->data();
+      auto* values = const_cast<float*>(packed->at<float>("values"));  // only read
       const TensorView src = dense_view(values, args.out.shape, args.out.schema);
       copy_blob(src, args.out, threads, args.parallel_for);
     });

@@ -70,11 +70,11 @@ class ThroughConv2d final : public Routine {
   std::vector<Tuning> tunings(const Problem& problem) const override {
     return inner_->tunings(Conv2dView(problem).view);
   }
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
-    return inner_->pack(Conv2dView(problem).view, tuning);
+  Packing packing(const Problem& problem, const Tuning& tuning) const override {
+    return inner_->packing(Conv2dView(problem).view, tuning);
   }
-  size_t packed_bytes(const Problem& problem, const Tuning& tuning) const override {
-    return inner_->packed_bytes(Conv2dView(problem).view, tuning);
+  void pack(const Problem& problem, const Tuning& tuning, Packed& to) const override {
+    inner_->pack(Conv2dView(problem).view, tuning, to);
   }
   double expected_error(const Problem& problem, const Tuning& tuning) const override {
     return inner_->expected_error(Conv2dView(problem).view, tuning);

@@ -1,7 +1,7 @@
 // Convolution on nchw{c}c blobs by products of bfloat16 tiles, three or six for each product of float32.
 #include "layers/bfloat16_routine.h"
-#include "layers/conv2d/blocked.h"
-#include "layers/gemm_tasks.h"
+#include "layers/conv2d/shapes.h"
+#include "layers/images.h"
 
 namespace softneuro {
 namespace {
@@ -25,12 +25,9 @@ class PreparedBfloat16 final : public Prepared {
   void run(const RunArgs& args) const override {
     args.parallel_for(split_.tasks, [&](int64_t task) {
       split_.for_task(task, [&](int64_t image, Range panels, Range rows) {
-        ConvBfloat16Args call = args_;
-        call.src = args.in[0].f32() + image * args.in[0].strides[0];
-        call.dst = args.out.f32() + image * args.out.strides[0];
-        if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].strides[0];
-        kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), static_cast<int>(rows.begin),
-                     static_cast<int>(rows.end), args.workspace.task(task));
+        kernels_.run(for_image(args_, args, residual_, image), static_cast<int>(panels.begin),
+                     static_cast<int>(panels.end), static_cast<int>(rows.begin), static_cast<int>(rows.end),
+                     args.workspace.task(task));
       });
     });
   }
@@ -80,7 +77,7 @@ class Bfloat16Conv2d final : public Bfloat16Routine {
 
   int likely_split(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
-    return static_cast<int>(p.oh * p.ow >= 28 * 28 ? SplitBy::rows : SplitBy::panels);
+    return softneuro::likely_split(p.oh * p.ow);
   }
 
   std::unique_ptr<const Prepared> prepare_tiles(const Problem& problem, const ConvBfloat16Args& args, int split,

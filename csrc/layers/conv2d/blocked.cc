@@ -1,48 +1,37 @@
 #include "layers/conv2d/blocked.h"
 
-#include <algorithm>
 #include <array>
-#include <limits>
 
 #include "base/error.h"
-#include "kernels/integers.h"
-#include "layers/gemm_tasks.h"
 #include "layers/held_rows.h"
-#include "layers/packed_floats.h"
 
 namespace softneuro {
 namespace {
 
-// Floats before the biases.
-size_t packed_weights(const ConvDirectShape& shape, int block, bool is_packed) {
-  return is_packed ? conv_direct_packed_size(shape, block) : 0;
-}
-
 class PreparedBlocked final : public Prepared {
  public:
-  PreparedBlocked(const Problem& problem, const ConvDirectKernels& kernels, const ConvDirectTiling& tiling, SplitBy by,
-                  bool is_packed, std::shared_ptr<const Packed> packed)
+  PreparedBlocked(const Problem& problem, const ConvDirectKernels& kernels, const BlockedParams& params,
+                  std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual) {
     const Conv2dParams p = conv2d_params(problem);
     const ConvDirectShape shape = direct_shape(p);
+    const SplitBy by = parse_split(params.split);
+    const bool is_packed = params.packed != 0;
     args_.shape = shape;
-    args_.tiling = tiling;
-    args_.weights = packed_floats(packed_.get());
-    args_.epilogue.activation = problem.layer->post.activation;
-    if (problem.layer->find_weight("bias") != nullptr) {
-      args_.epilogue.bias = args_.weights + packed_weights(shape, kernels.block, is_packed);
-    }
+    args_.tiling = {params.panel, params.rows, params.c_block};
+    args_.weights = find_packed<float>(packed_, "weights");
+    args_.epilogue = {.bias = find_packed<float>(packed_, "bias"), .activation = problem.layer->post.activation};
     if (!is_packed) {
       rows_ = HeldRows(*problem.layer->weight("weight"));
       args_.rows = {rows_.values(), rows_.factors()};
     }
     if (p.empty()) return;
     const int64_t rows = shape.pointwise() ? p.oh * p.ow : p.oh;
-    split_ = WorkSplit(p.n, conv_direct_panels(shape, kernels.block, tiling.panel), rows,
+    split_ = WorkSplit(p.n, conv_direct_panels(shape, kernels.block, params.panel), rows,
                        worth_threads(p, problem.threads), by, unit(shape, by, is_packed));
-    if (!shape.pointwise()) scratch_ = round_to_line(kernels.scratch_bytes(shape, tiling));
+    if (!shape.pointwise()) scratch_ = round_to_line(kernels.scratch_bytes(shape, args_.tiling));
     if (!is_packed) {
-      panel_ = round_to_line(conv_direct_panel_size(shape, kernels.block, tiling.panel) * sizeof(float));
+      panel_ = round_to_line(conv_direct_panel_size(shape, kernels.block, params.panel) * sizeof(float));
     }
   }
 
@@ -93,54 +82,7 @@ class PreparedBlocked final : public Prepared {
   size_t scratch_ = 0, panel_ = 0;  // bytes of a task
 };
 
-bool parse_packed(int value) {
-  if (value != 0 && value != 1) throw Error("packed must be 0 or 1, not " + std::to_string(value));
-  return value != 0;
-}
-
-ConvDirectTiling tiling_of(const Tuning& tuning, int max_panel) {
-  const ConvDirectTiling tiling{tuning[0], tuning[1], tuning[2]};
-  if (tiling.panel < 1 || tiling.panel > max_panel || tiling.row_block < 1 || tiling.c_block < 1) {
-    throw Error("panel must be in [1, " + std::to_string(max_panel) + "], rows and c_block positive");
-  }
-  return tiling;
-}
-
 }  // namespace
-
-Conv2dParams conv2d_params(const Problem& problem) { return conv2d_params(*problem.layer, problem.in[0]); }
-
-Refusal check_int_sizes(const Conv2dParams& p) {
-  constexpr int64_t limit = std::numeric_limits<int32_t>::max() / 64;  // room for blocks and for sums of offsets
-  const int64_t taps = std::max({p.kh * p.kw, p.kh * p.dh, p.kw * p.dw, p.sh, p.sw});
-  const int64_t sides = std::max({p.h + p.pt + p.pb, p.w + p.pl + p.pr, p.h * p.w, p.oh * p.ow, p.c, p.k});
-  return std::max(taps, sides) < limit ? Refusal() : Refusal("sizes are beyond the kernels' 32-bit offsets");
-}
-
-int worth_threads(const Conv2dParams& p, int threads) {
-  const auto outputs = static_cast<double>(p.n * p.k * p.oh * p.ow),
-             inputs = static_cast<double>(p.n * p.c * p.h * p.w);
-  const auto filter = static_cast<double>(p.group_c() * p.kh * p.kw);
-  return worth_threads(2 * outputs * filter, 4 * (outputs + inputs + static_cast<double>(p.k) * filter), threads);
-}
-
-ConvDirectShape direct_shape(const Conv2dParams& p) {
-  return {.groups = narrow(p.groups),
-          .in_channels = narrow(p.group_c()),
-          .out_channels = narrow(p.group_k()),
-          .h = narrow(p.h),
-          .w = narrow(p.w),
-          .out_h = narrow(p.oh),
-          .out_w = narrow(p.ow),
-          .kernel_h = narrow(p.kh),
-          .kernel_w = narrow(p.kw),
-          .stride_h = narrow(p.sh),
-          .stride_w = narrow(p.sw),
-          .dilation_h = narrow(p.dh),
-          .dilation_w = narrow(p.dw),
-          .pad_top = narrow(p.pt),
-          .pad_left = narrow(p.pl)};
-}
 
 BlockedConv2d::BlockedConv2d(const char* algorithm, Isa isa)
     : Routine({.layer_type = "conv2d",
@@ -160,43 +102,56 @@ Refusal BlockedConv2d::check(const Problem& problem) const {
   return sizes.accepted() ? check_kernel(p) : sizes;
 }
 
-void BlockedConv2d::add_unpacked(const Problem& problem, std::vector<Tuning>& list) const {
-  if (!problem.layer->weight("weight")->has_rows()) return;
-  Tuning tuning = list.front();
-  tuning[4] = 0;
-  list.push_back(std::move(tuning));
+BlockedParams BlockedConv2d::checked(const Tuning& tuning) const {
+  const auto params = BlockedParams::of(tuning);
+  if (params.panel < 1 || params.panel > max_panel() || params.rows < 1 || params.c_block < 1) {
+    throw Error("panel must be in [1, " + std::to_string(max_panel()) + "], rows and c_block positive");
+  }
+  parse_flag("packed", params.packed);
+  return params;
 }
 
-// Without the padding to whole blocks, which would keep the smallest models from their best routines.
-size_t BlockedConv2d::packed_bytes(const Problem& problem, const Tuning& tuning) const {
-  if (parse_packed(tuning[4])) return Routine::packed_bytes(problem, tuning);
-  const Constant* bias = problem.layer->find_weight("bias");
-  return bias == nullptr ? 0 : static_cast<size_t>((*bias)->elements()) * sizeof(float);
+std::vector<Tuning> BlockedConv2d::with_unpacked(const Problem& problem,
+                                                 const std::vector<BlockedParams>& packed) const {
+  std::vector<Tuning> list(packed.begin(), packed.end());
+  if (!problem.layer->weight("weight")->has_rows()) return list;
+  BlockedParams params = packed.front();
+  params.packed = 0;
+  list.push_back(params);
+  return list;
 }
 
-std::shared_ptr<const Packed> BlockedConv2d::pack(const Problem& problem, const Tuning& tuning) const {
-  const int panel = tiling_of(tuning, max_panel()).panel;
-  const bool is_packed = parse_packed(tuning[4]);
+std::string BlockedConv2d::pack_key(const Problem&, const Tuning& tuning) const {
+  const auto params = BlockedParams::of(tuning);
+  return params.packed != 0 ? "panel " + std::to_string(params.panel) : "bias";
+}
+
+Packing BlockedConv2d::packing(const Problem& problem, const Tuning& tuning) const {
   const ConvDirectShape shape = direct_shape(conv2d_params(problem));
-  const Constant* bias = problem.layer->find_weight("bias");
-  const size_t weights = packed_weights(shape, block(), is_packed), biases = conv_direct_bias_size(shape, block());
-  auto packed = std::make_shared<PackedFloats>(static_cast<int64_t>(weights + (bias != nullptr ? biases : 0)));
-  if (is_packed) {
+  Packing packing;
+  if (checked(tuning).packed != 0) {
+    packing.add("weights", conv_direct_packed_size(shape, block()), DType::float32,
+                problem.layer->weight("weight")->elements());
+  }
+  add_bias(packing, *problem.layer, conv_direct_bias_size(shape, block()));
+  return packing;
+}
+
+void BlockedConv2d::pack(const Problem& problem, const Tuning& tuning, Packed& to) const {
+  const BlockedParams params = checked(tuning);
+  if (params.packed != 0) {
     const HeldRows rows(*problem.layer->weight("weight"));
-    conv_direct_kernels(info().isa)->pack(shape, panel, {rows.values(), rows.factors()}, packed->data());
+    conv_direct_kernels(info().isa)
+        ->pack(direct_shape(conv2d_params(problem)), params.panel, {rows.values(), rows.factors()},
+               to.at<float>("weights"));
   }
-  if (bias != nullptr) {
-    float* to = packed->data() + weights;
-    std::fill_n(to, biases, 0.f);
-    std::copy_n((*bias)->values().get(), (*bias)->elements(), to);
-  }
-  return packed;
+  pack_bias(*problem.layer, to);
 }
 
 std::unique_ptr<const Prepared> BlockedConv2d::prepare(const Problem& problem, const Tuning& tuning,
                                                        std::shared_ptr<const Packed> packed) const {
-  return std::make_unique<PreparedBlocked>(problem, *conv_direct_kernels(info().isa), tiling_of(tuning, max_panel()),
-                                           parse_split(tuning[3]), parse_packed(tuning[4]), std::move(packed));
+  return std::make_unique<PreparedBlocked>(problem, *conv_direct_kernels(info().isa), checked(tuning),
+                                           std::move(packed));
 }
 
 }  // namespace softneuro

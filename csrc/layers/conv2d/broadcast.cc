@@ -4,12 +4,14 @@
 #include <vector>
 
 #include "kernels/conv_broadcast/conv_broadcast.h"
-#include "layers/conv2d/blocked.h"
-#include "layers/gemm_tasks.h"
+#include "layers/conv2d/shapes.h"
 #include "layers/held_rows.h"
+#include "layers/params.h"
 
 namespace softneuro {
 namespace {
+
+SN_PARAMS(BroadcastParams, strips);
 
 class PreparedBroadcast final : public Prepared {
  public:
@@ -40,8 +42,8 @@ class PreparedBroadcast final : public Prepared {
     if (p_.empty()) return;
     all_strips_ = p_.n * args_.strips.count;
     strips_ = std::min(strips, all_strips_);
-    in_blocks_ = (p_.c + block - 1) / block;
-    out_blocks_ = (p_.k + block - 1) / block;
+    in_blocks_ = ceil_div(p_.c, block);
+    out_blocks_ = ceil_div(p_.k, block);
     strip_size_ = static_cast<int64_t>(conv_broadcast_strip_size(args_.in_channels, block, kernels.max_vectors));
     tasks_ = std::min<int64_t>(worth_threads(p_, problem.threads), out_blocks_);
   }
@@ -107,7 +109,7 @@ class BroadcastConv2d final : public Routine {
     if (p.groups != 1) return "has groups";
     const Refusal sizes = check_int_sizes(p);
     if (!sizes.accepted()) return sizes;
-    return p.n * p.oh * p.ow < int64_t{1} << 31 ? Refusal() : Refusal("more outputs than the kernels count");
+    return check_kernel_outputs(p.n * p.oh * p.ow);
   }
 
   // Where there are fewer pixels to turn, of input and output, than weights.
@@ -116,22 +118,20 @@ class BroadcastConv2d final : public Routine {
     return problem.layer->weight("weight")->has_rows() && p.n * p.oh * p.ow * (p.c + p.k) < p.c * p.k;
   }
 
-  std::vector<std::string> param_names() const override { return {"strips"}; }
+  std::vector<std::string> param_names() const override { return BroadcastParams::names(); }
   // Turned strips should stay in L2.
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
-    const size_t bytes =
-        conv_broadcast_strip_size(static_cast<int>(p.c), kernels().block, kernels().max_vectors) * sizeof(float);
-    const size_t fit = std::max<size_t>(caches().l2, 256 << 10) / 2 / std::max<size_t>(bytes, 1);
-    return {{static_cast<int>(std::clamp<size_t>(fit, 1, 1 << 10))}};
+    const auto bytes = static_cast<int64_t>(
+        conv_broadcast_strip_size(static_cast<int>(p.c), kernels().block, kernels().max_vectors) * sizeof(float));
+    const int64_t fit = l2_bytes() / 2 / std::max<int64_t>(bytes, 1);
+    return {BroadcastParams{static_cast<int>(std::clamp<int64_t>(fit, 1, 1 << 10))}};
   }
-
-  size_t packed_bytes(const Problem&, const Tuning&) const override { return 0; }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed>) const override {
-    if (tuning[0] < 1) throw Error("strips must be positive, not " + std::to_string(tuning[0]));
-    return std::make_unique<PreparedBroadcast>(problem, kernels(), tuning[0]);
+    const int strips = parse_positive("strips", BroadcastParams::of(tuning).strips);
+    return std::make_unique<PreparedBroadcast>(problem, kernels(), strips);
   }
 
  private:

@@ -3,12 +3,27 @@
 
 #include <algorithm>
 
-#include "layers/conv2d/blocked.h"
-#include "layers/packed_floats.h"
+#include "layers/conv2d/shapes.h"
+#include "layers/images.h"
+#include "layers/params.h"
 
 namespace softneuro {
 
-ConvDepthwiseArgs depthwise_args(const Conv2dParams& p, const Layer& layer, const float* weights, const float* bias) {
+Packing depthwise_packing(const Conv2dParams& p, const Layer& layer, int block, bool has_bias) {
+  Packing packing;
+  packing.add("weights", conv_depthwise_packed_size(narrow(p.c), narrow(p.kh), narrow(p.kw), block), DType::float32,
+              layer.weight("weight")->elements());
+  if (has_bias) add_padded(packing, "bias", layer.find_weight("bias"), round_up(p.c, block));
+  return packing;
+}
+
+void pack_depthwise(const Conv2dParams& p, const Layer& layer, int block, Packed& to) {
+  conv_depthwise_pack(narrow(p.c), narrow(p.kh), narrow(p.kw), block, layer.weight("weight")->values().get(),
+                      to.at<float>("weights"));
+  if (to.find<float>("bias") != nullptr) pack_padded(layer.find_weight("bias"), to, "bias");
+}
+
+ConvDepthwiseArgs depthwise_args(const Conv2dParams& p, const Layer& layer, const Packed& packed) {
   const ConvDirectShape shape = direct_shape(p);
   return {.channels = static_cast<int>(p.c),
           .h = shape.h,
@@ -23,11 +38,13 @@ ConvDepthwiseArgs depthwise_args(const Conv2dParams& p, const Layer& layer, cons
           .dilation_w = shape.dilation_w,
           .pad_top = shape.pad_top,
           .pad_left = shape.pad_left,
-          .weights = weights,
-          .epilogue = {.bias = bias, .activation = layer.post.activation}};
+          .weights = packed.at<float>("weights"),
+          .epilogue = {.bias = packed.find<float>("bias"), .activation = layer.post.activation}};
 }
 
 namespace {
+
+SN_PARAMS(DepthwiseParams, split);
 
 class PreparedDepthwise final : public Prepared {
  public:
@@ -35,27 +52,18 @@ class PreparedDepthwise final : public Prepared {
                     std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)), run_(kernels.run), residual_(problem.layer->post.residual) {
     const Conv2dParams p = conv2d_params(problem);
-    args_ = depthwise_args(p, *problem.layer, packed_floats(packed_.get()), nullptr);
-    if (problem.layer->find_weight("bias") != nullptr) {
-      args_.epilogue.bias =
-          args_.weights + conv_depthwise_packed_size(args_.channels, args_.kernel_h, args_.kernel_w, kernels.block);
-    }
+    args_ = depthwise_args(p, *problem.layer, *packed_);
     if (p.empty()) return;
     // In pairs of rows, which the kernel computes together.
-    split_ = WorkSplit(p.n, (p.c + kernels.block - 1) / kernels.block, (p.oh + 1) / 2,
-                       worth_threads(p, problem.threads), by, 1);
+    split_ = WorkSplit(p.n, ceil_div(p.c, kernels.block), (p.oh + 1) / 2, worth_threads(p, problem.threads), by, 1);
   }
 
   void run(const RunArgs& args) const override {
     SharedWork work(split_);
     args.parallel_for(split_.tasks, [&](int64_t task) {
       work.for_task(task, [&](int64_t image, Range blocks, Range pairs) {
-        ConvDepthwiseArgs call = args_;
-        call.src = args.in[0].f32() + image * args.in[0].strides[0];
-        call.dst = args.out.f32() + image * args.out.strides[0];
-        if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].strides[0];
-        run_(call, static_cast<int>(blocks.begin), static_cast<int>(blocks.end), static_cast<int>(2 * pairs.begin),
-             std::min(static_cast<int>(2 * pairs.end), call.out_h));
+        run_(for_image(args_, args, residual_, image), static_cast<int>(blocks.begin), static_cast<int>(blocks.end),
+             static_cast<int>(2 * pairs.begin), std::min(static_cast<int>(2 * pairs.end), args_.out_h));
       });
     });
   }
@@ -82,34 +90,30 @@ class DepthwiseConv2d final : public Routine {
     return p.depthwise() ? check_int_sizes(p) : Refusal("not one filter per channel");
   }
 
-  std::vector<std::string> param_names() const override { return {"split"}; }
+  std::vector<std::string> param_names() const override { return DepthwiseParams::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const override {
-    if (problem.threads == 1) return {{static_cast<int>(SplitBy::panels)}};
-    return {{static_cast<int>(SplitBy::panels)}, {static_cast<int>(SplitBy::rows)}};
+    const DepthwiseParams panels{static_cast<int>(SplitBy::panels)}, rows{static_cast<int>(SplitBy::rows)};
+    if (problem.threads == 1) return {panels};
+    return {panels, rows};
   }
 
   std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning&) const override {
-    const Conv2dParams p = conv2d_params(problem);
-    const int block = info().in.layout.block, channels = static_cast<int>(p.c);
-    const int kh = static_cast<int>(p.kh), kw = static_cast<int>(p.kw);
-    const auto size = static_cast<int64_t>(conv_depthwise_packed_size(channels, kh, kw, block));
-    const Constant* bias = problem.layer->find_weight("bias");
-    const int64_t biases = bias != nullptr ? (p.c + block - 1) / block * block : 0;
-    auto packed = std::make_shared<PackedFloats>(size + biases);
-    conv_depthwise_pack(channels, kh, kw, block, problem.layer->weight("weight")->values().get(), packed->data());
-    if (bias != nullptr) {
-      std::fill_n(packed->data() + size, biases, 0.f);
-      std::copy_n((*bias)->values().get(), p.c, packed->data() + size);
-    }
-    return packed;
+  Packing packing(const Problem& problem, const Tuning&) const override {
+    const Layer& layer = *problem.layer;
+    return depthwise_packing(conv2d_params(problem), layer, block(), layer.find_weight("bias") != nullptr);
+  }
+  void pack(const Problem& problem, const Tuning&, Packed& to) const override {
+    pack_depthwise(conv2d_params(problem), *problem.layer, block(), to);
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
-    return std::make_unique<PreparedDepthwise>(problem, *conv_depthwise_kernels(info().isa), parse_split(tuning[0]),
-                                               std::move(packed));
+    return std::make_unique<PreparedDepthwise>(problem, *conv_depthwise_kernels(info().isa),
+                                               parse_split(DepthwiseParams::of(tuning).split), std::move(packed));
   }
+
+ private:
+  int block() const { return info().in.layout.block; }
 };
 
 }  // namespace

@@ -3,10 +3,14 @@
 
 #include "kernels/conv_depthwise/conv_depthwise.h"
 #include "layers/conv2d/conv2d.h"
+#include "layers/packed.h"
 
 namespace softneuro {
 
-// Everything but src, dst and the residual; the activation is the layer's. bias: null for none.
-ConvDepthwiseArgs depthwise_args(const Conv2dParams& p, const Layer& layer, const float* weights, const float* bias);
+// With a bias of zeros where the layer has none, if there is to be one.
+Packing depthwise_packing(const Conv2dParams& p, const Layer& layer, int block, bool has_bias);
+void pack_depthwise(const Conv2dParams& p, const Layer& layer, int block, Packed& to);
+// Everything but src, dst and the residual; the activation is the layer's.
+ConvDepthwiseArgs depthwise_args(const Conv2dParams& p, const Layer& layer, const Packed& packed);
 
 }  // namespace softneuro

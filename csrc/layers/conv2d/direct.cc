@@ -14,7 +14,7 @@ class DirectConv2d final : public BlockedConv2d {
     const Conv2dParams p = conv2d_params(problem);
     // The copied rows of all input channels should stay in L2 while every panel passes over them.
     // Weights that do not fit beside them are read once per band, which then has to be as high as it may.
-    const int64_t l2 = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10));
+    const int64_t l2 = l2_bytes();
     const int64_t budget = p.k * p.group_c() * p.kh * p.kw * 4 > l2 ? l2 * 3 / 4 : l2 / 3;
     const int64_t row = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1;
     const int64_t in_rows = std::max<int64_t>(budget / (row * (p.group_c() + block()) * 4), 1);
@@ -25,14 +25,12 @@ class DirectConv2d final : public BlockedConv2d {
     const int rows = static_cast<int>((p.oh + bands - 1) / bands);
 
     const int wide = max_panel(), narrow = std::min(2, wide);
-    // Small maps are bound by weights, which splitting by panels reads once.
-    const int split = p.oh * p.ow >= 28 * 28 ? 0 : 1;
-    std::vector<Tuning> list{{narrow, std::max(rows, 1), 16, split, 1}};
-    if (p.group_k() > narrow * block()) list.push_back({wide, std::max(rows, 1), 16, split, 1});
-    if (p.group_c() > 4 * block()) list.push_back({narrow, std::max(rows, 1), 4, split, 1});
-    if (problem.threads > 1) list.push_back({narrow, std::max(rows, 1), 16, 1 - split, 1});
-    add_unpacked(problem, list);
-    return list;
+    const int split = likely_split(p.oh * p.ow), band = std::max(rows, 1);
+    std::vector<BlockedParams> list{{narrow, band, 16, split, 1}};
+    if (p.group_k() > narrow * block()) list.push_back({wide, band, 16, split, 1});
+    if (p.group_c() > 4 * block()) list.push_back({narrow, band, 4, split, 1});
+    if (problem.threads > 1) list.push_back({narrow, band, 16, 1 - split, 1});
+    return with_unpacked(problem, list);
   }
 
  protected:

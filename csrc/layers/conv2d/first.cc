@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "layers/conv2d/rows.h"
-#include "layers/gemm_tasks.h"
-#include "layers/packed_floats.h"
+#include "layers/images.h"
 
 namespace softneuro {
 namespace {
@@ -29,11 +28,8 @@ class PreparedFirst final : public PreparedConv2dRows {
     SharedWork work(split_);
     args.parallel_for(split_.tasks, [&](int64_t task) {
       work.for_task(task, [&](int64_t image, Range, Range rows) {
-        ConvFirstArgs call = args_;
-        call.src = args.in[0].f32() + image * args.in[0].strides[0];
-        call.dst = args.out.f32() + image * args.out.strides[0];
-        if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].strides[0];
-        kernel_.run(call, static_cast<int>(rows.begin), static_cast<int>(rows.end), args.workspace.task(task));
+        kernel_.run(for_image(args_, args, residual_, image), static_cast<int>(rows.begin), static_cast<int>(rows.end),
+                    args.workspace.task(task));
       });
     });
   }
@@ -77,9 +73,12 @@ class DirectFirstConv2d final : public FirstConv2d {
     const ConvFirstKernels& kernels = *conv_first_kernels(info().isa);
     return {kernels.scratch_bytes, kernels.run};
   }
-  size_t packed_floats(const ConvFirstArgs& args) const override { return conv_first_packed_size(args, block()); }
-  void pack_weights(const ConvFirstArgs& args, const float* weights, float* packed) const override {
-    conv_first_pack(args, block(), weights, packed);
+  Packing weights_packing(const ConvFirstArgs& args) const override {
+    const int64_t own = int64_t{args.out_channels} * args.in_channels * args.kernel_h * args.kernel_w;
+    return Packing().add("weights", conv_first_packed_size(args, block()), DType::float32, own);
+  }
+  void pack_weights(const ConvFirstArgs& args, const float* weights, Packed& to) const override {
+    conv_first_pack(args, block(), weights, to.at<float>("weights"));
   }
   int64_t copied_bytes(const Conv2dParams& p, int64_t rows) const override {
     return rows_read(p, rows) * ((p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1) * p.c * 4;
@@ -120,44 +119,34 @@ Refusal FirstConv2d::check(const Problem& problem) const {
 std::vector<Tuning> FirstConv2d::tunings(const Problem& problem) const {
   // What is copied is read by each pair of output blocks and should stay in L2; less leaves more of it to the output.
   const Conv2dParams p = conv2d_params(problem);
-  const auto fit = [&](size_t budget) {
+  const auto fit = [&](int64_t budget) {
     int rows = 1;
-    while (rows < p.oh && copied_bytes(p, rows + 1) <= static_cast<int64_t>(budget)) ++rows;
+    while (rows < p.oh && copied_bytes(p, rows + 1) <= budget) ++rows;
     return rows;
   };
-  const size_t l2 = std::max<size_t>(caches().l2, 256 << 10);
-  const int large = fit(l2 / 4), small = fit(l2 / 16);
-  if (small == large) return {{large}};
-  return {{large}, {small}};
+  const FirstParams large{fit(l2_bytes() / 4)}, small{fit(l2_bytes() / 16)};
+  if (small == large) return {large};
+  return {large, small};
 }
 
-size_t FirstConv2d::packed_bytes(const Problem& problem, const Tuning&) const {
+Packing FirstConv2d::packing(const Problem& problem, const Tuning&) const {
   const ConvFirstArgs args = first_args(conv2d_params(problem));
-  return (packed_floats(args) + static_cast<size_t>(args.out_channels)) * sizeof(float);
+  Packing packing = weights_packing(args);
+  add_bias(packing, *problem.layer, round_up(args.out_channels, block()));
+  return packing;
 }
 
-std::shared_ptr<const Packed> FirstConv2d::pack(const Problem& problem, const Tuning&) const {
-  const Conv2dParams p = conv2d_params(problem);
-  const ConvFirstArgs args = first_args(p);
-  const auto size = static_cast<int64_t>(packed_floats(args));
-  const Constant* bias = problem.layer->find_weight("bias");
-  const int64_t biases = bias != nullptr ? (p.k + block() - 1) / block() * block() : 0;
-  auto packed = std::make_shared<PackedFloats>(size + biases);
-  pack_weights(args, problem.layer->weight("weight")->values().get(), packed->data());
-  if (bias != nullptr) {
-    std::fill_n(packed->data() + size, biases, 0.f);
-    std::copy_n((*bias)->values().get(), p.k, packed->data() + size);
-  }
-  return packed;
+void FirstConv2d::pack(const Problem& problem, const Tuning&, Packed& to) const {
+  pack_weights(first_args(conv2d_params(problem)), problem.layer->weight("weight")->values().get(), to);
+  pack_bias(*problem.layer, to);
 }
 
 std::unique_ptr<const Prepared> FirstConv2d::prepare(const Problem& problem, const Tuning& tuning,
                                                      std::shared_ptr<const Packed> packed) const {
-  if (tuning[0] < 1) throw Error("rows must be positive, not " + std::to_string(tuning[0]));
   ConvFirstArgs args = first_args(conv2d_params(problem));
-  args.row_block = tuning[0];
-  args.weights = softneuro::packed_floats(packed.get());
-  if (problem.layer->find_weight("bias") != nullptr) args.epilogue.bias = args.weights + packed_floats(args);
+  args.row_block = parse_positive("rows", FirstParams::of(tuning).rows);
+  args.weights = packed->section("weights");
+  args.epilogue.bias = packed->find<float>("bias");
   return std::make_unique<PreparedFirst>(problem, kernel(), args, std::move(packed));
 }
 

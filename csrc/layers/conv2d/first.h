@@ -6,20 +6,23 @@
 #include <vector>
 
 #include "kernels/conv_first/conv_first.h"
-#include "layers/conv2d/blocked.h"
+#include "layers/conv2d/shapes.h"
+#include "layers/params.h"
 
 namespace softneuro {
+
+SN_PARAMS(FirstParams, rows);
 
 class FirstConv2d : public Routine {
  public:
   using Routine::Routine;
 
   Refusal check(const Problem& problem) const override;
-  std::vector<std::string> param_names() const override { return {"rows"}; }
+  std::vector<std::string> param_names() const override { return FirstParams::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const override;
   std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
-  size_t packed_bytes(const Problem& problem, const Tuning& tuning) const override;
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override;
+  Packing packing(const Problem& problem, const Tuning& tuning) const override;
+  void pack(const Problem& problem, const Tuning& tuning, Packed& to) const override;
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override;
 
@@ -30,8 +33,9 @@ class FirstConv2d : public Routine {
 
  protected:
   virtual Kernel kernel() const = 0;
-  virtual size_t packed_floats(const ConvFirstArgs& args) const = 0;  // without the bias
-  virtual void pack_weights(const ConvFirstArgs& args, const float* weights, float* packed) const = 0;
+  // The section "weights".
+  virtual Packing weights_packing(const ConvFirstArgs& args) const = 0;
+  virtual void pack_weights(const ConvFirstArgs& args, const float* weights, Packed& to) const = 0;
   // That the kernel copies for so many output rows at once.
   virtual int64_t copied_bytes(const Conv2dParams& p, int64_t rows) const = 0;
 

@@ -24,8 +24,7 @@ class FirstBfloat16Conv2d final : public FirstConv2d {
     if (p.dw != 1) return "has a dilation along rows";
     ConvFirstArgs row_by_row = first_args(p);
     row_by_row.row_block = 1;
-    if (!p.empty() && kernel().scratch_bytes(row_by_row) > most_bfloat16_scratch)
-      return "needs more than 256 MiB of scratch";
+    if (!p.empty() && kernel().scratch_bytes(row_by_row) > most_scratch) return "needs more than 256 MiB of scratch";
     return {};
   }
 
@@ -48,11 +47,13 @@ class FirstBfloat16Conv2d final : public FirstConv2d {
     const ConvFirstBfloat16Kernels::Run& run = parts_ == 3 ? kernels.three_parts : kernels.two_parts;
     return {run.scratch_bytes, run.run};
   }
-  size_t packed_floats(const ConvFirstArgs& args) const override {
-    return conv_first_bfloat16_packed_bytes(args, block(), parts_) / sizeof(float);
+  Packing weights_packing(const ConvFirstArgs& args) const override {
+    const size_t count = conv_first_bfloat16_packed_bytes(args, block(), parts_) / sizeof(BFloat16);
+    const int64_t own = int64_t{args.out_channels} * args.in_channels * args.kernel_h * args.kernel_w;
+    return Packing().add("weights", count, DType::bfloat16, parts_ * own);
   }
-  void pack_weights(const ConvFirstArgs& args, const float* weights, float* packed) const override {
-    conv_first_bfloat16_pack(args, *conv_bfloat16_kernels(info().isa), parts_, weights, packed);
+  void pack_weights(const ConvFirstArgs& args, const float* weights, Packed& to) const override {
+    conv_first_bfloat16_pack(args, *conv_bfloat16_kernels(info().isa), parts_, weights, to.at<BFloat16>("weights"));
   }
   int64_t copied_bytes(const Conv2dParams& p, int64_t rows) const override {
     return rows * p.ow * static_cast<int64_t>(conv_first_bfloat16_pixel_bytes(first_args(p), block(), parts_));

@@ -32,11 +32,13 @@ class FirstWinogradConv2d final : public FirstConv2d {
 
  protected:
   Kernel kernel() const override { return {kernels().scratch_bytes, kernels().run}; }
-  size_t packed_floats(const ConvFirstArgs& args) const override {
-    return conv_first_winograd_packed_size(args, block());
+  Packing weights_packing(const ConvFirstArgs& args) const override {
+    const int64_t rows = int64_t{args.out_channels} * args.in_channels * args.kernel_h;
+    return Packing().add("weights", conv_first_winograd_packed_size(args, block()), DType::float32,
+                         rows * conv_first_winograd_axis(args.kernel_w, args.stride_w).positions());
   }
-  void pack_weights(const ConvFirstArgs& args, const float* weights, float* packed) const override {
-    conv_first_winograd_pack(args, block(), weights, packed);
+  void pack_weights(const ConvFirstArgs& args, const float* weights, Packed& to) const override {
+    conv_first_winograd_pack(args, block(), weights, to.at<float>("weights"));
   }
   int64_t copied_bytes(const Conv2dParams& p, int64_t rows) const override {
     return rows_read(p, rows) * p.ow *

@@ -1,39 +1,39 @@
 // Convolution on row-major blobs as weights x patches, a strip of patches at a time so that they stay in L2.
 #include <algorithm>
 
-#include "layers/conv2d/blocked.h"
 #include "layers/conv2d/im2col.h"
+#include "layers/conv2d/shapes.h"
 #include "layers/gemm_tasks.h"
-#include "layers/packed_floats.h"
+#include "layers/images.h"
 
 namespace softneuro {
 namespace {
 
 class PreparedIm2col final : public Prepared {
  public:
-  PreparedIm2col(const Problem& problem, const GemmKernels& kernels, const Tuning& tuning,
+  PreparedIm2col(const Problem& problem, const GemmKernels& kernels, const GemmStripParams& params,
                  std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)),
         kernels_(kernels),
         p_(conv2d_params(problem)),
-        strip_(tuning[1]),
+        strip_(params.columns),
         residual_(problem.layer->post.residual) {
     const int64_t depth = p_.group_c() * p_.kh * p_.kw;
     gemm_.k = static_cast<int>(depth);
     gemm_.m = static_cast<int>(p_.group_k());
-    gemm_.tiling = gemm_tiling(kernels, tuning[0]);
+    gemm_.tiling = gemm_tiling(kernels, params.panel);
     gemm_.a_stride = depth;
     gemm_.dst_stride = p_.oh * p_.ow;
     gemm_.bias_per_row = true;
     gemm_.epilogue.activation = problem.layer->post.activation;
-    weights_ = packed_floats(packed_.get());
-    if (problem.layer->find_weight("bias") != nullptr) bias_ = weights_ + p_.k * depth;
+    weights_ = packed_->at<float>("weights");
+    bias_ = packed_->find<float>("bias");
     if (p_.empty()) return;
 
     // Whole vectors of columns and small blocks of channels are what is dealt.
-    const int64_t vectors = (p_.oh * p_.ow + kernels.lanes - 1) / kernels.lanes;
-    split_ = WorkSplit(p_.n * p_.groups, (p_.group_k() + channel_block - 1) / channel_block, vectors, problem.threads,
-                       parse_split(tuning[2]));
+    const int64_t vectors = ceil_div(p_.oh * p_.ow, kernels.lanes);
+    split_ = WorkSplit(p_.n * p_.groups, ceil_div(p_.group_k(), channel_block), vectors, problem.threads,
+                       parse_split(params.split));
     columns_ =
         round_to_line(static_cast<size_t>(std::min<int64_t>(strip_, vectors * kernels.lanes) * depth) * sizeof(float));
     scratch_ = columns_ + round_to_line(kernels.scratch_bytes(gemm_.m, gemm_.k, gemm_.tiling));
@@ -63,7 +63,7 @@ class PreparedIm2col final : public Prepared {
     call.n = static_cast<int>(strip.end - strip.begin);
     const int panels = gemm_panels(call.n, kernels_.lanes, call.tiling.panel);
     auto* columns = reinterpret_cast<float*>(scratch);
-    const float* src = args.in[0].f32() + image * args.in[0].strides[0] + group * p_.group_c() * p_.h * p_.w;
+    const float* src = input_image(args, 0, image) + group * p_.group_c() * p_.h * p_.w;
     if (p_.pointwise() && p_.sh == 1 && p_.sw == 1) {
       kernels_.pack_b(call.n, call.k, call.tiling.panel, src + strip.begin, p_.h * p_.w, false, 0, panels, columns);
     } else {
@@ -72,9 +72,9 @@ class PreparedIm2col final : public Prepared {
     const int64_t channel = group * p_.group_k(), at = channel * p_.oh * p_.ow + strip.begin;
     call.a = weights_ + channel * call.k;
     call.b = columns;
-    call.dst = args.out.f32() + image * args.out.strides[0] + at;
+    call.dst = output_image(args, image) + at;
     if (bias_ != nullptr) call.epilogue.bias = bias_ + channel;
-    if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].strides[0] + at;
+    if (residual_) call.epilogue.residual = input_image(args, 1, image) + at;
     kernels_.run(call, 0, panels, static_cast<int>(blocks.begin * channel_block),
                  static_cast<int>(std::min(blocks.end * channel_block, p_.group_k())), scratch + columns_);
   }
@@ -102,36 +102,32 @@ class Im2colGemmConv2d final : public Routine {
     return sizes.accepted() ? check_int_sizes(p) : sizes;
   }
 
-  std::vector<std::string> param_names() const override { return {"panel", "columns", "split"}; }
+  std::vector<std::string> param_names() const override { return GemmStripParams::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
-    const int64_t budget = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10)) / 2;
-    const int64_t fit = budget / (p.group_c() * p.kh * p.kw * 4) / 96 * 96;  // whole panels of 2 and 3 vectors
-    const int strip = static_cast<int>(std::clamp<int64_t>(fit, 96, 960));
-    std::vector<Tuning> list{{2, strip, 0}, {3, strip, 0}};
-    if (problem.threads > 1) list.push_back({2, strip, 1});
-    return list;
+    const int64_t budget = l2_bytes() / 2;
+    const int64_t fit = budget / (p.group_c() * p.kh * p.kw * 4) / gemm_strip * gemm_strip;
+    const int strip = static_cast<int>(std::clamp<int64_t>(fit, gemm_strip, 10 * gemm_strip));
+    return gemm_strip_choices(strip, 0, problem.threads);
   }
 
-  // Row-major weights as they are, then the bias.
+  // Row-major weights as they are.
   std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning&) const override {
-    const Constant weight = problem.layer->weight("weight");
-    const Constant* bias = problem.layer->find_weight("bias");
-    auto packed = std::make_shared<PackedFloats>(weight->elements() + (bias != nullptr ? (*bias)->elements() : 0));
-    std::copy_n(weight->values().get(), weight->elements(), packed->data());
-    if (bias != nullptr) {
-      std::copy_n((*bias)->values().get(), (*bias)->elements(), packed->data() + weight->elements());
-    }
-    return packed;
+  Packing packing(const Problem& problem, const Tuning&) const override {
+    Packing packing;
+    packing.add("weights", problem.layer->weight("weight")->elements());
+    add_bias(packing, *problem.layer, conv2d_params(problem).k);
+    return packing;
+  }
+  void pack(const Problem& problem, const Tuning&, Packed& to) const override {
+    pack_padded(&problem.layer->weight("weight"), to, "weights");
+    pack_bias(*problem.layer, to);
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
-    if (tuning[1] < 1 || tuning[1] % 96 != 0) {
-      throw Error("columns must be a positive multiple of 96, not " + std::to_string(tuning[1]));
-    }
-    return std::make_unique<PreparedIm2col>(problem, *gemm_kernels(info().isa), tuning, std::move(packed));
+    return std::make_unique<PreparedIm2col>(problem, *gemm_kernels(info().isa), checked_strip(tuning),
+                                            std::move(packed));
   }
 };
 

@@ -3,14 +3,17 @@
 #include <vector>
 
 #include "kernels/conv_indirect/conv_indirect.h"
-#include "layers/conv2d/blocked.h"
-#include "layers/packed_floats.h"
+#include "layers/conv2d/shapes.h"
+#include "layers/images.h"
+#include "layers/params.h"
 
 namespace softneuro {
 namespace {
 
-ConvIndirectArgs kernel_args(const Conv2dParams& p, const ConvIndirectKernels& kernels, const Tuning& tuning) {
-  if (tuning[0] < 1 || tuning[0] > kernels.max_panel || tuning[1] < 1 || tuning[2] < 1) {
+SN_PARAMS(IndirectParams, panel, pixels, taps, split);
+
+ConvIndirectArgs kernel_args(const Conv2dParams& p, const ConvIndirectKernels& kernels, const IndirectParams& params) {
+  if (params.panel < 1 || params.panel > kernels.max_panel || params.pixels < 1 || params.taps < 1) {
     throw Error("panel must be in [1, " + std::to_string(kernels.max_panel) + "], pixels and taps positive");
   }
   ConvIndirectArgs args;
@@ -20,7 +23,7 @@ ConvIndirectArgs kernel_args(const Conv2dParams& p, const ConvIndirectKernels& k
   args.kernel_w = static_cast<int>(p.kw);
   args.out_w = static_cast<int>(p.ow);
   args.dst_stride = p.k;
-  args.tiling = {tuning[0], tuning[1], tuning[2]};
+  args.tiling = {params.panel, params.pixels, params.taps};
   return args;
 }
 
@@ -43,17 +46,17 @@ constexpr int64_t least_group = 8;
 
 class PreparedIndirect final : public Prepared {
  public:
-  PreparedIndirect(const Problem& problem, const ConvIndirectKernels& kernels, const Tuning& tuning,
+  PreparedIndirect(const Problem& problem, const ConvIndirectKernels& kernels, const IndirectParams& params,
                    std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)),
         kernels_(kernels),
         p_(conv2d_params(problem)),
         residual_(problem.layer->post.residual),
-        args_(kernel_args(p_, kernels, tuning)),
+        args_(kernel_args(p_, kernels, params)),
         group_weights_(conv_indirect_packed_size(args_, kernels.lanes)) {
-    args_.weights = packed_floats(packed_.get());
+    args_.weights = packed_->at<float>("weights");
     args_.epilogue.activation = problem.layer->post.activation;
-    if (problem.layer->find_weight("bias") != nullptr) bias_ = args_.weights + p_.groups * group_weights_;
+    bias_ = packed_->find<float>("bias");
     if (p_.empty()) return;
     rows_ = tap_table(p_.oh, p_.h, p_.kh, p_.sh, p_.dh, p_.pt, p_.w * p_.c);
     columns_ = tap_table(p_.ow, p_.w, p_.kw, p_.sw, p_.dw, p_.pl, p_.c);
@@ -62,8 +65,8 @@ class PreparedIndirect final : public Prepared {
     args_.columns = columns_.data();
     args_.zeros = zeros_.data();
     const int64_t width = kernels.lanes * args_.tiling.panel;
-    split_ = WorkSplit(p_.n * p_.groups, (p_.group_k() + width - 1) / width, p_.oh * p_.ow,
-                       worth_threads(p_, problem.threads), parse_split(tuning[3]));
+    split_ = WorkSplit(p_.n * p_.groups, ceil_div(p_.group_k(), width), p_.oh * p_.ow,
+                       worth_threads(p_, problem.threads), parse_split(params.split));
   }
 
   void run(const RunArgs& args) const override {
@@ -71,11 +74,11 @@ class PreparedIndirect final : public Prepared {
       split_.for_task(task, [&](int64_t index, Range panels, Range pixels) {
         const int64_t image = index / p_.groups, group = index % p_.groups, channel = group * p_.group_k();
         ConvIndirectArgs call = args_;
-        call.src = args.in[0].f32() + image * args.in[0].strides[0] + group * p_.group_c();
+        call.src = input_image(args, 0, image) + group * p_.group_c();
         call.weights += group * group_weights_;
-        call.dst = args.out.f32() + image * args.out.strides[0] + channel;
+        call.dst = output_image(args, image) + channel;
         if (bias_ != nullptr) call.epilogue.bias = bias_ + channel;
-        if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].strides[0] + channel;
+        if (residual_) call.epilogue.residual = input_image(args, 1, image) + channel;
         kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), static_cast<int>(pixels.begin),
                      static_cast<int>(pixels.end));
       });
@@ -107,10 +110,10 @@ class IndirectGemmConv2d final : public Routine {
     return check_int_sizes(p);
   }
 
-  std::vector<std::string> param_names() const override { return {"panel", "pixels", "taps", "split"}; }
+  std::vector<std::string> param_names() const override { return IndirectParams::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
-    const int64_t l2 = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10));
+    const int64_t l2 = l2_bytes();
     // What a block of pixels reads should stay in L2 while every panel passes over it, beside the panel's weights.
     // Whole tiles of any panel: 126 is a multiple of 6, 9 and 14.
     const int64_t each = std::min(p.sh, p.kh) * std::min(p.sw, p.kw) * p.group_c() * 4;
@@ -118,49 +121,48 @@ class IndirectGemmConv2d final : public Routine {
     const int pixels = static_cast<int>(std::min(fit, std::max<int64_t>(p.oh * p.ow, 1)));
     const int vectors = static_cast<int>((p.group_k() + kernels().lanes - 1) / kernels().lanes);
     const int wide = std::min(kernels().max_panel, vectors);
-    // Small maps are bound by weights, which splitting by panels reads once.
-    const SplitBy split = p.oh * p.ow >= 28 * 28 ? SplitBy::rows : SplitBy::panels;
-    const auto tuning = [&](int panel, SplitBy by) {
+    const int split = likely_split(p.oh * p.ow);
+    const auto params = [&](int panel, int by) {
       // Equal blocks of taps whose weights leave L2 room for the next ones.
       const int64_t tap = panel * kernels().lanes * p.group_c() * 4, all = p.kh * p.kw;
       const int64_t blocks = (all * tap + l2 * 3 / 8 - 1) / (l2 * 3 / 8),
                     taps = (all + blocks - 1) / std::max<int64_t>(blocks, 1);
-      return Tuning{panel, pixels, static_cast<int>(std::max<int64_t>(taps, 1)), static_cast<int>(by)};
+      return IndirectParams{panel, pixels, static_cast<int>(std::max<int64_t>(taps, 1)), by};
     };
-    std::vector<Tuning> list{tuning(wide, split)};
-    if (vectors > wide && vectors % wide != 0) list.push_back(tuning(wide - 1, split));
-    if (problem.threads > 1) list.push_back(tuning(wide, split == SplitBy::rows ? SplitBy::panels : SplitBy::rows));
+    std::vector<Tuning> list{params(wide, split)};
+    if (vectors > wide && vectors % wide != 0) list.push_back(params(wide - 1, split));
+    if (problem.threads > 1) list.push_back(params(wide, 1 - split));
     return list;
   }
 
-  size_t packed_bytes(const Problem& problem, const Tuning& tuning) const override {
-    const Conv2dParams p = conv2d_params(problem);
-    const size_t weights = conv_indirect_packed_size(kernel_args(p, kernels(), tuning), kernels().lanes);
-    const int64_t biases = problem.layer->find_weight("bias") != nullptr ? p.k : 0;
-    return (static_cast<size_t>(p.groups) * weights + static_cast<size_t>(biases)) * sizeof(float);
-  }
-  // By group as the kernel wants it, then the bias.
   std::string pack_key(const Problem&, const Tuning& tuning) const override {
-    return "panel " + std::to_string(tuning[0]);
+    return "panel " + std::to_string(IndirectParams::of(tuning).panel);
   }
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
+  // Weights by group.
+  Packing packing(const Problem& problem, const Tuning& tuning) const override {
     const Conv2dParams p = conv2d_params(problem);
-    const ConvIndirectArgs args = kernel_args(p, kernels(), tuning);
-    const auto size = static_cast<int64_t>(conv_indirect_packed_size(args, kernels().lanes));
-    const Constant* bias = problem.layer->find_weight("bias");
-    auto packed = std::make_shared<PackedFloats>(p.groups * size + (bias != nullptr ? p.k : 0));
+    const ConvIndirectArgs args = kernel_args(p, kernels(), IndirectParams::of(tuning));
+    Packing packing;
+    packing.add("weights", p.groups * conv_indirect_packed_size(args, kernels().lanes), DType::float32,
+                problem.layer->weight("weight")->elements());
+    add_bias(packing, *problem.layer, p.k);
+    return packing;
+  }
+  void pack(const Problem& problem, const Tuning& tuning, Packed& to) const override {
+    const Conv2dParams p = conv2d_params(problem);
+    const ConvIndirectArgs args = kernel_args(p, kernels(), IndirectParams::of(tuning));
+    const size_t size = conv_indirect_packed_size(args, kernels().lanes);
     const auto weight = problem.layer->weight("weight")->values();
     for (int64_t group = 0; group < p.groups; ++group) {
       conv_indirect_pack(args, kernels().lanes, weight.get() + group * p.group_k() * p.group_c() * p.kh * p.kw,
-                         packed->data() + group * size);
+                         to.at<float>("weights") + static_cast<size_t>(group) * size);
     }
-    if (bias != nullptr) std::copy_n((*bias)->values().get(), p.k, packed->data() + p.groups * size);
-    return packed;
+    pack_bias(*problem.layer, to);
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
-    return std::make_unique<PreparedIndirect>(problem, kernels(), tuning, std::move(packed));
+    return std::make_unique<PreparedIndirect>(problem, kernels(), IndirectParams::of(tuning), std::move(packed));
   }
 
  private:

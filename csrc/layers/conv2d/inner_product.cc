@@ -2,26 +2,26 @@
 #include <algorithm>
 
 #include "kernels/conv_inner_product/conv_inner_product.h"
-#include "layers/conv2d/pointwise_shape.h"
-#include "layers/gemm_tasks.h"
+#include "layers/conv2d/shapes.h"
+#include "layers/images.h"
 #include "layers/inner_product.h"
-#include "layers/packed_floats.h"
 
 namespace softneuro {
 namespace {
 
 class PreparedInnerProduct final : public Prepared {
  public:
-  PreparedInnerProduct(const Problem& problem, const ConvInnerProductKernels& kernels, int rows, SplitBy by,
+  PreparedInnerProduct(const Problem& problem, const ConvInnerProductKernels& kernels, const InnerProductParams& params,
                        std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual) {
     const Conv2dParams p = conv2d_params(problem);
     args_.shape = pointwise_shape(p);
-    args_.weights = packed_floats(packed_.get());
+    args_.weights = packed_->at<float>("weights");
     args_.epilogue.activation = problem.layer->post.activation;
+    const SplitBy by = parse_split(params.split);
     if (p.empty()) return;
     const int64_t pixels = p.oh * p.ow;
-    args_.row_block = static_cast<int>(std::min<int64_t>(rows, pixels));
+    args_.row_block = static_cast<int>(std::min<int64_t>(params.rows, pixels));
     // What is taken from another task has to be prepared again, unless all pixels are.
     constexpr int64_t few_pixels = 16, one_panel = 1;
     const int64_t unit = by == SplitBy::rows ? few_pixels : args_.row_block == pixels ? one_panel : 0;
@@ -40,10 +40,7 @@ class PreparedInnerProduct final : public Prepared {
       int64_t prepared_image = -1;
       Range prepared{};
       work.for_task(task, [&](int64_t image, Range panels, Range pixels) {
-        ConvInnerProductArgs call = args_;
-        call.src = args.in[0].f32() + image * args.in[0].strides[0];
-        call.dst = args.out.f32() + image * args.out.strides[0];
-        if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].strides[0];
+        const ConvInnerProductArgs call = for_image(args_, args, residual_, image);
         const int64_t blocks = (pixels.end - pixels.begin + args_.row_block - 1) / args_.row_block;
         for (int64_t i = 0; i < blocks; ++i) {
           const Range share = split_range(pixels.end - pixels.begin, blocks, i);
@@ -83,13 +80,10 @@ class InnerProductConv2d final : public InnerProductRoutine {
     const Conv2dParams p = conv2d_params(problem);
     return p.oh * p.ow;
   }
-  int likely_split(const Problem& problem) const override {
-    return static_cast<int>(pixels(problem) >= 28 * 28 ? SplitBy::rows : SplitBy::panels);
-  }
-  std::unique_ptr<const Prepared> prepare_products(const Problem& problem, const Tuning& tuning,
+  int likely_split(const Problem& problem) const override { return softneuro::likely_split(pixels(problem)); }
+  std::unique_ptr<const Prepared> prepare_products(const Problem& problem, const InnerProductParams& params,
                                                    std::shared_ptr<const Packed> packed) const override {
-    return std::make_unique<PreparedInnerProduct>(problem, kernels(), tuning[0], parse_split(tuning[1]),
-                                                  std::move(packed));
+    return std::make_unique<PreparedInnerProduct>(problem, kernels(), params, std::move(packed));
   }
 };
 

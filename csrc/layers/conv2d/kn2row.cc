@@ -4,18 +4,20 @@
 #include <algorithm>
 
 #include "kernels/sum_rows/sum_rows.h"
-#include "layers/conv2d/blocked.h"
+#include "layers/conv2d/shapes.h"
 #include "layers/gemm_tasks.h"
-#include "layers/packed_floats.h"
+#include "layers/images.h"
 
 namespace softneuro {
 namespace {
 
 constexpr int64_t most_outputs = 8, least_inputs = 8;
 
+SN_PARAMS(Kn2rowParams, panel, rows);
+
 class PreparedKn2row final : public Prepared {
  public:
-  PreparedKn2row(const Problem& problem, const GemmKernels& kernels, SumRowsKernel sum_rows, const Tuning& tuning,
+  PreparedKn2row(const Problem& problem, const GemmKernels& kernels, SumRowsKernel sum_rows, const Kn2rowParams& params,
                  std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)),
         kernels_(kernels),
@@ -23,18 +25,16 @@ class PreparedKn2row final : public Prepared {
         p_(conv2d_params(problem)),
         residual_(problem.layer->post.residual),
         activation_(problem.layer->post.activation) {
-    weights_ = packed_floats(packed_.get());
+    bias_ = packed_->find<float>("bias");
     gemm_.m = static_cast<int>(p_.kh * p_.kw * p_.k);
     gemm_.k = static_cast<int>(p_.c);
-    gemm_.tiling = gemm_tiling(kernels, tuning[0]);
-    gemm_.a = weights_;
+    gemm_.tiling = gemm_tiling(kernels, params.panel);
+    gemm_.a = packed_->at<float>("weights");
     gemm_.a_stride = p_.c;
-    if (problem.layer->find_weight("bias") != nullptr) bias_ = weights_ + gemm_.m * p_.c;
     if (p_.empty()) return;
-    rows_ = std::min<int64_t>(tuning[1], p_.h);
-    strips_ = std::min((p_.kh - 1) * p_.dh / rows_ + 2, (p_.h + rows_ - 1) / rows_);
-    // An odd number of lines apart, so that the products of a pixel do not compete for the same cache sets.
-    stride_ = ((rows_ * p_.w + 15) / 16 | 1) * 16;
+    rows_ = std::min<int64_t>(params.rows, p_.h);
+    strips_ = std::min((p_.kh - 1) * p_.dh / rows_ + 2, ceil_div(p_.h, rows_));
+    stride_ = odd_lines(rows_ * p_.w);
     gemm_.dst_stride = stride_;
     split_ = WorkSplit(p_.n, 1, p_.oh, worth_threads(p_, problem.threads), SplitBy::rows);
     columns_ = round_to_line(static_cast<size_t>(p_.c * (stride_ + kernels.lanes)) * sizeof(float));
@@ -62,8 +62,7 @@ class PreparedKn2row final : public Prepared {
     for (int64_t at = begin;;) {
       if (at < end) {
         const int64_t next = std::min(at + rows_, end);
-        multiply(args.in[0].f32() + image * args.in[0].strides[0], {at, next}, product(scratch, (at - begin) / rows_),
-                 scratch);
+        multiply(input_image(args, 0, image), {at, next}, product(scratch, (at - begin) / rows_), scratch);
         at = next;
       }
       for (; row < rows.end && (at == end || row + reach < at); ++row) sum(args, image, row, {begin, end}, scratch);
@@ -108,9 +107,9 @@ class PreparedKn2row final : public Prepared {
                  .rows = count,
                  .n = static_cast<int>(p_.ow),
                  .bias = bias_ != nullptr ? bias_[channel] : 0.0f,
-                 .residual = residual_ ? args.in[1].f32() + image * args.in[1].strides[0] + at : nullptr,
+                 .residual = residual_ ? input_image(args, 1, image) + at : nullptr,
                  .activation = activation_,
-                 .dst = args.out.f32() + image * args.out.strides[0] + at});
+                 .dst = output_image(args, image) + at});
     }
   }
 
@@ -121,7 +120,6 @@ class PreparedKn2row final : public Prepared {
   bool residual_;
   Activation activation_;
   GemmArgs gemm_;
-  const float* weights_ = nullptr;
   const float* bias_ = nullptr;
   int64_t rows_ = 1, strips_ = 0, stride_ = 0;  // input rows of a strip, strips in the ring, floats between products
   WorkSplit split_;
@@ -144,36 +142,39 @@ class Kn2rowConv2d final : public Routine {
     return sizes.accepted() ? check_int_sizes(p) : sizes;
   }
 
-  std::vector<std::string> param_names() const override { return {"panel", "rows"}; }
+  std::vector<std::string> param_names() const override { return Kn2rowParams::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const override {
     // The columns of a strip stay in L2, beside their products.
     const Conv2dParams p = conv2d_params(problem);
     const int64_t row = p.w * (p.c + 2 * p.k * p.kh * p.kw) * 4;
-    const auto l2 = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10));
-    const int64_t fit = std::clamp<int64_t>(l2 / 2 / std::max<int64_t>(row, 1), 1, std::max<int64_t>(p.h, 1));
-    return {{3, static_cast<int>(fit)}};
+    const int64_t fit = std::clamp<int64_t>(l2_bytes() / 2 / std::max<int64_t>(row, 1), 1, std::max<int64_t>(p.h, 1));
+    return {Kn2rowParams{3, static_cast<int>(fit)}};
   }
 
-  // Rows by tap and output channel, then the bias.
+  // Rows by tap and output channel.
   std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning&) const override {
+  Packing packing(const Problem& problem, const Tuning&) const override {
+    Packing packing;
+    packing.add("weights", problem.layer->weight("weight")->elements());
+    add_bias(packing, *problem.layer, conv2d_params(problem).k);
+    return packing;
+  }
+  void pack(const Problem& problem, const Tuning&, Packed& to) const override {
     const Conv2dParams p = conv2d_params(problem);
-    const int64_t taps = p.kh * p.kw, size = p.k * p.c * taps;
-    const Constant* bias = problem.layer->find_weight("bias");
-    auto packed = std::make_shared<PackedFloats>(size + (bias != nullptr ? p.k : 0));
+    const int64_t taps = p.kh * p.kw;
     const auto weight = problem.layer->weight("weight")->values();
-    float* to = packed->data();
+    auto* weights = to.at<float>("weights");
     for (int64_t tap = 0; tap < taps; ++tap) {
-      for (int64_t row = 0; row < p.k * p.c; ++row) *to++ = weight.get()[row * taps + tap];
+      for (int64_t row = 0; row < p.k * p.c; ++row) *weights++ = weight.get()[row * taps + tap];
     }
-    if (bias != nullptr) std::copy_n((*bias)->values().get(), p.k, to);
-    return packed;
+    pack_bias(*problem.layer, to);
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
-    if (tuning[1] < 1) throw Error("rows must be positive, not " + std::to_string(tuning[1]));
-    return std::make_unique<PreparedKn2row>(problem, *gemm_kernels(info().isa), sum_rows_kernel(info().isa), tuning,
+    const auto params = Kn2rowParams::of(tuning);
+    parse_positive("rows", params.rows);
+    return std::make_unique<PreparedKn2row>(problem, *gemm_kernels(info().isa), sum_rows_kernel(info().isa), params,
                                             std::move(packed));
   }
 };

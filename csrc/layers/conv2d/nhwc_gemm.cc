@@ -1,18 +1,20 @@
 // 1x1 convolution on channels-last blobs: pixels x weights. Strided pixels are gathered first.
 #include <algorithm>
 
-#include "layers/conv2d/blocked.h"
+#include "layers/conv2d/shapes.h"
 #include "layers/gemm_tasks.h"
-#include "layers/packed_floats.h"
+#include "layers/images.h"
 
 namespace softneuro {
 namespace {
 
 constexpr int gather_rows = 112;  // pixels: the kernel's row block
 
+SN_PARAMS(NhwcGemmParams, panel, split);
+
 class PreparedNhwcGemm final : public Prepared {
  public:
-  PreparedNhwcGemm(const Problem& problem, const GemmKernels& kernels, const Tuning& tuning,
+  PreparedNhwcGemm(const Problem& problem, const GemmKernels& kernels, const NhwcGemmParams& params,
                    std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)),
         kernels_(kernels),
@@ -22,15 +24,15 @@ class PreparedNhwcGemm final : public Prepared {
     gemm_.m = static_cast<int>(p_.oh * p_.ow);
     gemm_.n = static_cast<int>(p_.group_k());
     gemm_.k = static_cast<int>(p_.group_c());
-    gemm_.tiling = gemm_tiling(kernels, tuning[0]);
+    gemm_.tiling = gemm_tiling(kernels, params.panel);
     gemm_.a_stride = strided_ ? p_.group_c() : p_.c;
     gemm_.dst_stride = p_.k;
     gemm_.epilogue.activation = problem.layer->post.activation;
-    weights_ = packed_floats(packed_.get());
+    weights_ = packed_->at<float>("weights");
+    bias_ = packed_->find<float>("bias");
     group_weights_ = gemm_packed_size(gemm_.n, gemm_.k, kernels.lanes);
-    if (problem.layer->find_weight("bias") != nullptr) bias_ = weights_ + p_.groups * group_weights_;
     if (p_.empty()) return;
-    const SplitBy by = parse_split(tuning[1]);
+    const SplitBy by = parse_split(params.split);
     split_ = WorkSplit(p_.n * p_.groups, gemm_panels(gemm_.n, kernels.lanes, gemm_.tiling.panel), gemm_.m,
                        worth_threads(p_, problem.threads), by, by == SplitBy::panels ? 1 : 0);
     gathered_ = strided_ ? round_to_line(gather_rows * static_cast<size_t>(gemm_.k) * sizeof(float)) : 0;
@@ -58,7 +60,7 @@ class PreparedNhwcGemm final : public Prepared {
  private:
   void run_rows(const RunArgs& args, int64_t image, int64_t group, Range panels, Range pixels,
                 std::byte* scratch) const {
-    const float* src = args.in[0].f32() + image * args.in[0].strides[0] + group * p_.group_c();
+    const float* src = input_image(args, 0, image) + group * p_.group_c();
     const int64_t at = pixels.begin * p_.k + group * p_.group_k();
     GemmArgs call = gemm_;
     call.m = static_cast<int>(pixels.end - pixels.begin);
@@ -72,9 +74,9 @@ class PreparedNhwcGemm final : public Prepared {
       call.a = rows;
     }
     call.b = weights_ + group * group_weights_;
-    call.dst = args.out.f32() + image * args.out.strides[0] + at;
+    call.dst = output_image(args, image) + at;
     if (bias_ != nullptr) call.epilogue.bias = bias_ + group * p_.group_k();
-    if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].strides[0] + at;
+    if (residual_) call.epilogue.residual = input_image(args, 1, image) + at;
     kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), 0, call.m, scratch + gathered_);
   }
 
@@ -102,38 +104,49 @@ class NhwcGemmConv2d final : public Routine {
     return sizes.accepted() ? check_int_sizes(p) : sizes;
   }
 
-  std::vector<std::string> param_names() const override { return {"panel", "split"}; }
+  std::vector<std::string> param_names() const override { return NhwcGemmParams::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
-    const int split = p.oh * p.ow >= 28 * 28 ? 0 : 1;
-    std::vector<Tuning> list{{2, split}, {3, split}};
-    if (problem.threads > 1) list.push_back({2, 1 - split});
+    const int split = likely_split(p.oh * p.ow);
+    std::vector<Tuning> list{NhwcGemmParams{2, split}, NhwcGemmParams{3, split}};
+    if (problem.threads > 1) list.push_back(NhwcGemmParams{2, 1 - split});
     return list;
   }
 
-  // By group as the kernel wants it, then the bias.
   std::string pack_key(const Problem&, const Tuning& tuning) const override {
-    return "panel " + std::to_string(tuning[0]);
+    return "panel " + std::to_string(NhwcGemmParams::of(tuning).panel);
   }
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
+  // Weights by group.
+  Packing packing(const Problem& problem, const Tuning&) const override {
+    const Conv2dParams p = conv2d_params(problem);
+    Packing packing;
+    packing.add("weights", p.groups * group_size(p), DType::float32, p.k * p.group_c());
+    add_bias(packing, *problem.layer, p.k);
+    return packing;
+  }
+  void pack(const Problem& problem, const Tuning& tuning, Packed& to) const override {
     const Conv2dParams p = conv2d_params(problem);
     const GemmKernels& kernels = *gemm_kernels(info().isa);
-    const int n = static_cast<int>(p.group_k()), k = static_cast<int>(p.group_c());
-    const int panel = gemm_tiling(kernels, tuning[0]).panel, panels = gemm_panels(n, kernels.lanes, panel);
-    const auto size = static_cast<int64_t>(gemm_packed_size(n, k, kernels.lanes));
-    const Constant* bias = problem.layer->find_weight("bias");
-    auto packed = std::make_shared<PackedFloats>(p.groups * size + (bias != nullptr ? p.k : 0));
+    const int n = narrow(p.group_k()), k = narrow(p.group_c());
+    const int panel = gemm_tiling(kernels, NhwcGemmParams::of(tuning).panel).panel;
     const auto weight = problem.layer->weight("weight")->values();
     for (int64_t group = 0; group < p.groups; ++group) {
-      kernels.pack_b(n, k, panel, weight.get() + group * n * k, k, true, 0, panels, packed->data() + group * size);
+      kernels.pack_b(n, k, panel, weight.get() + group * n * k, k, true, 0, gemm_panels(n, kernels.lanes, panel),
+                     to.at<float>("weights") + group * group_size(p));
     }
-    if (bias != nullptr) std::copy_n((*bias)->values().get(), p.k, packed->data() + p.groups * size);
-    return packed;
+    pack_bias(*problem.layer, to);
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
-    return std::make_unique<PreparedNhwcGemm>(problem, *gemm_kernels(info().isa), tuning, std::move(packed));
+    return std::make_unique<PreparedNhwcGemm>(problem, *gemm_kernels(info().isa), NhwcGemmParams::of(tuning),
+                                              std::move(packed));
+  }
+
+ private:
+  int64_t group_size(const Conv2dParams& p) const {
+    const size_t size = gemm_packed_size(narrow(p.group_k()), narrow(p.group_c()), gemm_kernels(info().isa)->lanes);
+    return static_cast<int64_t>(size);
   }
 };
 

@@ -11,7 +11,8 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "layers/conv2d/rows.h"
-#include "layers/routine.h"
+#include "layers/params.h"
+#include "layers/split.h"
 
 namespace softneuro {
 
@@ -45,8 +46,38 @@ class KeptRows {
   Range have_{0, 0};
 };
 
+// Calls body(image, rows, kept, scratch) for pieces of the work, output rows that is. kept: what is there of the rows
+// below them, from the task's piece before.
+template <typename Body>
+void for_row_bands(const RunArgs& args, const WorkSplit& split, const Body& body) {
+  SharedWork work(split);
+  args.parallel_for(split.tasks, [&](int64_t task) {
+    std::byte* const scratch = args.workspace.task(task);
+    KeptRows kept;
+    work.for_task(task, [&](int64_t image, Range, Range rows) {
+      kept.begin(image);
+      body(image, rows, kept, scratch);
+    });
+  });
+}
+
+// The output rows of a band, and the convolution's own params.
+struct BandTuning {
+  int band;
+  Tuning conv;
+
+  static BandTuning of(const Tuning& tuning) {
+    if (tuning.empty()) throw Error("band is missing");
+    return {parse_positive("band", tuning[0]), {tuning.begin() + 1, tuning.end()}};
+  }
+  operator Tuning() const {
+    Tuning tuning{band};
+    tuning.insert(tuning.end(), conv.begin(), conv.end());
+    return tuning;
+  }
+};
+
 // Made of any routine of conv2d that can be asked for rows. Stages: made from a problem, its `conv` is that routine's.
-// The first param is the output rows of a band, those of the convolution's routine follow.
 template <typename Stages>
 class RowBandsRoutine : public Routine {
  public:
@@ -60,19 +91,14 @@ class RowBandsRoutine : public Routine {
     return names;
   }
   std::string pack_key(const Problem& problem, const Tuning& tuning) const override {
-    return conv_->pack_key(Stages(problem).conv, conv_tuning(tuning));
+    return conv_->pack_key(Stages(problem).conv, BandTuning::of(tuning).conv);
   }
   double expected_error(const Problem& problem, const Tuning& tuning) const override {
-    return conv_->expected_error(Stages(problem).conv, conv_tuning(tuning));
+    return conv_->expected_error(Stages(problem).conv, BandTuning::of(tuning).conv);
   }
 
  protected:
   const Routine& conv() const { return *conv_; }
-  static Tuning conv_tuning(const Tuning& tuning) { return {tuning.begin() + 1, tuning.end()}; }
-  static int checked_band(const Tuning& tuning) {
-    if (tuning[0] < 1) throw Error("band must be positive, not " + std::to_string(tuning[0]));
-    return tuning[0];
-  }
 
  private:
   static RoutineInfo bands_info(const char* type, const RoutineInfo& conv) {

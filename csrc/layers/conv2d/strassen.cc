@@ -1,5 +1,5 @@
 // 1x1 convolution on channels-last blobs with fewer multiplications.
-#include "layers/conv2d/blocked.h"
+#include "layers/conv2d/shapes.h"
 #include "layers/strassen_routine.h"
 
 namespace softneuro {

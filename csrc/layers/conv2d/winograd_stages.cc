@@ -5,28 +5,18 @@
 #include <cmath>
 
 #include "layers/childnet.h"
-#include "layers/conv2d/blocked.h"
+#include "layers/conv2d/winograd_cost.h"
 #include "layers/strassen.h"
+#include "layers/strassen_cost.h"
 #include "layers/winograd_stages.h"
 
 namespace softneuro {
 namespace {
 
 constexpr int tile_sizes[] = {3, 4, 5, 6};
-constexpr size_t max_blobs = size_t{256} << 20;  // bytes between the stages
-// Where the stages may win on an AMD EPYC (Zen 4, 32 MiB of L3): weights that pass through the last cache once, instead
-// of once per block of the fused schedule, and as many tiles as Strassen's additions are small beside.
-constexpr int least_tiles = 84;
-constexpr size_t usual_l3 = size_t{32} << 20;
+SN_PARAMS(StagesParams, tile, depth, panel);  // depth: of Strassen's recursion, 0 for none
 
-WinogradShape winograd_shape(const Conv2dParams& p, int tile) {
-  WinogradShape s;
-  s.in_channels = static_cast<int>(p.c), s.out_channels = static_cast<int>(p.k);
-  s.images = static_cast<int>(p.n), s.out_h = static_cast<int>(p.oh), s.out_w = static_cast<int>(p.ow);
-  s.kernel_h = static_cast<int>(p.kh), s.kernel_w = static_cast<int>(p.kw);
-  s.tile_h = p.kh == 1 ? 1 : tile, s.tile_w = p.kw == 1 ? 1 : tile;
-  return s;
-}
+WinogradShape stages_shape(const Conv2dParams& p, int tile) { return winograd_shape(p, tile, false, false); }
 
 bool known(const WinogradShape& s, int tile) {
   return std::find(std::begin(tile_sizes), std::end(tile_sizes), tile) != std::end(tile_sizes) &&
@@ -37,11 +27,11 @@ bool known(const WinogradShape& s, int tile) {
 std::vector<int> tiles_by_products(const Conv2dParams& p) {
   std::vector<int> tiles;
   const auto products = [&](int tile) {
-    const WinogradShape s = winograd_shape(p, tile);
+    const WinogradShape s = stages_shape(p, tile);
     return int64_t{s.positions()} * s.tiles();
   };
   for (const int tile : tile_sizes) {
-    if (known(winograd_shape(p, tile), tile)) tiles.push_back(tile);
+    if (known(stages_shape(p, tile), tile)) tiles.push_back(tile);
   }
   std::stable_sort(tiles.begin(), tiles.end(), [&](int a, int b) { return products(a) < products(b); });
   return tiles;
@@ -68,39 +58,38 @@ class WinogradStagesConv2d final : public ChildnetRoutine {
     if (p.kh == 1 && p.kw == 1) return "a 1x1 kernel has nothing to save";
     const Refusal sizes = check_int_sizes(p);
     if (!sizes.accepted()) return sizes;
-    if (p.empty() || p.n * p.oh * p.ow >= int64_t{1} << 31) return "no outputs, or more than the kernels count";
+    if (p.empty()) return "has no outputs";
+    if (Refusal outputs = check_kernel_outputs(p.n * p.oh * p.ow); !outputs.accepted()) return outputs;
     return tunings(problem).empty() ? Refusal("no transform for a kernel of this size, or blobs beyond 256 MiB")
                                     : Refusal();
   }
 
-  // depth: of Strassen's recursion, 0 for none.
-  std::vector<std::string> param_names() const override { return {"tile", "depth", "panel"}; }
+  std::vector<std::string> param_names() const override { return StagesParams::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
     std::vector<Tuning> list;
     int sizes = 0;
     for (const int tile : tiles_by_products(p)) {
-      const Childnet net = childnet(problem, {tile, 0, 2});
-      if (childnet_blob_bytes(net) > max_blobs) continue;
-      list.push_back({tile, 0, 2});
+      const StagesParams plain{tile, 0, 2};
+      const Childnet net = childnet(problem, plain);
+      if (childnet_blob_bytes(net) > most_scratch) continue;
+      list.push_back(plain);
       // Deeper recursion was not faster for any layer, and nearly doubles the error.
-      if (strassen_saves(net[0].out.shape[1], p.k, p.c)) list.push_back({tile, 1, 2});
+      if (strassen_saves(net[0].out.shape[1], p.k, p.c)) list.push_back(StagesParams{tile, 1, 2});
       if (++sizes == 2) break;
     }
     return list;
   }
   bool promising(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
-    const WinogradShape shape = winograd_shape(p, tunings(problem)[0][0]);
-    const size_t l3 = caches().l3 != 0 ? caches().l3 : usual_l3;
-    const auto weights = static_cast<size_t>(shape.positions() * p.c * p.k) * sizeof(float);
-    return weights > l3 && shape.tiles() >= least_tiles;
+    return winograd_stages_promise(p, stages_shape(p, StagesParams::of(tunings(problem)[0]).tile));
   }
 
   Childnet childnet(const Problem& problem, const Tuning& tuning) const override;
 
   double expected_error(const Problem& problem, const Tuning& tuning) const override {
-    return winograd_error(winograd_shape(conv2d_params(problem), tuning[0])) * std::pow(1.9, tuning[1]);
+    const auto params = StagesParams::of(tuning);
+    return winograd_error(stages_shape(conv2d_params(problem), params.tile)) * std::pow(1.9, params.depth);
   }
 };
 
@@ -114,9 +103,10 @@ const Routine* stage_routine(const char* type, const char* algorithm, Isa isa) {
 Childnet WinogradStagesConv2d::childnet(const Problem& problem, const Tuning& tuning) const {
   const Isa isa = info().isa;
   const Conv2dParams p = conv2d_params(problem);
-  const WinogradShape shape = winograd_shape(p, tuning[0]);
-  if (!known(shape, tuning[0])) throw Error("there is no transform for tile " + std::to_string(tuning[0]));
-  if (tuning[1] < 0) throw Error("depth must not be negative, as is " + std::to_string(tuning[1]));
+  const auto params = StagesParams::of(tuning);
+  const WinogradShape shape = stages_shape(p, params.tile);
+  if (!known(shape, params.tile)) throw Error("there is no transform for tile " + std::to_string(params.tile));
+  if (params.depth < 0) throw Error("depth must not be negative, as is " + std::to_string(params.depth));
   const std::vector<int64_t> kernel{p.kh, p.kw}, tile{shape.tile_h, shape.tile_w};
   Childnet net;
 
@@ -136,9 +126,9 @@ Childnet WinogradStagesConv2d::childnet(const Problem& problem, const Tuning& tu
                         winograd_position_weights(shape, *winograd_kernels(isa), from->values().get(), made->data());
                         return ConstantData::Values(made, made->data());
                       }));
-  const bool strassen = tuning[1] > 0;
+  const bool strassen = params.depth > 0;
   const RoutineChoice choice{stage_routine("batched_linear", strassen ? "strassen" : "gemm", isa),
-                             strassen ? Tuning{tuning[1], tuning[2]} : Tuning{tuning[2]}};
+                             strassen ? Tuning{params.depth, params.panel} : Tuning{params.panel}};
   net.push_back(child_part(std::move(products), {net[0].out}, choice));
 
   Layer decode;

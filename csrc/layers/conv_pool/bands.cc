@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "layers/conv2d/blocked.h"
 #include "layers/conv2d/row_bands.h"
-#include "layers/conv2d/split.h"
+#include "layers/conv2d/shapes.h"
 #include "layers/conv_pool/conv_pool.h"
-#include "layers/gemm_tasks.h"
+#include "layers/images.h"
 #include "layers/pool2d/windows.h"
 
 namespace softneuro {
@@ -43,11 +42,11 @@ class PreparedBands final : public Prepared {
     const Shape &between = stages.layers.between.shape, &out = problem.out().shape;
     width_ = between[3], out_height_ = out[2], out_width_ = out[3];
     if (out.elements() == 0) return;
-    blocks_ = (out[1] + block_ - 1) / block_;
+    blocks_ = ceil_div(out[1], block_);
     // Bands after the first begin where one ended: in whole steps of the convolution, they waste nothing.
     const int64_t step = conv_.row_step(), stride = pool2d_params(stages.layers.pool).axes[0].stride;
     const int64_t whole = step / std::gcd(step, stride);
-    rows_ = std::min((rows + whole - 1) / whole * whole, out_height_);
+    rows_ = std::min(round_up(rows, whole), out_height_);
     // Where rows are computed by several, what is next to each other depends on where a piece begins.
     const int64_t unit = step == 1 ? 1 : 0;
     split_ = WorkSplit(out[0], 1, out_height_, worth_threads(conv2d_params(stages.conv), problem.threads),
@@ -60,15 +59,9 @@ class PreparedBands final : public Prepared {
   WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
-    SharedWork work(split_);
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      std::byte* scratch = args.workspace.task(task);
-      KeptRows kept;  // of the convolution in the band
-      work.for_task(task, [&](int64_t image, Range, Range rows) {
-        kept.begin(image);
-        run_rows(args.in[0].f32() + image * args.in[0].strides[0], args.out.f32() + image * args.out.strides[0], rows,
-                 kept, reinterpret_cast<float*>(scratch), scratch + band_);
-      });
+    for_row_bands(args, split_, [&](int64_t image, Range rows, KeptRows& kept, std::byte* scratch) {
+      run_rows(input_image(args, 0, image), output_image(args, image), rows, kept, reinterpret_cast<float*>(scratch),
+               scratch + band_);
     });
   }
 
@@ -152,35 +145,36 @@ class ConvPoolBands final : public RowBandsRoutine<Stages> {
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const Stages stages(problem);
     // The band should leave room in L2 for what surrounds it.
-    const auto budget = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10)) / 2;
+    const int64_t budget = l2_bytes() / 2;
     int band = 1;
     while (band < 32 && band < problem.out().shape[2] &&
            row_bytes(stages) * most_rows_below(stages, band + 1) <= budget) {
       ++band;
     }
-    std::vector<Tuning> list = conv().tunings(stages.conv);
-    for (Tuning& tuning : list) tuning.insert(tuning.begin(), band);
+    std::vector<Tuning> list;
+    for (Tuning& tuning : conv().tunings(stages.conv)) list.push_back(BandTuning{band, std::move(tuning)});
     return list;
   }
 
-  size_t packed_bytes(const Problem& problem, const Tuning& tuning) const override {
-    return conv().packed_bytes(Stages(problem).conv, conv_tuning(tuning));
+  Packing packing(const Problem& problem, const Tuning& tuning) const override {
+    return conv().packing(Stages(problem).conv, BandTuning::of(tuning).conv);
   }
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
-    return conv().pack(Stages(problem).conv, conv_tuning(tuning));
+  void pack(const Problem& problem, const Tuning& tuning, Packed& to) const override {
+    conv().pack(Stages(problem).conv, BandTuning::of(tuning).conv, to);
   }
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
     const Stages stages(problem);
-    return std::make_unique<PreparedBands>(problem, stages, vectors_of(info().isa), checked_band(tuning),
-                                           conv().prepare(stages.conv, conv_tuning(tuning), std::move(packed)));
+    const auto params = BandTuning::of(tuning);
+    return std::make_unique<PreparedBands>(problem, stages, vectors_of(info().isa), params.band,
+                                           conv().prepare(stages.conv, params.conv, std::move(packed)));
   }
 
  private:
   int64_t row_bytes(const Stages& stages) const {
     const Shape& shape = stages.layers.between.shape;
     const int64_t block = info().out.layout.block;
-    return (shape[1] + block - 1) / block * block * shape[3] * static_cast<int64_t>(sizeof(float));
+    return round_up(shape[1], block) * shape[3] * static_cast<int64_t>(sizeof(float));
   }
 };
 

@@ -2,39 +2,40 @@
 #include <algorithm>
 
 #include "kernels/activate/activate.h"
-#include "layers/conv2d/split.h"
 #include "layers/conv_transpose2d/col2im.h"
 #include "layers/gemm_tasks.h"
-#include "layers/packed_floats.h"
-#include "layers/routine.h"
+#include "layers/images.h"
+#include "layers/split.h"
 
 namespace softneuro {
 namespace {
 
-ConvTranspose2dParams params(const Problem& problem) { return conv_transpose2d_params(*problem.layer, problem.in[0]); }
+ConvTranspose2dParams sizes(const Problem& problem) { return conv_transpose2d_params(*problem.layer, problem.in[0]); }
+
+SN_PARAMS(GemmCol2imParams, panel);
 
 class PreparedGemmCol2im final : public Prepared {
  public:
-  PreparedGemmCol2im(const Problem& problem, const GemmKernels& kernels, ActivateKernel activate, const Tuning& tuning,
-                     std::shared_ptr<const Packed> packed)
+  PreparedGemmCol2im(const Problem& problem, const GemmKernels& kernels, ActivateKernel activate,
+                     const GemmCol2imParams& params, std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)),
         kernels_(kernels),
         activate_(activate),
-        p_(params(problem)),
+        p_(sizes(problem)),
         post_(problem.layer->post) {
-    const int64_t l2 = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10));
+    const int64_t l2 = l2_bytes();
     taps_ = p_.kh * p_.kw;
-    weights_ = packed_floats(packed_.get());
-    if (problem.layer->find_weight("bias") != nullptr) bias_ = weights_ + p_.c * p_.group_k() * taps_;
+    weights_ = packed_->at<float>("weights");
+    bias_ = packed_->find<float>("bias");
     if (problem.out().shape.elements() == 0) return;
 
     // A strip of pixels stays in L2, and so do the products of a few output channels with it.
     strip_rows_ = std::clamp<int64_t>(l2 / 4 / (p_.w * p_.group_c() * 4), 1, p_.h);
-    const int64_t pixels = strip_rows_ * p_.w, padded = (pixels + kernels.lanes - 1) / kernels.lanes * kernels.lanes;
+    const int64_t pixels = strip_rows_ * p_.w, padded = round_up(pixels, kernels.lanes);
     chunk_ = std::clamp<int64_t>(l2 / 4 / (taps_ * pixels * 4), 1, p_.group_k());
     gemm_.m = static_cast<int>(chunk_ * taps_);
     gemm_.k = static_cast<int>(p_.group_c());
-    gemm_.tiling = gemm_tiling(kernels, tuning[0]);
+    gemm_.tiling = gemm_tiling(kernels, params.panel);
     gemm_.a_stride = p_.group_c();
     split_ = WorkSplit(p_.n * p_.groups, p_.group_k(), 1, problem.threads, SplitBy::panels);
     pixels_bytes_ = round_to_line(static_cast<size_t>(padded * p_.group_c()) * sizeof(float));
@@ -58,9 +59,9 @@ class PreparedGemmCol2im final : public Prepared {
   void run_channels(const RunArgs& args, int64_t image, int64_t group, Range channels, std::byte* scratch) const {
     auto* pixels = reinterpret_cast<float*>(scratch);
     auto* products = reinterpret_cast<float*>(scratch + pixels_bytes_);
-    const float* src = args.in[0].f32() + image * args.in[0].strides[0] + group * p_.group_c() * p_.h * p_.w;
+    const float* src = input_image(args, 0, image) + group * p_.group_c() * p_.h * p_.w;
     const int64_t plane = p_.oh * p_.ow, first = (group * p_.group_k() + channels.begin) * plane;
-    float* dst = args.out.f32() + image * args.out.strides[0] + first;
+    float* dst = output_image(args, image) + first;
     for (int64_t k = channels.begin; k < channels.end; ++k) {
       float* start = dst + (k - channels.begin) * plane;
       std::fill(start, start + plane, bias_ != nullptr ? bias_[group * p_.group_k() + k] : 0.f);
@@ -85,7 +86,7 @@ class PreparedGemmCol2im final : public Prepared {
       }
     }
     if (post_.empty()) return;
-    const float* residual = post_.residual ? args.in[1].f32() + image * args.in[1].strides[0] + first : nullptr;
+    const float* residual = post_.residual ? input_image(args, 1, image) + first : nullptr;
     activate_(dst, dst, residual, (channels.end - channels.begin) * plane, post_.activation);
   }
 
@@ -112,35 +113,37 @@ class GemmCol2im final : public Routine {
                  .out = f32_nchw}) {}
 
   Refusal check(const Problem& problem) const override {
-    const ConvTranspose2dParams p = params(problem);
+    const ConvTranspose2dParams p = sizes(problem);
     return check_gemm_sizes(p.group_k() * p.kh * p.kw, p.h * p.w, p.group_c());
   }
 
-  std::vector<std::string> param_names() const override { return {"panel"}; }
-  std::vector<Tuning> tunings(const Problem&) const override { return {{2}, {3}}; }
+  std::vector<std::string> param_names() const override { return GemmCol2imParams::names(); }
+  std::vector<Tuning> tunings(const Problem&) const override { return {GemmCol2imParams{2}, GemmCol2imParams{3}}; }
 
-  // By group [output channel][tap][input channel], then the bias.
+  // Weights by group: [output channel][tap][input channel].
   std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning&) const override {
-    const ConvTranspose2dParams p = params(problem);
-    const Constant weight = problem.layer->weight("weight");
-    const Constant* bias = problem.layer->find_weight("bias");
-    auto packed = std::make_shared<PackedFloats>(weight->elements() + (bias != nullptr ? p.k : 0));
-    const auto values = weight->values();
+  Packing packing(const Problem& problem, const Tuning&) const override {
+    Packing packing;
+    packing.add("weights", problem.layer->weight("weight")->elements());
+    add_bias(packing, *problem.layer, sizes(problem).k);
+    return packing;
+  }
+  void pack(const Problem& problem, const Tuning&, Packed& to) const override {
+    const ConvTranspose2dParams p = sizes(problem);
+    const auto values = problem.layer->weight("weight")->values();
     const int64_t rows = p.group_k() * p.kh * p.kw;
     for (int64_t c = 0; c < p.c; ++c) {
       const int64_t group = c / p.group_c(), lane = c % p.group_c();
-      float* to = packed->data() + group * rows * p.group_c() + lane;
-      for (int64_t row = 0; row < rows; ++row) to[row * p.group_c()] = values.get()[c * rows + row];
+      float* weights = to.at<float>("weights") + group * rows * p.group_c() + lane;
+      for (int64_t row = 0; row < rows; ++row) weights[row * p.group_c()] = values.get()[c * rows + row];
     }
-    if (bias != nullptr) std::copy_n((*bias)->values().get(), p.k, packed->data() + weight->elements());
-    return packed;
+    pack_bias(*problem.layer, to);
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
-    return std::make_unique<PreparedGemmCol2im>(problem, *gemm_kernels(info().isa), activate_kernel(info().isa), tuning,
-                                                std::move(packed));
+    return std::make_unique<PreparedGemmCol2im>(problem, *gemm_kernels(info().isa), activate_kernel(info().isa),
+                                                GemmCol2imParams::of(tuning), std::move(packed));
   }
 };
 

@@ -1,34 +1,36 @@
 // depthwise_block in bands of output rows: what lies between the stages is a few rows that stay in the second cache.
 #include <algorithm>
 
+#include "layers/conv2d/depthwise.h"
 #include "layers/conv2d/row_bands.h"
 #include "layers/depthwise_block/bands.h"
-#include "layers/depthwise_block/packing.h"
 #include "layers/depthwise_block/pointwise_stage.h"
-#include "layers/gemm_tasks.h"
+#include "layers/images.h"
 #include "layers/inner_product.h"
-#include "layers/packed_floats.h"
+#include "layers/params.h"
 
 namespace softneuro {
 namespace {
 
+// Rows of a band, and the output channel blocks that share a pass over the input of each 1x1 stage (0: the stage has
+// additions).
+SN_PARAMS(BandsParams, rows, expand, project);
+
 class PreparedBands final : public Prepared {
  public:
-  PreparedBands(const Problem& problem, Isa isa, const Tuning& tuning, std::shared_ptr<const Packed> packed)
+  PreparedBands(const Problem& problem, Isa isa, const BandsParams& params, std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)),
         depthwise_kernels_(*conv_depthwise_kernels(isa)),
         residual_(problem.layer->post.residual),
         block_(isa_block(isa)) {
     const DepthwiseBlockStages stages = depthwise_block_stages(*problem.layer);
     p_ = depthwise_block_params(stages, problem.in[0]);
-    const float* weights = packed_floats(packed_.get());
-    const DepthwiseBlockPacking at(p_, block_packing(isa, tuning[1], tuning[2]));
     const Conv2dParams& d = p_.depthwise;
-    depthwise_ = depthwise_args(d, stages.depthwise, weights + at.depthwise, weights + at.depthwise_bias);
+    depthwise_ = depthwise_args(d, stages.depthwise, *part_of(packed_, "depthwise"));
     if (p_.last().empty()) return;
     split_ = WorkSplit(d.n, 1, d.oh, depthwise_block_threads(p_, problem.threads), SplitBy::rows, 1);
     blocks_ = static_cast<int>(channel_blocks(d.c, block_));
-    rows_ = std::min<int64_t>(tuning[0], d.oh);
+    rows_ = std::min<int64_t>(params.rows, d.oh);
     const auto take = [&](size_t bytes) {
       const size_t place = scratch_;
       scratch_ += round_to_line(bytes);
@@ -42,23 +44,21 @@ class PreparedBands final : public Prepared {
     if (p_.expand) {
       const int64_t pixels = most_rows_below(d, rows_) * d.w;
       expanded_ = take_planes(pixels, depthwise_.src_plane);
-      expand_ =
-          PointwiseStage(*p_.expand, *stages.expand, isa, tuning[1], weights + at.expand, weights + at.expand_bias,
-                         {.src = static_cast<size_t>(d.h * d.w * block_),
-                          .dst = depthwise_.src_plane,
-                          .most_pixels = pixels,
-                          .in_place = false});
+      expand_ = PointwiseStage(*p_.expand, *stages.expand, isa, params.expand, *part_of(packed_, "expand"),
+                               {.src = static_cast<size_t>(d.h * d.w * block_),
+                                .dst = depthwise_.src_plane,
+                                .most_pixels = pixels,
+                                .in_place = false});
       expand_scratch_ = take(expand_.scratch_bytes());
     }
     if (p_.project) {
       const int64_t pixels = rows_ * d.ow;
       filtered_ = take_planes(pixels, depthwise_.dst_plane);
-      project_ =
-          PointwiseStage(*p_.project, *stages.project, isa, tuning[2], weights + at.project, weights + at.project_bias,
-                         {.src = depthwise_.dst_plane,
-                          .dst = static_cast<size_t>(d.oh * d.ow * block_),
-                          .most_pixels = pixels,
-                          .in_place = true});
+      project_ = PointwiseStage(*p_.project, *stages.project, isa, params.project, *part_of(packed_, "project"),
+                                {.src = depthwise_.dst_plane,
+                                 .dst = static_cast<size_t>(d.oh * d.ow * block_),
+                                 .most_pixels = pixels,
+                                 .in_place = true});
       project_scratch_ = take(project_.scratch_bytes());
     }
   }
@@ -66,16 +66,9 @@ class PreparedBands final : public Prepared {
   WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
-    SharedWork work(split_);
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      std::byte* const scratch = args.workspace.task(task);
-      KeptRows kept;  // of the expanded image in scratch
-      work.for_task(task, [&](int64_t image, Range, Range rows) {
-        kept.begin(image);
-        const float* src = args.in[0].f32() + image * args.in[0].strides[0];
-        const float* residual = residual_ ? args.in[1].f32() + image * args.in[1].strides[0] : nullptr;
-        run_rows(src, residual, args.out.f32() + image * args.out.strides[0], rows, kept, scratch);
-      });
+    for_row_bands(args, split_, [&](int64_t image, Range rows, KeptRows& kept, std::byte* scratch) {
+      run_rows(input_image(args, 0, image), residual_image(args, residual_, image), output_image(args, image), rows,
+               kept, scratch);
     });
   }
 
@@ -157,34 +150,33 @@ class DepthwiseBlockBands final : public Routine {
   DepthwiseBlockBands(Isa isa, bool adds) : Routine(bands_info(isa, adds)), adds_(adds) {}
 
   Refusal check(const Problem& problem) const override {
-    const DepthwiseBlockParams p = params(problem);
+    const DepthwiseBlockParams p = stages(problem);
     if (adds_ && !p.expand && !p.project) return "has no 1x1 stage";
     return check_pointwise_block(p);
   }
   bool promising(const Problem& problem) const override {
     if (!adds_) return true;
-    const DepthwiseBlockParams p = params(problem);
+    const DepthwiseBlockParams p = stages(problem);
     return (p.expand && inner_product_promises(info().isa, p.expand->k)) ||
            (p.project && inner_product_promises(info().isa, p.project->k));
   }
   double expected_error(const Problem& problem, const Tuning& tuning) const override {
-    const DepthwiseBlockParams p = params(problem);
+    const DepthwiseBlockParams p = stages(problem);
+    const auto params = BandsParams::of(tuning);
     double error = 0;
-    if (p.expand && tuning[1] == added_panel) error += inner_product_error(p.expand->c);
-    if (p.project && tuning[2] == added_panel) error += inner_product_error(p.project->c);
+    if (p.expand && params.expand == added_panel) error += inner_product_error(p.expand->c);
+    if (p.project && params.project == added_panel) error += inner_product_error(p.project->c);
     return error;
   }
 
-  // Rows of a band, and the output channel blocks that share a pass over the input of each 1x1 stage (0: the stage has
-  // additions).
-  std::vector<std::string> param_names() const override { return {"rows", "expand", "project"}; }
+  std::vector<std::string> param_names() const override { return BandsParams::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const override {
-    const DepthwiseBlockParams p = params(problem);
+    const DepthwiseBlockParams p = stages(problem);
     const int rows = rows_in_l2(p, block());
     std::vector<Tuning> list;
     const auto add = [&](int expand, int project) {
-      list.push_back({rows, expand, project});
-      if (rows > 4) list.push_back({4, expand, project});
+      list.push_back(BandsParams{rows, expand, project});
+      if (rows > 4) list.push_back(BandsParams{4, expand, project});
     };
     const int expand = panel(p.expand ? p.expand->k : 0), project = panel(p.project ? p.project->k : 0);
     if (!adds_) {
@@ -200,15 +192,16 @@ class DepthwiseBlockBands final : public Routine {
     return list;
   }
 
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
-    check_tuning(tuning);
-    return pack_depthwise_block(problem, block_packing(info().isa, tuning[1], tuning[2]));
+  Packing packing(const Problem& problem, const Tuning& tuning) const override {
+    return depthwise_block_packing(problem, packing_of(tuning));
+  }
+  void pack(const Problem& problem, const Tuning& tuning, Packed& to) const override {
+    pack_depthwise_block(problem, packing_of(tuning), to);
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
-    check_tuning(tuning);
-    return std::make_unique<PreparedBands>(problem, info().isa, tuning, std::move(packed));
+    return std::make_unique<PreparedBands>(problem, info().isa, checked(tuning), std::move(packed));
   }
 
  private:
@@ -222,16 +215,22 @@ class DepthwiseBlockBands final : public Routine {
     return info;
   }
   int block() const { return info().in.layout.block; }
-  static DepthwiseBlockParams params(const Problem& problem) {
+  static DepthwiseBlockParams stages(const Problem& problem) {
     return depthwise_block_params(depthwise_block_stages(*problem.layer), problem.in[0]);
   }
 
   int panel(int64_t channels) const { return widest_panel(info().isa, channels); }
-  void check_tuning(const Tuning& tuning) const {
+  BandsParams checked(const Tuning& tuning) const {
+    const auto params = BandsParams::of(tuning);
     const int most = conv_direct_kernels(info().isa)->max_panel, least = adds_ ? added_panel : 1;
-    if (tuning[0] < 1 || tuning[1] < least || tuning[1] > most || tuning[2] < least || tuning[2] > most) {
-      throw Error("rows must be positive, panels in [" + std::to_string(least) + ", " + std::to_string(most) + "]");
-    }
+    parse_positive("rows", params.rows);
+    parse_within("expand", params.expand, least, most);
+    parse_within("project", params.project, least, most);
+    return params;
+  }
+  BlockPacking packing_of(const Tuning& tuning) const {
+    const BandsParams params = checked(tuning);
+    return block_packing(info().isa, params.expand, params.project);
   }
 
   bool adds_;

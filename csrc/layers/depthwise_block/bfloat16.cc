@@ -6,11 +6,11 @@
 
 #include "kernels/conv_bfloat16/conv_bfloat16.h"
 #include "layers/bfloat16_routine.h"
-#include "layers/conv2d/blocked.h"
 #include "layers/conv2d/depthwise.h"
 #include "layers/depthwise_block/bands.h"
 #include "layers/depthwise_block/packing.h"
-#include "layers/gemm_tasks.h"
+#include "layers/images.h"
+#include "layers/split.h"
 
 namespace softneuro {
 namespace {
@@ -31,16 +31,24 @@ ConvBfloat16Shape column_shape(const Conv2dParams& p, int parts, int64_t pixels)
 }
 
 BlockPacking tile_packing(int parts, const ConvBfloat16Kernels& kernels) {
-  const StagePacking stage{.floats =
-                               [parts, block = kernels.block](const Conv2dParams& p) {
-                                 return conv_bfloat16_packed_bytes(column_shape(p, parts, 0), block) / sizeof(float);
-                               },
-                           .pack =
-                               [parts, run = kernels.pack](const Conv2dParams& p, const Layer& layer, float* packed) {
-                                 run(column_shape(p, parts, 0), layer.weight("weight")->values().get(), packed);
-                               }};
+  const StagePacking stage{
+      .packing =
+          [parts, block = kernels.block](const Conv2dParams& p, const Layer& layer) {
+            Packing packing;
+            packing.add("weights", conv_bfloat16_packed_bytes(column_shape(p, parts, 0), block) / sizeof(BFloat16),
+                        DType::bfloat16, parts * p.c * p.k);
+            add_padded(packing, "bias", layer.find_weight("bias"), round_up(p.k, block));
+            return packing;
+          },
+      .pack =
+          [parts, run = kernels.pack](const Conv2dParams& p, const Layer& layer, Packed& to) {
+            run(column_shape(p, parts, 0), layer.weight("weight")->values().get(), to.at<BFloat16>("weights"));
+            pack_padded(layer.find_weight("bias"), to, "bias");
+          }};
   return {stage, stage, kernels.block};
 }
+
+SN_PARAMS(TilesParams, rows);  // of a band
 
 class PreparedTiles final : public Prepared {
  public:
@@ -52,10 +60,8 @@ class PreparedTiles final : public Prepared {
         block_(kernels_.block) {
     const DepthwiseBlockStages stages = depthwise_block_stages(*problem.layer);
     p_ = depthwise_block_params(stages, problem.in[0]);
-    const float* weights = packed_floats(packed_.get());
-    const DepthwiseBlockPacking at(p_, tile_packing(parts, kernels_));
     const Conv2dParams& d = p_.depthwise;
-    depthwise_ = depthwise_args(d, stages.depthwise, weights + at.depthwise, weights + at.depthwise_bias);
+    depthwise_ = depthwise_args(d, stages.depthwise, *part_of(packed_, "depthwise"));
     if (p_.last().empty()) return;
     split_ = WorkSplit(d.n, 1, d.oh, depthwise_block_threads(p_, problem.threads), SplitBy::rows);
     rows_ = std::min<int64_t>(rows, d.oh);
@@ -65,24 +71,25 @@ class PreparedTiles final : public Prepared {
       scratch_ += round_to_line(bytes);
       return place;
     };
-    const auto set_stage = [&](Stage& stage, const Conv2dParams& p, const Layer& layer, int64_t pixels, int64_t weight,
-                               int64_t bias) {
+    const auto set_stage = [&](Stage& stage, const Conv2dParams& p, const Layer& layer, int64_t pixels,
+                               const char* part) {
+      const auto own = part_of(packed_, part);
       ConvBfloat16Args& args = stage.args;
       args.shape = column_shape(p, parts, p.h * p.w);
       args.rows = static_cast<int>(pixels);
-      args.weights = weights + weight;
-      args.epilogue = {.bias = weights + bias, .activation = layer.post.activation};
+      args.weights = own->at<BFloat16>("weights");
+      args.epilogue = {.bias = own->at<float>("bias"), .activation = layer.post.activation};
       stage.planes = take(kernels_.planes_bytes(args.shape, args.rows));
     };
     sums_ = take(kernels_.sums_bytes);
     if (p_.expand) {
       const int64_t pixels = most_rows_below(d, rows_) * d.w, plane = plane_floats(pixels, block_);
-      set_stage(expand_, *p_.expand, *stages.expand, pixels, at.expand, at.expand_bias);
+      set_stage(expand_, *p_.expand, *stages.expand, pixels, "expand");
       expanded_ = take(static_cast<size_t>(panel * plane) * sizeof(float));
       expand_.args.dst_plane = depthwise_.src_plane = static_cast<size_t>(plane);
     }
     if (p_.project) {
-      set_stage(project_, *p_.project, *stages.project, rows_ * d.ow, at.project, at.project_bias);
+      set_stage(project_, *p_.project, *stages.project, rows_ * d.ow, "project");
       const int64_t bytes = d.ow * panel * block_ * static_cast<int64_t>(sizeof(float));
       step_ = std::min(std::max<int64_t>(waiting_bytes / bytes / 2, 1) * 2, rows_);
       const int64_t plane = plane_floats(step_ * d.ow, block_);
@@ -97,9 +104,9 @@ class PreparedTiles final : public Prepared {
     args.parallel_for(split_.tasks, [&](int64_t task) {
       std::byte* scratch = args.workspace.task(task);
       split_.for_task(task, [&](int64_t image, Range, Range rows) {
-        const Call call{args.in[0].f32() + image * args.in[0].strides[0], args.out.f32() + image * args.out.strides[0],
-                        residual_ ? args.in[1].f32() + image * args.in[1].strides[0] : nullptr, scratch};
-        const int64_t count = rows.end - rows.begin, bands = (count + rows_ - 1) / rows_;
+        const Call call{input_image(args, 0, image), output_image(args, image), residual_image(args, residual_, image),
+                        scratch};
+        const int64_t count = rows.end - rows.begin, bands = ceil_div(count, rows_);
         for (int64_t band = 0; band < bands; ++band) {
           const Range share = split_range(count, bands, band);
           run_band(call, {rows.begin + share.begin, rows.begin + share.end});
@@ -209,7 +216,6 @@ class PreparedTiles final : public Prepared {
   size_t scratch_ = 0;                             // bytes of a task
 };
 
-// Tuning: rows of a band.
 class DepthwiseBlockTiles final : public Routine {
  public:
   DepthwiseBlockTiles(Isa isa, int parts)
@@ -231,7 +237,7 @@ class DepthwiseBlockTiles final : public Routine {
     return std::hypot(expand, project);
   }
 
-  std::vector<std::string> param_names() const override { return {"rows"}; }
+  std::vector<std::string> param_names() const override { return TilesParams::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const DepthwiseBlockParams p = params(problem);
     const Conv2dParams& d = p.depthwise;
@@ -243,38 +249,30 @@ class DepthwiseBlockTiles final : public Routine {
       return (p.expand ? 2 * parts_ * of(below, p.expand->c) + 4 * of(below, 1) : 0) +
              (p.project ? 2 * parts_ * of(rows * d.ow, d.c) : 0);
     };
-    const auto l2 = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10));
-    int64_t rows = 2;
-    while (rows < d.oh && bytes(rows + 2) <= l2 / 2) rows += 2;
-    std::vector<Tuning> list{{static_cast<int>(rows)}};
-    if (rows > 4) list.push_back({static_cast<int>(rows / 4 * 2)});
+    int rows = 2;
+    while (rows < d.oh && bytes(rows + 2) <= l2_bytes() / 2) rows += 2;
+    std::vector<Tuning> list{TilesParams{rows}};
+    if (rows > 4) list.push_back(TilesParams{rows / 4 * 2});
     return list;
   }
 
-  size_t packed_bytes(const Problem& problem, const Tuning&) const override {
-    const ConvBfloat16Kernels& kernels = *conv_bfloat16_kernels(info().isa);
-    const DepthwiseBlockPacking at(params(problem), tile_packing(parts_, kernels));
-    return static_cast<size_t>(at.size) * sizeof(float);
-  }
   std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
-    check_tuning(tuning);
-    const ConvBfloat16Kernels& kernels = *conv_bfloat16_kernels(info().isa);
-    return pack_depthwise_block(problem, tile_packing(parts_, kernels));
+  Packing packing(const Problem& problem, const Tuning&) const override {
+    return depthwise_block_packing(problem, tile_packing(parts_, *conv_bfloat16_kernels(info().isa)));
+  }
+  void pack(const Problem& problem, const Tuning&, Packed& to) const override {
+    pack_depthwise_block(problem, tile_packing(parts_, *conv_bfloat16_kernels(info().isa)), to);
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
-    check_tuning(tuning);
-    return std::make_unique<PreparedTiles>(problem, info().isa, parts_, tuning[0], std::move(packed));
+    const int rows = parse_positive("rows", TilesParams::of(tuning).rows);
+    return std::make_unique<PreparedTiles>(problem, info().isa, parts_, rows, std::move(packed));
   }
 
  private:
   static DepthwiseBlockParams params(const Problem& problem) {
     return depthwise_block_params(depthwise_block_stages(*problem.layer), problem.in[0]);
-  }
-  static void check_tuning(const Tuning& tuning) {
-    if (tuning[0] < 1) throw Error("rows must be positive, not " + std::to_string(tuning[0]));
   }
 
   int parts_;

@@ -3,11 +3,11 @@
 // rows may make one of these; listed below are those that won somewhere.
 #include <algorithm>
 
+#include "layers/conv2d/depthwise.h"
 #include "layers/conv2d/row_bands.h"
 #include "layers/depthwise_block/bands.h"
 #include "layers/depthwise_block/pointwise_stage.h"
-#include "layers/gemm_tasks.h"
-#include "layers/packed_floats.h"
+#include "layers/images.h"
 
 namespace softneuro {
 namespace {
@@ -29,14 +29,6 @@ struct Stages {
   Stages& operator=(const Stages&) = delete;
 };
 
-struct PackedStages final : Packed {
-  std::shared_ptr<const Packed> conv, later;
-
-  PackedStages(std::shared_ptr<const Packed> first, std::shared_ptr<const Packed> rest)
-      : conv(std::move(first)), later(std::move(rest)) {}
-  size_t bytes() const override { return (conv != nullptr ? conv->bytes() : 0) + later->bytes(); }
-};
-
 int project_panel(Isa isa, const DepthwiseBlockParams& p) { return widest_panel(isa, p.project ? p.project->k : 0); }
 BlockPacking later_packing(Isa isa, const DepthwiseBlockParams& p) {
   return block_packing(isa, 1, project_panel(isa, p));
@@ -53,10 +45,8 @@ class PreparedConvBands final : public Prepared {
         residual_(problem.layer->post.residual),
         block_(isa_block(isa)),
         p_(stages.p) {
-    const float* weights = packed_floats(packed_.get());
-    const DepthwiseBlockPacking at(stages.later, later_packing(isa, p_));
     const Conv2dParams& d = p_.depthwise;
-    depthwise_ = depthwise_args(d, stages.layers.depthwise, weights + at.depthwise, weights + at.depthwise_bias);
+    depthwise_ = depthwise_args(d, stages.layers.depthwise, *part_of(packed_, "depthwise"));
     if (p_.last().empty()) return;
     // Where rows are computed by several, what is next to each other depends on where a piece begins.
     const int64_t unit = conv_.row_step() == 1 ? 1 : 0;
@@ -72,12 +62,12 @@ class PreparedConvBands final : public Prepared {
     if (p_.project) {
       const int64_t pixels = rows_ * d.ow, filtered_plane = plane_floats(pixels, block_);
       depthwise_.dst_plane = static_cast<size_t>(filtered_plane);
-      project_ = PointwiseStage(*p_.project, *stages.layers.project, isa, project_panel(isa, p_), weights + at.project,
-                                weights + at.project_bias,
-                                {.src = depthwise_.dst_plane,
-                                 .dst = static_cast<size_t>(d.oh * d.ow * block_),
-                                 .most_pixels = pixels,
-                                 .in_place = true});
+      project_ =
+          PointwiseStage(*p_.project, *stages.layers.project, isa, project_panel(isa, p_), *part_of(packed_, "project"),
+                         {.src = depthwise_.dst_plane,
+                          .dst = static_cast<size_t>(d.oh * d.ow * block_),
+                          .most_pixels = pixels,
+                          .in_place = true});
       scratch_ += static_cast<size_t>(blocks_ * filtered_plane) * sizeof(float);
     }
   }
@@ -85,16 +75,9 @@ class PreparedConvBands final : public Prepared {
   WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
-    SharedWork work(split_);
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      std::byte* scratch = args.workspace.task(task);
-      KeptRows kept;  // of the convolution in the band
-      work.for_task(task, [&](int64_t image, Range, Range rows) {
-        kept.begin(image);
-        const float* src = args.in[0].f32() + image * args.in[0].strides[0];
-        const float* residual = residual_ ? args.in[1].f32() + image * args.in[1].strides[0] : nullptr;
-        run_rows(src, residual, args.out.f32() + image * args.out.strides[0], rows, kept, scratch);
-      });
+    for_row_bands(args, split_, [&](int64_t image, Range rows, KeptRows& kept, std::byte* scratch) {
+      run_rows(input_image(args, 0, image), residual_image(args, residual_, image), output_image(args, image), rows,
+               kept, scratch);
     });
   }
 
@@ -167,33 +150,31 @@ class DepthwiseBlockConvBands final : public RowBandsRoutine<Stages> {
     const Stages stages(problem);
     const int band = rows_in_l2(stages.p, isa_block(vectors()));
     // A band is too few rows for the convolution's own tunings to differ.
-    Tuning tuning = conv().tunings(stages.conv)[0];
-    tuning.insert(tuning.begin(), band);
-    std::vector<Tuning> list{tuning};
-    if (band > 4) {
-      tuning[0] = band / 4 * 2;
-      list.push_back(tuning);
-    }
+    const Tuning tuning = conv().tunings(stages.conv)[0];
+    std::vector<Tuning> list{BandTuning{band, tuning}};
+    if (band > 4) list.push_back(BandTuning{band / 4 * 2, tuning});
     return list;
   }
 
-  size_t packed_bytes(const Problem& problem, const Tuning& tuning) const override {
+  Packing packing(const Problem& problem, const Tuning& tuning) const override {
     const Stages stages(problem);
-    const DepthwiseBlockPacking at(stages.later, later_packing(vectors(), stages.p));
-    return conv().packed_bytes(stages.conv, conv_tuning(tuning)) + static_cast<size_t>(at.size) * sizeof(float);
+    return Packing()
+        .add("conv", conv().packing(stages.conv, BandTuning::of(tuning).conv))
+        .add("later", stages_packing(stages.layers, stages.later, later_packing(vectors(), stages.p)));
   }
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
+  void pack(const Problem& problem, const Tuning& tuning, Packed& to) const override {
     const Stages stages(problem);
-    return std::make_shared<PackedStages>(conv().pack(stages.conv, conv_tuning(tuning)),
-                                          pack_stages(stages.layers, stages.later, later_packing(vectors(), stages.p)));
+    Packed first = to.part("conv"), later = to.part("later");
+    conv().pack(stages.conv, BandTuning::of(tuning).conv, first);
+    pack_stages(stages.layers, stages.later, later_packing(vectors(), stages.p), later);
   }
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
     const Stages stages(problem);
-    const auto& parts = static_cast<const PackedStages&>(*packed);
-    return std::make_unique<PreparedConvBands>(problem, stages, vectors(), checked_band(tuning),
-                                               conv().prepare(stages.conv, conv_tuning(tuning), parts.conv),
-                                               parts.later);
+    const auto params = BandTuning::of(tuning);
+    return std::make_unique<PreparedConvBands>(problem, stages, vectors(), params.band,
+                                               conv().prepare(stages.conv, params.conv, part_of(packed, "conv")),
+                                               part_of(packed, "later"));
   }
 
  private:

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "layers/conv2d/blocked.h"
+#include "layers/conv2d/shapes.h"
 #include "layers/depthwise_block/bands.h"
 #include "layers/depthwise_block/packing.h"
 #include "layers/routine.h"
@@ -105,7 +105,7 @@ int rows_in_l2(const DepthwiseBlockParams& p, int block) {
   const auto bytes = [&](int64_t rows) {
     return (p.expand ? most_rows_below(d, rows) * d.w * row : 0) + (p.project ? rows * d.ow * row : 0);
   };
-  const auto budget = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10)) / 2;
+  const int64_t budget = l2_bytes() / 2;
   int rows = 2;
   while (rows + 2 <= 16 && rows < d.oh && bytes(rows + 2) <= budget) rows += 2;
   return rows;

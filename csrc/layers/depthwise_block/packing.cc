@@ -1,61 +1,34 @@
 #include "layers/depthwise_block/packing.h"
 
-#include <algorithm>
+#include "kernels/conv_direct/conv_direct.h"
+#include "layers/conv2d/depthwise.h"
 
 namespace softneuro {
 
-DepthwiseBlockPacking::DepthwiseBlockPacking(const DepthwiseBlockParams& p, const BlockPacking& packing) {
-  const int block = packing.block;
-  const auto take = [&](size_t floats) {
-    const int64_t at = size;
-    size += (static_cast<int64_t>(floats) + 15) / 16 * 16;
-    return at;
-  };
-  const auto bias = [&](const Conv2dParams& stage) {
-    return take(static_cast<size_t>(channel_blocks(stage.k, block) * block));
-  };
-  if (p.expand) {
-    expand = take(packing.expand.floats(*p.expand));
-    expand_bias = bias(*p.expand);
-  }
-  depthwise = take(conv_depthwise_packed_size(static_cast<int>(p.depthwise.c), static_cast<int>(p.depthwise.kh),
-                                              static_cast<int>(p.depthwise.kw), block));
-  depthwise_bias = bias(p.depthwise);
-  if (p.project) {
-    project = take(packing.project.floats(*p.project));
-    project_bias = bias(*p.project);
-  }
+Packing stages_packing(const DepthwiseBlockStages& stages, const DepthwiseBlockParams& p, const BlockPacking& of) {
+  Packing packing;
+  if (p.expand) packing.add("expand", of.expand.packing(*p.expand, *stages.expand));
+  packing.add("depthwise", depthwise_packing(p.depthwise, stages.depthwise, of.block, true));
+  if (p.project) packing.add("project", of.project.packing(*p.project, *stages.project));
+  return packing;
 }
 
-std::shared_ptr<const Packed> pack_depthwise_block(const Problem& problem, const BlockPacking& packing) {
+void pack_stages(const DepthwiseBlockStages& stages, const DepthwiseBlockParams& p, const BlockPacking& of,
+                 Packed& to) {
+  Packed expand = to.part("expand"), depthwise = to.part("depthwise"), project = to.part("project");
+  if (p.expand) of.expand.pack(*p.expand, *stages.expand, expand);
+  pack_depthwise(p.depthwise, stages.depthwise, of.block, depthwise);
+  if (p.project) of.project.pack(*p.project, *stages.project, project);
+}
+
+Packing depthwise_block_packing(const Problem& problem, const BlockPacking& of) {
   const DepthwiseBlockStages stages = depthwise_block_stages(*problem.layer);
-  return pack_stages(stages, depthwise_block_params(stages, problem.in[0]), packing);
+  return stages_packing(stages, depthwise_block_params(stages, problem.in[0]), of);
 }
 
-std::shared_ptr<const Packed> pack_stages(const DepthwiseBlockStages& stages, const DepthwiseBlockParams& p,
-                                          const BlockPacking& packing) {
-  const DepthwiseBlockPacking at(p, packing);
-  auto packed = std::make_shared<PackedFloats>(at.size);
-  float* to = packed->data();
-  std::fill_n(to, at.size, 0.0f);
-  const auto bias = [&](const Layer& stage, int64_t place) {
-    if (const Constant* values = stage.find_weight("bias")) {
-      std::copy_n((*values)->values().get(), (*values)->elements(), to + place);
-    }
-  };
-  if (p.expand) {
-    packing.expand.pack(*p.expand, *stages.expand, to + at.expand);
-    bias(*stages.expand, at.expand_bias);
-  }
-  conv_depthwise_pack(static_cast<int>(p.depthwise.c), static_cast<int>(p.depthwise.kh),
-                      static_cast<int>(p.depthwise.kw), packing.block,
-                      stages.depthwise.weight("weight")->values().get(), to + at.depthwise);
-  bias(stages.depthwise, at.depthwise_bias);
-  if (p.project) {
-    packing.project.pack(*p.project, *stages.project, to + at.project);
-    bias(*stages.project, at.project_bias);
-  }
-  return packed;
+void pack_depthwise_block(const Problem& problem, const BlockPacking& of, Packed& to) {
+  const DepthwiseBlockStages stages = depthwise_block_stages(*problem.layer);
+  pack_stages(stages, depthwise_block_params(stages, problem.in[0]), of, to);
 }
 
 int widest_panel(Isa isa, int64_t channels) {

@@ -1,27 +1,25 @@
-// What the routines of depthwise_block share: the kernels' arguments of each stage, and the packing of the weights.
+// What the routines of depthwise_block share: how far channel blocks lie apart, and the packing of the weights.
 #pragma once
 
 #include <functional>
-#include <memory>
 
-#include "kernels/conv_depthwise/conv_depthwise.h"
-#include "layers/conv2d/blocked.h"
-#include "layers/conv2d/depthwise.h"
+#include "base/arch.h"
+#include "base/lines.h"
+#include "kernels/integers.h"
 #include "layers/depthwise_block/depthwise_block.h"
-#include "layers/packed_floats.h"
+#include "layers/packed.h"
 
 namespace softneuro {
 
-inline int64_t channel_blocks(int64_t channels, int block) { return (channels + block - 1) / block; }
+inline int64_t channel_blocks(int64_t channels, int block) { return ceil_div(channels, block); }
 
-// Floats of a block's pixels between the stages: an odd number of lines, so that blocks do not compete for the same
-// cache sets.
-inline int64_t plane_floats(int64_t pixels, int block) { return ((pixels * block + 15) / 16 | 1) * 16; }
+// Floats of a block's pixels between the stages.
+inline int64_t plane_floats(int64_t pixels, int block) { return odd_lines(pixels * block); }
 
-// How a 1x1 stage's weights are packed for some kernels: how many floats they take, and their packing.
+// How a 1x1 stage is packed for some kernels.
 struct StagePacking {
-  std::function<size_t(const Conv2dParams&)> floats;
-  std::function<void(const Conv2dParams&, const Layer& stage, float* packed)> pack;
+  std::function<Packing(const Conv2dParams&, const Layer& stage)> packing;
+  std::function<void(const Conv2dParams&, const Layer& stage, Packed& to)> pack;
 };
 
 // Of the stages around the depthwise one.
@@ -30,16 +28,13 @@ struct BlockPacking {
   int block;
 };
 
-// Where each stage's weights and bias are in the packed floats.
-struct DepthwiseBlockPacking {
-  int64_t expand = 0, expand_bias = 0, depthwise = 0, depthwise_bias = 0, project = 0, project_bias = 0, size = 0;
+// Of the stages that `p` has: the parts "expand", "depthwise" and "project".
+Packing stages_packing(const DepthwiseBlockStages& stages, const DepthwiseBlockParams& p, const BlockPacking& of);
+void pack_stages(const DepthwiseBlockStages& stages, const DepthwiseBlockParams& p, const BlockPacking& of, Packed& to);
 
-  DepthwiseBlockPacking(const DepthwiseBlockParams& p, const BlockPacking& packing);
-};
-std::shared_ptr<const Packed> pack_depthwise_block(const Problem& problem, const BlockPacking& packing);
-// Of the stages that `p` has.
-std::shared_ptr<const Packed> pack_stages(const DepthwiseBlockStages& stages, const DepthwiseBlockParams& p,
-                                          const BlockPacking& packing);
+// Of all stages of a layer.
+Packing depthwise_block_packing(const Problem& problem, const BlockPacking& of);
+void pack_depthwise_block(const Problem& problem, const BlockPacking& of, Packed& to);
 
 // Output channel blocks of a 1x1 stage that share a pass over its input: as many as pay, and so that a last block that
 // is at most half full is not alone.

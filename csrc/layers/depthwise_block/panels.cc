@@ -2,11 +2,17 @@
 // filtered while it is near, over the whole image. Threads share channels, which small maps have more of than rows.
 #include <algorithm>
 
+#include "layers/conv2d/depthwise.h"
 #include "layers/depthwise_block/bands.h"
 #include "layers/depthwise_block/pointwise_stage.h"
+#include "layers/images.h"
+#include "layers/params.h"
+#include "layers/split.h"
 
 namespace softneuro {
 namespace {
+
+SN_PARAMS(PanelsParams, panel);  // output channel blocks of the 1x1 stage that share a pass over its input
 
 class PreparedPanels final : public Prepared {
  public:
@@ -17,22 +23,20 @@ class PreparedPanels final : public Prepared {
     const DepthwiseBlockStages stages = depthwise_block_stages(*problem.layer);
     const DepthwiseBlockParams p = depthwise_block_params(stages, problem.in[0]);
     const Conv2dParams& d = p.depthwise;
-    const float* weights = packed_floats(packed_.get());
-    const DepthwiseBlockPacking at(p, block_packing(isa, panel, 1));
-    depthwise_ = depthwise_args(d, stages.depthwise, weights + at.depthwise, weights + at.depthwise_bias);
+    depthwise_ = depthwise_args(d, stages.depthwise, *part_of(packed_, "depthwise"));
     if (d.empty()) return;
     const int block = isa_block(isa);
     blocks_ = static_cast<int>(channel_blocks(d.c, block));
     plane_ = plane_floats(d.h * d.w, block);
     depthwise_.src_plane = static_cast<size_t>(plane_);
-    expand_ = PointwiseStage(*p.expand, *stages.expand, isa, panel, weights + at.expand, weights + at.expand_bias,
+    expand_ = PointwiseStage(*p.expand, *stages.expand, isa, panel, *part_of(packed_, "expand"),
                              {.src = static_cast<size_t>(d.h * d.w * block),
                               .dst = depthwise_.src_plane,
                               .most_pixels = d.h * d.w,
                               .in_place = false});
     // By panels alone: rows of the second stage reach beyond those of the first.
     const int threads = depthwise_block_threads(p, problem.threads);
-    split_ = WorkSplit(d.n, (blocks_ + panel - 1) / panel, 1, threads, SplitBy::panels, 1);
+    split_ = WorkSplit(d.n, ceil_div(blocks_, panel), 1, threads, SplitBy::panels, 1);
     scratch_ = static_cast<size_t>(plane_ * std::min(panel, blocks_)) * sizeof(float);
   }
 
@@ -44,9 +48,9 @@ class PreparedPanels final : public Prepared {
       auto* scratch = reinterpret_cast<float*>(args.workspace.task(task));
       work.for_task(task, [&](int64_t image, Range panels, Range) {
         ConvDepthwiseArgs filter = depthwise_;
-        filter.dst = args.out.f32() + image * args.out.strides[0];
-        if (residual_) filter.epilogue.residual = args.in[1].f32() + image * args.in[1].strides[0];
-        StagePixels pixels{.src = args.in[0].f32() + image * args.in[0].strides[0],
+        filter.dst = output_image(args, image);
+        filter.epilogue.residual = residual_image(args, residual_, image);
+        StagePixels pixels{.src = input_image(args, 0, image),
                            .dst = nullptr,
                            .residual = nullptr,
                            .count = filter.h * filter.w,
@@ -93,23 +97,25 @@ class DepthwiseBlockPanels final : public Routine {
     return check_pointwise_block(p);
   }
 
-  // Output channel blocks of the 1x1 stage that share a pass over its input.
-  std::vector<std::string> param_names() const override { return {"panel"}; }
+  std::vector<std::string> param_names() const override { return PanelsParams::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const int64_t channels = params(problem).expand->k, blocks = channel_blocks(channels, info().in.layout.block);
     const int wide = widest_panel(info().isa, channels);
-    std::vector<Tuning> list{{wide}};
+    std::vector<Tuning> list{PanelsParams{wide}};
     // The widest that deals evenly.
     for (int panel = wide; panel > 1; --panel) {
-      if ((blocks + panel - 1) / panel % problem.threads != 0) continue;
-      if (panel != wide) list.push_back({panel});
+      if (ceil_div(blocks, panel) % problem.threads != 0) continue;
+      if (panel != wide) list.push_back(PanelsParams{panel});
       break;
     }
     return list;
   }
 
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
-    return pack_depthwise_block(problem, block_packing(info().isa, checked(tuning), 1));
+  Packing packing(const Problem& problem, const Tuning& tuning) const override {
+    return depthwise_block_packing(problem, block_packing(info().isa, checked(tuning), 1));
+  }
+  void pack(const Problem& problem, const Tuning& tuning, Packed& to) const override {
+    pack_depthwise_block(problem, block_packing(info().isa, checked(tuning), 1), to);
   }
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
@@ -121,9 +127,7 @@ class DepthwiseBlockPanels final : public Routine {
     return depthwise_block_params(depthwise_block_stages(*problem.layer), problem.in[0]);
   }
   int checked(const Tuning& tuning) const {
-    const int most = conv_direct_kernels(info().isa)->max_panel;
-    if (tuning[0] < 1 || tuning[0] > most) throw Error("panel must be in [1, " + std::to_string(most) + "]");
-    return tuning[0];
+    return parse_within("panel", PanelsParams::of(tuning).panel, 1, conv_direct_kernels(info().isa)->max_panel);
   }
 };
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "layers/conv2d/pointwise_shape.h"
+#include "layers/conv2d/shapes.h"
 #include "layers/inner_product.h"
 
 namespace softneuro {
@@ -10,31 +10,42 @@ namespace {
 
 constexpr int pixel_bytes = 24 << 10;  // of a stage's input that all its panels pass over: most of an L1
 
-StagePacking stage_packing(Isa isa, int panel) {
-  if (panel == added_panel) {
-    return {
-        .floats =
-            [isa](const Conv2dParams& p) { return conv_inner_product_packed_size(pointwise_shape(p), isa_block(isa)); },
-        .pack = [isa](const Conv2dParams& p, const Layer& stage,
-                      float* packed) { pack_inner_product(stage, pointwise_shape(p), isa, packed); }};
-  }
-  const ConvDirectKernels& kernels = *conv_direct_kernels(isa);
+StagePacking added_packing(Isa isa) {
   return {
-      .floats = [&kernels](const Conv2dParams& p) { return conv_direct_packed_size(direct_shape(p), kernels.block); },
-      .pack =
-          [&kernels, panel](const Conv2dParams& p, const Layer& stage, float* packed) {
-            kernels.pack(direct_shape(p), panel, {stage.weight("weight")->values().get()}, packed);
-          }};
+      .packing = [isa](const Conv2dParams& p, const Layer&) { return inner_product_packing(pointwise_shape(p), isa); },
+      .pack = [isa](const Conv2dParams& p, const Layer& stage,
+                    Packed& to) { pack_inner_product(stage, pointwise_shape(p), isa, to); }};
 }
 
-ConvDirectArgs direct_args(const Conv2dParams& p, const Layer& stage, int panel, const float* weights,
-                           const float* bias) {
+StagePacking direct_packing(Isa isa, int panel) {
+  const ConvDirectKernels& kernels = *conv_direct_kernels(isa);
+  return {.packing =
+              [&kernels](const Conv2dParams& p, const Layer& stage) {
+                const ConvDirectShape shape = direct_shape(p);
+                Packing packing;
+                packing.add("weights", conv_direct_packed_size(shape, kernels.block), DType::float32, p.c * p.k);
+                add_padded(packing, "bias", stage.find_weight("bias"), conv_direct_bias_size(shape, kernels.block));
+                return packing;
+              },
+          .pack =
+              [&kernels, panel](const Conv2dParams& p, const Layer& stage, Packed& to) {
+                const auto weight = stage.weight("weight")->values();
+                kernels.pack(direct_shape(p), panel, {weight.get()}, to.at<float>("weights"));
+                pack_padded(stage.find_weight("bias"), to, "bias");
+              }};
+}
+
+StagePacking stage_packing(Isa isa, int panel) {
+  return panel == added_panel ? added_packing(isa) : direct_packing(isa, panel);
+}
+
+ConvDirectArgs direct_args(const Conv2dParams& p, const Layer& stage, int panel, const Packed& packed) {
   ConvDirectArgs args{};
   args.shape = direct_shape(p);
   const int64_t pixels = pixel_bytes / (p.c * static_cast<int64_t>(sizeof(float)));
   args.tiling = {panel, static_cast<int>(std::max<int64_t>(pixels, 28)), static_cast<int>(p.c)};
-  args.weights = weights;
-  args.epilogue = {.bias = bias, .activation = stage.post.activation};
+  args.weights = packed.at<float>("weights");
+  args.epilogue = {.bias = packed.at<float>("bias"), .activation = stage.post.activation};
   return args;
 }
 
@@ -44,15 +55,15 @@ BlockPacking block_packing(Isa isa, int expand_panel, int project_panel) {
   return {stage_packing(isa, expand_panel), stage_packing(isa, project_panel), isa_block(isa)};
 }
 
-PointwiseStage::PointwiseStage(const Conv2dParams& p, const Layer& stage, Isa isa, int panel, const float* weights,
-                               const float* bias, const Planes& planes) {
+PointwiseStage::PointwiseStage(const Conv2dParams& p, const Layer& stage, Isa isa, int panel, const Packed& packed,
+                               const Planes& planes) {
   if (panel == added_panel) {
     // What was expanded of two blocks is still near when it is filtered.
     panel_ = 2;
     added_ = conv_inner_product_kernels(isa);
     added_args_.shape = pointwise_shape(p);
     added_args_.row_block = static_cast<int>(planes.most_pixels);
-    added_args_.weights = weights;
+    added_args_.weights = packed.at<float>("weights");
     added_args_.epilogue.activation = stage.post.activation;
     added_args_.src_plane = planes.src;
     added_args_.dst_plane = planes.dst;
@@ -61,7 +72,7 @@ PointwiseStage::PointwiseStage(const Conv2dParams& p, const Layer& stage, Isa is
   }
   panel_ = panel;
   direct_ = conv_direct_kernels(isa);
-  direct_args_ = direct_args(p, stage, panel, weights, bias);
+  direct_args_ = direct_args(p, stage, panel, packed);
   direct_args_.src_plane = planes.src;
   direct_args_.dst_plane = planes.dst;
 }

@@ -2,6 +2,7 @@
 // or, with additions for some of the multiplications, by conv_inner_product's.
 #pragma once
 
+#include "kernels/conv_direct/conv_direct.h"
 #include "kernels/conv_inner_product/conv_inner_product.h"
 #include "layers/depthwise_block/packing.h"
 
@@ -30,8 +31,8 @@ class PointwiseStage {
   };
 
   PointwiseStage() = default;
-  // Weights of block_packing. Bias: of conv_direct_bias_size.
-  PointwiseStage(const Conv2dParams& p, const Layer& stage, Isa isa, int panel, const float* weights, const float* bias,
+  // packed: the stage's part of block_packing.
+  PointwiseStage(const Conv2dParams& p, const Layer& stage, Isa isa, int panel, const Packed& packed,
                  const Planes& planes);
 
   // 64-byte aligned; 0: none.

@@ -16,6 +16,8 @@ class PreparedGroupNorm final : public Prepared {
       : kernels_(normalize_kernels(isa)),
         threads_(problem.threads),
         packed_(std::move(packed)),
+        weight_(find_packed<float>(packed_, "weight")),
+        bias_(find_packed<float>(packed_, "bias")),
         images_(problem.out().shape[0]),
         plane_(problem.out().shape.product(2, problem.out().shape.rank())) {
     const GroupNormParams params = group_norm_params(*problem.layer, problem.out());
@@ -41,12 +43,10 @@ class PreparedGroupNorm final : public Prepared {
   void run_group(float* dst, const float* src, int64_t channel) const {
     const Moments m = kernels_.moments(src, channels_ * plane_);
     const float factor = 1 / std::sqrt(m.variance + eps_), shift = -m.offset * factor;
-    const float* weight = packed_floats(packed_.get());
-    if (weight == nullptr) {
+    if (weight_ == nullptr) {
       return kernels_.normalize({dst, src, nullptr, nullptr, channels_ * plane_, m.center, factor, shift});
     }
-    weight += channel;
-    const float* bias = weight + groups_ * channels_;
+    const float *weight = weight_ + channel, *bias = bias_ + channel;
     if (plane_ == 1) return kernels_.normalize({dst, src, weight, bias, channels_, m.center, factor, shift});
     for (int64_t c = 0; c < channels_; ++c) {
       const int64_t at = c * plane_;
@@ -58,6 +58,7 @@ class PreparedGroupNorm final : public Prepared {
   const NormalizeKernels& kernels_;
   int threads_;
   std::shared_ptr<const Packed> packed_;
+  const float *weight_, *bias_;                         // null: none
   int64_t images_, plane_, groups_ = 1, channels_ = 1;  // channels_: of a group
   float eps_ = 0;
 };
@@ -76,9 +77,10 @@ class GroupNormRows final : public Routine {
     return problem.layer->post.empty() ? Refusal() : Refusal("takes no post-ops");
   }
 
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning&) const override {
-    return pack_affine(*problem.layer, problem.out().shape[1]);
+  Packing packing(const Problem& problem, const Tuning&) const override {
+    return affine_packing(*problem.layer, problem.out().shape[1]);
   }
+  void pack(const Problem& problem, const Tuning&, Packed& to) const override { pack_affine(*problem.layer, to); }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
                                           std::shared_ptr<const Packed> packed) const override {

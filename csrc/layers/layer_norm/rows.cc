@@ -13,7 +13,11 @@ namespace {
 class PreparedLayerNorm final : public Prepared {
  public:
   PreparedLayerNorm(const Problem& problem, Isa isa, std::shared_ptr<const Packed> packed)
-      : kernels_(normalize_kernels(isa)), threads_(problem.threads), packed_(std::move(packed)) {
+      : kernels_(normalize_kernels(isa)),
+        threads_(problem.threads),
+        packed_(std::move(packed)),
+        weight_(find_packed<float>(packed_, "weight")),
+        bias_(find_packed<float>(packed_, "bias")) {
     const Shape& shape = problem.out().shape;
     const LayerNormParams params = layer_norm_params(*problem.layer, shape);
     const int first = shape.rank() - params.normalized.rank();
@@ -24,8 +28,6 @@ class PreparedLayerNorm final : public Prepared {
   }
 
   void run(const RunArgs& args) const override {
-    const float* weight = packed_floats(packed_.get());
-    const float* bias = weight == nullptr ? nullptr : weight + size_;
     Grid grid;
     grid.outer_rank = 1;
     grid.outer[0] = images_, grid.rows = rows_, grid.work = size_;
@@ -35,7 +37,7 @@ class PreparedLayerNorm final : public Prepared {
         float* dst = args.out.f32() + cell.outer * args.out.strides[0] + row * size_;
         const Moments m = kernels_.moments(src, size_);
         const float factor = 1 / std::sqrt(m.variance + eps_);
-        kernels_.normalize({dst, src, weight, bias, size_, m.center, factor, -m.offset * factor});
+        kernels_.normalize({dst, src, weight_, bias_, size_, m.center, factor, -m.offset * factor});
       }
     });
   }
@@ -44,6 +46,7 @@ class PreparedLayerNorm final : public Prepared {
   const NormalizeKernels& kernels_;
   int threads_;
   std::shared_ptr<const Packed> packed_;
+  const float *weight_, *bias_;  // null: none
   float eps_ = 0;
   int64_t images_ = 1, rows_ = 1, size_ = 1;
 };
@@ -67,9 +70,11 @@ class LayerNormRows final : public Routine {
     return {};
   }
 
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning&) const override {
-    return pack_affine(*problem.layer, layer_norm_params(*problem.layer, problem.out().shape).normalized.elements());
+  Packing packing(const Problem& problem, const Tuning&) const override {
+    const Shape normalized = layer_norm_params(*problem.layer, problem.out().shape).normalized;
+    return affine_packing(*problem.layer, normalized.elements());
   }
+  void pack(const Problem& problem, const Tuning&, Packed& to) const override { pack_affine(*problem.layer, to); }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
                                           std::shared_ptr<const Packed> packed) const override {

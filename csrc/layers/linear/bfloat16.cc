@@ -1,7 +1,7 @@
 // Rows x weights by products of bfloat16 tiles, three or six for each product of float32: a 1x1 convolution of one
 // column of channels-last pixels.
 #include "layers/bfloat16_routine.h"
-#include "layers/gemm_tasks.h"
+#include "layers/kernel_sizes.h"
 #include "layers/linear/rows.h"
 
 namespace softneuro {
@@ -57,7 +57,7 @@ class Bfloat16Linear final : public Bfloat16Routine {
 
   Refusal is_convolution(const Problem& problem) const override {
     const LinearParams p = params(problem);
-    return check_gemm_sizes(p.rows, p.k, p.c);
+    return check_kernel_sizes({p.rows, p.k, p.c});
   }
 
   ConvBfloat16Shape shape(const Problem& problem) const override {
@@ -69,10 +69,7 @@ class Bfloat16Linear final : public Bfloat16Routine {
             .x = {.in = 1, .out = 1}};
   }
 
-  int likely_split(const Problem& problem) const override {
-    const LinearParams p = params(problem);
-    return static_cast<int>(p.rows > p.k ? SplitBy::rows : SplitBy::panels);
-  }
+  int likely_split(const Problem& problem) const override { return likely_linear_split(params(problem)); }
 
   std::unique_ptr<const Prepared> prepare_tiles(const Problem& problem, const ConvBfloat16Args& args, int split,
                                                 std::shared_ptr<const Packed> packed) const override {

@@ -3,28 +3,26 @@
 
 #include "layers/gemm_tasks.h"
 #include "layers/linear/rows.h"
-#include "layers/packed_floats.h"
 
 namespace softneuro {
 namespace {
 
+SN_PARAMS(LinearGemmParams, panel, split);
+
 class PreparedLinear final : public Prepared {
  public:
-  PreparedLinear(const Problem& problem, const GemmKernels& kernels, const Tuning& tuning,
+  PreparedLinear(const Problem& problem, const GemmKernels& kernels, const LinearGemmParams& params,
                  std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual) {
     const LinearParams p = linear_params(*problem.layer, problem.in[0]);
     gemm_.n = static_cast<int>(p.k);
     gemm_.k = static_cast<int>(p.c);
-    gemm_.tiling = gemm_tiling(kernels, tuning[0]);
-    gemm_.b = packed_floats(packed_.get());
-    gemm_.epilogue.activation = problem.layer->post.activation;
-    if (problem.layer->find_weight("bias") != nullptr) {
-      gemm_.epilogue.bias = gemm_.b + gemm_packed_size(gemm_.n, gemm_.k, kernels.lanes);
-    }
+    gemm_.tiling = gemm_tiling(kernels, params.panel);
+    gemm_.b = packed_->at<float>("weights");
+    gemm_.epilogue = {.bias = packed_->find<float>("bias"), .activation = problem.layer->post.activation};
     if (p.rows * p.k == 0) return;
     split_ = split_linear(p, gemm_panels(gemm_.n, kernels.lanes, gemm_.tiling.panel), problem.threads,
-                          parse_split(tuning[1]));
+                          parse_split(params.split));
     scratch_ = round_to_line(kernels.scratch_bytes(static_cast<int>(p.rows), gemm_.k, gemm_.tiling));
   }
 
@@ -67,37 +65,41 @@ class GemmLinear final : public Routine {
     return check_gemm_sizes(p.rows, p.k, p.c);
   }
 
-  std::vector<std::string> param_names() const override { return {"panel", "split"}; }
+  std::vector<std::string> param_names() const override { return LinearGemmParams::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const LinearParams p = linear_params(*problem.layer, problem.in[0]);
-    const int split = p.rows > p.k ? 0 : 1;
-    std::vector<Tuning> list{{2, split}, {3, split}};
-    if (p.rows < 4) list.push_back({1, split});
-    if (problem.threads > 1 && p.rows > 1) list.push_back({2, 1 - split});
+    const int split = likely_linear_split(p);
+    std::vector<Tuning> list{LinearGemmParams{2, split}, LinearGemmParams{3, split}};
+    if (p.rows < 4) list.push_back(LinearGemmParams{1, split});
+    if (problem.threads > 1 && p.rows > 1) list.push_back(LinearGemmParams{2, 1 - split});
     return list;
   }
 
-  // As the kernel wants them, then the bias.
   std::string pack_key(const Problem&, const Tuning& tuning) const override {
-    return "panel " + std::to_string(tuning[0]);
+    return "panel " + std::to_string(LinearGemmParams::of(tuning).panel);
   }
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
+  Packing packing(const Problem& problem, const Tuning&) const override {
+    const LinearParams p = linear_params(*problem.layer, problem.in[0]);
+    Packing packing;
+    packing.add("weights", gemm_packed_size(narrow(p.k), narrow(p.c), gemm_kernels(info().isa)->lanes), DType::float32,
+                p.k * p.c);
+    add_bias(packing, *problem.layer, p.k);
+    return packing;
+  }
+  void pack(const Problem& problem, const Tuning& tuning, Packed& to) const override {
     const LinearParams p = linear_params(*problem.layer, problem.in[0]);
     const GemmKernels& kernels = *gemm_kernels(info().isa);
-    const int n = static_cast<int>(p.k), k = static_cast<int>(p.c);
-    const int panel = gemm_tiling(kernels, tuning[0]).panel;
-    const auto size = static_cast<int64_t>(gemm_packed_size(n, k, kernels.lanes));
-    const Constant* bias = problem.layer->find_weight("bias");
-    auto packed = std::make_shared<PackedFloats>(size + (bias != nullptr ? p.k : 0));
+    const int panel = gemm_tiling(kernels, LinearGemmParams::of(tuning).panel).panel;
     const auto weight = problem.layer->weight("weight")->values();
-    kernels.pack_b(n, k, panel, weight.get(), k, true, 0, gemm_panels(n, kernels.lanes, panel), packed->data());
-    if (bias != nullptr) std::copy_n((*bias)->values().get(), p.k, packed->data() + size);
-    return packed;
+    kernels.pack_b(narrow(p.k), narrow(p.c), panel, weight.get(), p.c, true, 0,
+                   gemm_panels(narrow(p.k), kernels.lanes, panel), to.at<float>("weights"));
+    pack_bias(*problem.layer, to);
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
-    return std::make_unique<PreparedLinear>(problem, *gemm_kernels(info().isa), tuning, std::move(packed));
+    return std::make_unique<PreparedLinear>(problem, *gemm_kernels(info().isa), LinearGemmParams::of(tuning),
+                                            std::move(packed));
   }
 };
 

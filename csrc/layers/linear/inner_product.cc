@@ -2,10 +2,9 @@
 #include <algorithm>
 
 #include "kernels/conv_inner_product/conv_inner_product.h"
-#include "layers/gemm_tasks.h"
 #include "layers/inner_product.h"
+#include "layers/kernel_sizes.h"
 #include "layers/linear/rows.h"
-#include "layers/packed_floats.h"
 
 namespace softneuro {
 namespace {
@@ -13,15 +12,16 @@ namespace {
 class PreparedInnerProductLinear final : public Prepared {
  public:
   PreparedInnerProductLinear(const Problem& problem, const ConvInnerProductKernels& kernels,
-                             const PointwiseShape& shape, const Tuning& tuning, std::shared_ptr<const Packed> packed)
+                             const PointwiseShape& shape, const InnerProductParams& params,
+                             std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual) {
     const LinearParams p = linear_params(*problem.layer, problem.in[0]);
-    const SplitBy by = parse_split(tuning[1]);
+    const SplitBy by = parse_split(params.split);
     args_.shape = shape;
-    args_.weights = packed_floats(packed_.get());
+    args_.weights = packed_->at<float>("weights");
     args_.epilogue.activation = problem.layer->post.activation;
     if (p.rows * p.k == 0) return;
-    args_.row_block = static_cast<int>(std::min<int64_t>(tuning[0], p.rows));
+    args_.row_block = static_cast<int>(std::min<int64_t>(params.rows, p.rows));
     split_ = split_linear(p, inner_product_panels(shape, kernels.block), problem.threads, by);
     scratch_ = round_to_line(kernels.scratch_bytes(args_));
   }
@@ -65,26 +65,23 @@ class InnerProductLinear final : public InnerProductRoutine {
   explicit InnerProductLinear(Isa isa) : InnerProductRoutine("linear", isa, f32_nchw) {}
 
   Refusal check(const Problem& problem) const override {
-    const LinearParams p = params(problem);
+    const LinearParams p = linear(problem);
     if (p.c == 0) return "has no products";
-    return check_gemm_sizes(p.rows, p.k, p.c);
+    return check_kernel_sizes({p.rows, p.k, p.c});
   }
 
  private:
-  static LinearParams params(const Problem& problem) { return linear_params(*problem.layer, problem.in[0]); }
+  static LinearParams linear(const Problem& problem) { return linear_params(*problem.layer, problem.in[0]); }
 
   PointwiseShape shape(const Problem& problem) const override {
-    const LinearParams p = params(problem);
+    const LinearParams p = linear(problem);
     return {.in_channels = static_cast<int>(p.c), .out_channels = static_cast<int>(p.k)};
   }
-  int64_t pixels(const Problem& problem) const override { return params(problem).rows; }
-  int likely_split(const Problem& problem) const override {
-    const LinearParams p = params(problem);
-    return static_cast<int>(p.rows > p.k ? SplitBy::rows : SplitBy::panels);
-  }
-  std::unique_ptr<const Prepared> prepare_products(const Problem& problem, const Tuning& tuning,
+  int64_t pixels(const Problem& problem) const override { return linear(problem).rows; }
+  int likely_split(const Problem& problem) const override { return likely_linear_split(linear(problem)); }
+  std::unique_ptr<const Prepared> prepare_products(const Problem& problem, const InnerProductParams& params,
                                                    std::shared_ptr<const Packed> packed) const override {
-    return std::make_unique<PreparedInnerProductLinear>(problem, kernels(), shape(problem), tuning, std::move(packed));
+    return std::make_unique<PreparedInnerProductLinear>(problem, kernels(), shape(problem), params, std::move(packed));
   }
 };
 

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "layers/conv2d/split.h"
 #include "layers/linear/linear.h"
 #include "layers/routine.h"
+#include "layers/split.h"
 
 namespace softneuro {
 
@@ -54,6 +54,32 @@ void for_even_rows(const RunArgs& args, bool has_residual, Range rows, const Bod
     body(EvenRows{in.row(row), out.row(row), has_residual ? residual.row(row) : nullptr, in.row_stride, out.row_stride,
                   static_cast<int>(end - row)});
   }
+}
+
+// How work is best dealt, as a guess.
+inline int likely_linear_split(const LinearParams& p) {
+  return static_cast<int>(p.rows > p.k ? SplitBy::rows : SplitBy::panels);
+}
+
+// Products of a few rows with all of the weights in one call: `dot` is the kernel's arguments but for the blobs.
+template <typename Dot, typename Kernel>
+void run_dots(const RunArgs& args, const WorkSplit& split, bool has_residual, int64_t rows, const Dot& dot,
+              const Kernel& kernel) {
+  SharedWork work(split);
+  args.parallel_for(split.tasks, [&](int64_t task) {
+    work.for_task(task, [&](int64_t, Range panels, Range) {
+      for_even_rows(args, has_residual, {0, rows}, [&](const EvenRows& even) {
+        Dot call = dot;
+        call.vectors = even.count;
+        call.x = even.src;
+        call.x_stride = even.src_stride;
+        call.dst = even.dst;
+        call.dst_stride = even.dst_stride;
+        call.epilogue.residual = even.residual;
+        kernel(call, static_cast<int>(panels.begin), static_cast<int>(panels.end));
+      });
+    });
+  });
 }
 
 inline WorkSplit split_linear(const LinearParams& p, int panels, int threads, SplitBy by) {

@@ -3,12 +3,14 @@
 
 #include "kernels/dot_scaled/dot_scaled.h"
 #include "kernels/dot_scaled/layout.h"
-#include "layers/gemm_tasks.h"
+#include "layers/kernel_sizes.h"
 #include "layers/linear/rows.h"
-#include "layers/packed_floats.h"
+#include "layers/params.h"
 
 namespace softneuro {
 namespace {
+
+SN_PARAMS(ScaledParams, bits, fetch);
 
 class PreparedScaled final : public Prepared {
  public:
@@ -25,23 +27,7 @@ class PreparedScaled final : public Prepared {
     split_ = WorkSplit(1, dot_scaled_panels(args.n, kernels.lanes), 1, threads, SplitBy::panels, unit);
   }
 
-  void run(const RunArgs& args) const override {
-    SharedWork work(split_);
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      work.for_task(task, [&](int64_t, Range panels, Range) {
-        for_even_rows(args, residual_, {0, rows_}, [&](const EvenRows& even) {
-          DotScaled call = args_;
-          call.vectors = even.count;
-          call.x = even.src;
-          call.x_stride = even.src_stride;
-          call.dst = even.dst;
-          call.dst_stride = even.dst_stride;
-          call.epilogue.residual = even.residual;
-          kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end));
-        });
-      });
-    });
-  }
+  void run(const RunArgs& args) const override { run_dots(args, split_, residual_, rows_, args_, kernels_.run); }
 
  private:
   std::shared_ptr<const Packed> packed_;
@@ -52,7 +38,6 @@ class PreparedScaled final : public Prepared {
   WorkSplit split_;
 };
 
-// Packed weights: as the kernel wants them, then the bias.
 class ScaledLinear final : public Routine {
  public:
   explicit ScaledLinear(Isa isa)
@@ -67,7 +52,7 @@ class ScaledLinear final : public Routine {
   Refusal check(const Problem& problem) const override {
     const LinearParams p = params(problem);
     if (p.rows > DotScaled::most_vectors) return "more than " + std::to_string(DotScaled::most_vectors) + " rows";
-    return check_gemm_sizes(p.rows, p.k, p.c);
+    return check_kernel_sizes({p.rows, p.k, p.c});
   }
 
   // Weights that stay in a core's own caches are near enough.
@@ -76,60 +61,56 @@ class ScaledLinear final : public Routine {
     return 4 * p.k * p.c > (int64_t{1} << 20);
   }
 
-  std::vector<std::string> param_names() const override { return {"bits", "fetch"}; }
-  std::vector<Tuning> tunings(const Problem&) const override { return {{20, 0}, {20, 1}, {16, 0}, {16, 1}}; }
+  std::vector<std::string> param_names() const override { return ScaledParams::names(); }
+  std::vector<Tuning> tunings(const Problem&) const override {
+    return {ScaledParams{20, 0}, ScaledParams{20, 1}, ScaledParams{16, 0}, ScaledParams{16, 1}};
+  }
 
-  size_t packed_bytes(const Problem& problem, const Tuning& tuning) const override {
-    const Constant* bias = problem.layer->find_weight("bias");
-    const auto biases = static_cast<size_t>(bias != nullptr ? params(problem).k : 0);
-    return (weights_size(problem, tuning) + biases) * sizeof(float);
-  }
   std::string pack_key(const Problem&, const Tuning& tuning) const override {
-    return "bits " + std::to_string(tuning[0]);
+    return "bits " + std::to_string(ScaledParams::of(tuning).bits);
   }
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const override {
-    check_bits(tuning[0]);
+  Packing packing(const Problem& problem, const Tuning& tuning) const override {
     const LinearParams p = params(problem);
-    auto packed = std::make_shared<PackedFloats>(static_cast<int64_t>(packed_bytes(problem, tuning) / sizeof(float)));
-    kernels().pack(static_cast<int>(p.k), static_cast<int>(p.c), tuning[0],
-                   problem.layer->weight("weight")->values().get(), packed->data());
-    if (const Constant* bias = problem.layer->find_weight("bias")) {
-      std::copy_n((*bias)->values().get(), p.k, packed->data() + weights_size(problem, tuning));
-    }
-    return packed;
+    const int bits = checked(tuning).bits, lanes = kernels().lanes;
+    Packing packing;
+    packing.add("weights", dot_scaled_packed_size(narrow(p.k), narrow(p.c), bits, lanes), DType::int32);
+    add_bias(packing, *problem.layer, p.k);
+    return packing;
+  }
+  void pack(const Problem& problem, const Tuning& tuning, Packed& to) const override {
+    const LinearParams p = params(problem);
+    kernels().pack(narrow(p.k), narrow(p.c), checked(tuning).bits, problem.layer->weight("weight")->values().get(),
+                   to.at<int32_t>("weights"));
+    pack_bias(*problem.layer, to);
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
     const LinearParams p = params(problem);
-    check_bits(tuning[0]);
-    if (tuning[1] != 0 && tuning[1] != 1) throw Error("fetch must be 0 or 1, not " + std::to_string(tuning[1]));
+    const ScaledParams own = checked(tuning);
     DotScaled args{};
-    args.weights = packed_floats(packed.get());
-    args.n = static_cast<int>(p.k);
-    args.k = static_cast<int>(p.c);
-    args.bits = tuning[0];
-    args.fetch = tuning[1] != 0;
-    if (problem.layer->find_weight("bias") != nullptr) {
-      args.epilogue.bias = args.weights + weights_size(problem, tuning);
-    }
-    args.epilogue.activation = problem.layer->post.activation;
+    args.weights = packed->at<int32_t>("weights");
+    args.n = narrow(p.k);
+    args.k = narrow(p.c);
+    args.bits = own.bits;
+    args.fetch = own.fetch != 0;
+    args.epilogue = {.bias = packed->find<float>("bias"), .activation = problem.layer->post.activation};
     return std::make_unique<PreparedScaled>(problem, kernels(), args, std::move(packed));
   }
 
-  double expected_error(const Problem&, const Tuning& tuning) const override { return dot_scaled_error(tuning[0]); }
+  double expected_error(const Problem&, const Tuning& tuning) const override {
+    return dot_scaled_error(ScaledParams::of(tuning).bits);
+  }
 
  private:
   static LinearParams params(const Problem& problem) { return linear_params(*problem.layer, problem.in[0]); }
-  static void check_bits(int bits) {
-    if (!DotScaled::has_bits(bits)) throw Error("bits must be 16 or 20, not " + std::to_string(bits));
+  static ScaledParams checked(const Tuning& tuning) {
+    const auto own = ScaledParams::of(tuning);
+    if (!DotScaled::has_bits(own.bits)) throw Error("bits must be 16 or 20, not " + std::to_string(own.bits));
+    parse_flag("fetch", own.fetch);
+    return own;
   }
   const DotScaledKernels& kernels() const { return *dot_scaled_kernels(info().isa); }
-  // Floats.
-  size_t weights_size(const Problem& problem, const Tuning& tuning) const {
-    const LinearParams p = params(problem);
-    return dot_scaled_packed_size(static_cast<int>(p.k), static_cast<int>(p.c), tuning[0], kernels().lanes);
-  }
 };
 
 }  // namespace

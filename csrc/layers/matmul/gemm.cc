@@ -1,10 +1,9 @@
 // Products of matrix pairs; a strip of b is packed just before it is used, a is transposed first if it has to be.
 #include <algorithm>
 
-#include "layers/conv2d/split.h"
 #include "layers/gemm_tasks.h"
 #include "layers/matmul/matmul.h"
-#include "layers/routine.h"
+#include "layers/split.h"
 
 namespace softneuro {
 namespace {
@@ -36,17 +35,17 @@ void transpose_into(const float* src, int64_t stride, int64_t rows, int64_t colu
 
 class PreparedMatmul final : public Prepared {
  public:
-  PreparedMatmul(const Problem& problem, const GemmKernels& kernels, const Tuning& tuning)
+  PreparedMatmul(const Problem& problem, const GemmKernels& kernels, const GemmStripParams& params)
       : kernels_(kernels),
         p_(matmul_params(*problem.layer, problem.in[0], problem.in[1])),
-        strip_(tuning[1]),
+        strip_(params.columns),
         residual_(problem.layer->post.residual) {
     gemm_.k = static_cast<int>(p_.k);
-    gemm_.tiling = gemm_tiling(kernels, tuning[0]);
+    gemm_.tiling = gemm_tiling(kernels, params.panel);
     gemm_.epilogue.activation = problem.layer->post.activation;
     if (problem.out().shape.elements() == 0) return;
-    const int64_t vectors = (p_.n + kernels.lanes - 1) / kernels.lanes;
-    split_ = WorkSplit(p_.batch.elements(), vectors, p_.m, problem.threads, parse_split(tuning[2]));
+    const int64_t vectors = ceil_div(p_.n, kernels.lanes);
+    split_ = WorkSplit(p_.batch.elements(), vectors, p_.m, problem.threads, parse_split(params.split));
     packed_ =
         round_to_line(static_cast<size_t>(std::min<int64_t>(strip_, vectors * kernels.lanes) * p_.k) * sizeof(float));
     transposed_ = p_.transpose_a ? round_to_line(static_cast<size_t>(p_.m * p_.k) * sizeof(float)) : 0;
@@ -135,24 +134,18 @@ class GemmMatmul final : public Routine {
     return check_gemm_sizes(p.m, p.n, p.k);
   }
 
-  std::vector<std::string> param_names() const override { return {"panel", "columns", "split"}; }
+  std::vector<std::string> param_names() const override { return GemmStripParams::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const MatmulParams p = matmul_params(*problem.layer, problem.in[0], problem.in[1]);
-    const int64_t budget = static_cast<int64_t>(std::max<size_t>(caches().l2, 256 << 10)) / 2;
-    const int64_t fit = budget / (std::max<int64_t>(p.k, 1) * 4) / 96 * 96;
-    const int strip = static_cast<int>(std::clamp<int64_t>(fit, 96, 1920));
-    const int split = p.m > p.n ? 0 : 1;
-    std::vector<Tuning> list{{2, strip, split}, {3, strip, split}};
-    if (problem.threads > 1) list.push_back({2, strip, 1 - split});
-    return list;
+    const int64_t budget = l2_bytes() / 2;
+    const int64_t fit = budget / (std::max<int64_t>(p.k, 1) * 4) / gemm_strip * gemm_strip;
+    const int strip = static_cast<int>(std::clamp<int64_t>(fit, gemm_strip, 20 * gemm_strip));
+    return gemm_strip_choices(strip, p.m > p.n ? 0 : 1, problem.threads);
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed>) const override {
-    if (tuning[1] < 1 || tuning[1] % 96 != 0) {
-      throw Error("columns must be a positive multiple of 96, not " + std::to_string(tuning[1]));
-    }
-    return std::make_unique<PreparedMatmul>(problem, *gemm_kernels(info().isa), tuning);
+    return std::make_unique<PreparedMatmul>(problem, *gemm_kernels(info().isa), checked_strip(tuning));
   }
 };
 

@@ -138,7 +138,6 @@ class PadCopy final : public Routine {
 
   Refusal check(const Problem& problem) const override {
     const Shape& in = problem.in[0].shape;
-    if (!layout_fits(in, info().in.layout)) return "layout does not fit the rank";
     if (info().in.layout.is_blocked()) {
       const PadParams p = pad_params(*problem.layer, in);
       if (p.before[1] != 0 || p.after[1] != 0) return "pads the blocked channels";

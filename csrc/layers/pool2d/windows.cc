@@ -1,5 +1,7 @@
 #include "layers/pool2d/windows.h"
 
+#include "base/lines.h"
+#include "kernels/integers.h"
 #include "layers/moving.h"
 
 namespace softneuro {
@@ -31,12 +33,12 @@ class PreparedPool final : public Prepared {
     int64_t lane_groups = 1;
     if (layout == Layout::nhwc() && out[0] * out[2] < problem.threads) {
       // Too few rows of outputs to share out (a global pooling): parts of the channels, in whole cache lines.
-      lane_groups = std::clamp<int64_t>(in[1] / 16, 1, problem.threads);
+      lane_groups = std::clamp<int64_t>(in[1] / line_floats, 1, problem.threads);
     }
     in_ = plane_split(in, layout, lane_groups);
     out_ = plane_split(out, layout, lane_groups);
     tasks_ = std::min(out[0] * out_.groups * out[2], task_count(in.elements() + out.elements(), problem.threads));
-    if (layout == Layout::nchw()) scratch_ = (in[3] + 15) / 16 * 16;
+    if (layout == Layout::nchw()) scratch_ = whole_lines(in[3]);
   }
 
   WorkspaceSize workspace() const override {
@@ -62,9 +64,9 @@ class PreparedPool final : public Prepared {
     const int64_t width = in.shape[3], out_width = out.shape[3];
     int64_t channels = out_.channels, in_channel = group * in_.group_stride, out_channel = group * out_.group_stride;
     if (in_.group_stride == 0) {
-      const Range lines = split_range((channels + 15) / 16, out_.groups, group);
-      in_channel = out_channel = lines.begin * 16;
-      channels = std::min(channels, lines.end * 16) - in_channel;
+      const Range lines = split_range(ceil_div(channels, line_floats), out_.groups, group);
+      in_channel = out_channel = lines.begin * line_floats;
+      channels = std::min(channels, lines.end * line_floats) - in_channel;
     }
     kernel_({.src = in.f32() + n * in.strides[0] + in_channel + span.begin * width * in_.pixel,
              .row_stride = rows.dilation * width * in_.pixel,

@@ -147,7 +147,6 @@ class ReduceVector final : public Routine {
     const Layout &in = info().in.layout, &out = info().out.layout;
     if (in.kind == Layout::Kind::nchw) return {};
     const Shape& shape = problem.in[0].shape;
-    if (!layout_fits(shape, in)) return "the input's rank is too small for the layout";
     const ReduceParams p = reduce_params(*problem.layer, shape);
     if (in.is_blocked() && p.reduced[1]) return "channels are blocked";
     if (in.is_blocked() && p.count == 0) return "padding lanes would not stay zero";

@@ -1,6 +1,5 @@
 // scale_shift in every layout.
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "layers/scale_shift/scale_shift.h"
@@ -8,20 +7,27 @@
 namespace softneuro {
 
 ScaleShiftRoutine::ScaleShiftRoutine(const char* layer_type, Isa isa, const Schema& schema)
-    : Routine({.layer_type = layer_type,
-               .algorithm = "vector",
-               .isa = isa,
-               .in = schema,
-               .out = schema,
-               .inplace_input = 0}) {}
+    : Routine(pointwise_info(layer_type, isa, schema)) {}
 
-std::shared_ptr<const Packed> ScaleShiftRoutine::pack(const Problem& problem, const Tuning&) const {
+Layout ScaleShiftRoutine::channels_layout() const {
+  const Layout& layout = info().out.layout;
+  return layout.is_blocked() ? layout : Layout::nchw();
+}
+
+Packing ScaleShiftRoutine::packing(const Problem& problem, const Tuning&) const {
+  const Shape shape = channel_shape(problem.out().shape[1], 2);
+  Packing packing;
+  for (const char* name : {"scale", "shift"}) add_in_layout(packing, name, shape, channels_layout());
+  return packing;
+}
+
+void ScaleShiftRoutine::pack(const Problem& problem, const Tuning&, Packed& to) const {
   const int64_t channels = problem.out().shape[1];
   std::vector<float> scale(static_cast<size_t>(channels)), shift(scale.size());
   values(*problem.layer, scale, shift);
-  const Layout& layout = info().out.layout;
-  return pack_in_layout(std::array<const float*, 2>{scale.data(), shift.data()}, channel_shape(channels, 2),
-                        layout.is_blocked() ? layout : Layout::nchw());
+  const Shape shape = channel_shape(channels, 2);
+  pack_in_layout(scale.data(), shape, channels_layout(), to, "scale");
+  pack_in_layout(shift.data(), shape, channels_layout(), to, "shift");
 }
 
 std::unique_ptr<const Prepared> ScaleShiftRoutine::prepare(const Problem& problem, const Tuning&,
@@ -29,8 +35,8 @@ std::unique_ptr<const Prepared> ScaleShiftRoutine::prepare(const Problem& proble
   PointwiseJob job = pointwise_job(problem, info());
   const Shape shape = channel_shape(job.out[1], job.out.rank());
   job.op = ElementwiseOp::scale_shift;
-  job.b = {shape, -1, packed_floats(packed.get())};
-  job.c_offset = physical_elements(shape, job.layout);
+  job.b = {shape, -1, packed->at<float>("scale")};
+  job.c_offset = packed->at<float>("shift") - job.b.constant;
   job.packed = std::move(packed);
   return prepare_pointwise(std::move(job));
 }

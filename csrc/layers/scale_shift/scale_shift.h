@@ -13,11 +13,14 @@ class ScaleShiftRoutine : public Routine {
   ScaleShiftRoutine(const char* layer_type, Isa isa, const Schema& schema);
 
   Refusal check(const Problem&) const final { return {}; }
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning& tuning) const final;
+  Packing packing(const Problem& problem, const Tuning& tuning) const final;
+  void pack(const Problem& problem, const Tuning& tuning, Packed& to) const final;
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const final;
 
  private:
+  // Of a constant with a value for each channel.
+  Layout channels_layout() const;
   // Fills in C values each.
   virtual void values(const Layer& layer, std::span<float> scale, std::span<float> shift) const = 0;
 };

@@ -1,5 +1,6 @@
 #include "layers/transpose/permute.h"
 
+#include "base/lines.h"
 #include "layers/moving.h"
 
 namespace softneuro {
@@ -57,7 +58,7 @@ void Permutation::run(const float* src, int64_t src_batch_stride, float* dst, in
   // One item is some 4096 elements of the innermost work: little enough to share out evenly, and whole cache lines.
   const bool swaps = inner_ == Inner::transpose;
   const int64_t length = swaps ? col_.size : row_.size, breadth = swaps ? row_.size : run_;
-  const int64_t chunk = (4096 / std::min<int64_t>(breadth, 4096) + 15) / 16 * 16;
+  const int64_t chunk = whole_lines(4096 / std::min<int64_t>(breadth, 4096));
   const int64_t chunks = (length + chunk - 1) / chunk, items = elements_ / (length * breadth) * chunks;
   const int64_t tasks = std::min(items, task_count(elements_, threads_));
   parallel_for(tasks, [&](int64_t task) {

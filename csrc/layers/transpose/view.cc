@@ -14,7 +14,6 @@ class TransposeView final : public ViewRoutine {
   Refusal check(const Problem& problem) const override {
     const Shape& in = problem.in[0].shape;
     const int rank = in.rank();
-    if (!layout_fits(in, info().in.layout)) return "layout does not fit the rank";
     const std::vector<int> perm = transpose_perm(*problem.layer, rank);
     const auto significant = [&](const Layout& layout, bool output) {
       std::vector<int> axes;  // of the input, in the order of memory

@@ -1,3 +1,4 @@
+#include "base/lines.h"
 #include "kernels/interpolate/interpolate.h"
 #include "layers/moving.h"
 #include "layers/upsample/upsample.h"
@@ -20,7 +21,7 @@ class PreparedBilinear final : public Prepared {
     channels_ = layout == Layout::nhwc() ? in[1] : layout.block;
     planes_ = layout == Layout::nhwc() ? 1 : (in[1] + channels_ - 1) / channels_;
     tasks_ = std::min(out[0] * planes_ * out[2], task_count(out.elements(), problem.threads));
-    if (layout == Layout::nchw()) scratch_ = (in[3] + 15) / 16 * 16;
+    if (layout == Layout::nchw()) scratch_ = whole_lines(in[3]);
   }
 
   WorkspaceSize workspace() const override {

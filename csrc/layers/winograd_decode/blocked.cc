@@ -3,7 +3,6 @@
 #include <string>
 
 #include "layers/moving.h"
-#include "layers/packed_floats.h"
 #include "layers/winograd_decode/winograd_decode.h"
 
 namespace softneuro {
@@ -25,20 +24,19 @@ class BlockedDecode final : public Routine {
                                                : Refusal("channels are not a multiple of " + std::to_string(block));
   }
 
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning&) const override {
-    const Constant* bias = problem.layer->find_weight("bias");
-    if (bias == nullptr) return nullptr;
-    auto packed = std::make_shared<PackedFloats>((*bias)->elements());
-    std::copy_n((*bias)->values().get(), (*bias)->elements(), packed->data());
-    return packed;
+  Packing packing(const Problem& problem, const Tuning&) const override {
+    Packing packing;
+    add_bias(packing, *problem.layer, problem.in[0].shape[2]);
+    return packing;
   }
+  void pack(const Problem& problem, const Tuning&, Packed& to) const override { pack_bias(*problem.layer, to); }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
                                           std::shared_ptr<const Packed> packed) const override {
     const WinogradShape shape = winograd_decode_shape(*problem.layer, problem.in[0]);
     const int tasks = std::min(problem.threads, std::max(shape.tiles(), 1));
     const bool residual = problem.layer->post.residual;
-    const Epilogue epilogue{packed_floats(packed.get()), nullptr, problem.layer->post.activation};
+    const Epilogue epilogue{find_packed<float>(packed, "bias"), nullptr, problem.layer->post.activation};
     return prepared_call(
         [shape, tasks, residual, epilogue, packed, run = winograd_stages(info().isa)->decode](const RunArgs& args) {
           WinogradDecodeArgs call{shape, args.in[0].f32(), args.in[0].strides[0], args.out.f32(), args.out.strides[0],

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <string>
 
-#include "layers/conv2d/split.h"
 #include "layers/moving.h"
 #include "layers/winograd_encode/winograd_encode.h"
 

@@ -7,23 +7,13 @@
 namespace softneuro {
 namespace {
 
-class PackedToy final : public Packed {
- public:
-  explicit PackedToy(const Layer& layer) : weight(layer.weight("weight")->values()) {
-    if (const Constant* constant = layer.find_weight("bias")) bias = (*constant)->values();
-    bytes_ = static_cast<size_t>(layer.weight("weight")->elements()) * sizeof(float);
-  }
-  size_t bytes() const override { return bytes_; }
-  ConstantData::Values weight, bias;
-
- private:
-  size_t bytes_;
-};
-
 class PreparedToy final : public Prepared {
  public:
   PreparedToy(LinearParams params, std::shared_ptr<const Packed> packed)
-      : p_(params), packed_(std::static_pointer_cast<const PackedToy>(packed)) {}
+      : p_(params),
+        packed_(std::move(packed)),
+        weights_(packed_->at<float>("weights")),
+        bias_(packed_->find<float>("bias")) {}
 
   void run(const RunArgs& args) const override {
     const int64_t images = std::max<int64_t>(args.out.shape[0], 1), rows = p_.rows / images;
@@ -32,8 +22,8 @@ class PreparedToy final : public Prepared {
       float* dst = args.out.f32() + image * args.out.strides[0];
       for (int64_t row = 0; row < rows; ++row)
         for (int64_t k = 0; k < p_.k; ++k) {
-          double sum = packed_->bias ? packed_->bias.get()[k] : 0;
-          for (int64_t c = 0; c < p_.c; ++c) sum += double{src[row * p_.c + c]} * packed_->weight.get()[k * p_.c + c];
+          double sum = bias_ != nullptr ? bias_[k] : 0;
+          for (int64_t c = 0; c < p_.c; ++c) sum += double{src[row * p_.c + c]} * weights_[k * p_.c + c];
           dst[row * p_.k + k] = static_cast<float>(sum);
         }
     });
@@ -41,7 +31,8 @@ class PreparedToy final : public Prepared {
 
  private:
   LinearParams p_;
-  std::shared_ptr<const PackedToy> packed_;
+  std::shared_ptr<const Packed> packed_;
+  const float *weights_, *bias_;
 };
 
 class Toy final : public Routine {
@@ -54,8 +45,16 @@ class Toy final : public Routine {
     if (!problem.layer->post.empty()) return "absorbs nothing";
     return {};
   }
-  std::shared_ptr<const Packed> pack(const Problem& problem, const Tuning&) const override {
-    return std::make_shared<PackedToy>(*problem.layer);
+  Packing packing(const Problem& problem, const Tuning&) const override {
+    const LinearParams p = linear_params(*problem.layer, problem.in[0]);
+    Packing packing;
+    packing.add("weights", p.k * p.c);
+    add_bias(packing, *problem.layer, p.k);
+    return packing;
+  }
+  void pack(const Problem& problem, const Tuning&, Packed& to) const override {
+    pack_padded(&problem.layer->weight("weight"), to, "weights");
+    pack_bias(*problem.layer, to);
   }
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
                                           std::shared_ptr<const Packed> packed) const override {

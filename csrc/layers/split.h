@@ -1,5 +1,5 @@
-// How a convolution is dealt to threads: pieces of images x output channel panels x rows (or pixels), and how many of
-// them there should be.
+// How work is dealt to threads: pieces of images x output channel panels x rows (or pixels), and how many of them there
+// should be.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "kernels/integers.h"
 
 namespace softneuro {
 
@@ -48,7 +49,7 @@ class WorkSplit {
       return;
     }
     major_parts_ = std::min<int64_t>(threads, major_);
-    minor_parts_ = std::min((threads + major_parts_ - 1) / major_parts_, minor_);
+    minor_parts_ = std::min(ceil_div(threads, major_parts_), minor_);
     tasks = std::min<int64_t>(threads, major_parts_ * minor_parts_);
     // With few steps along the first axis the rest of an uneven division counts: it is dealt along the other one.
     constexpr int64_t few = 16;
@@ -142,7 +143,6 @@ class SharedWork {
     Share of[most_tasks];
   };
 
-  static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
   static uint64_t pack(Range range) {
     return static_cast<uint64_t>(range.end) << 32 | static_cast<uint64_t>(range.begin);
   }

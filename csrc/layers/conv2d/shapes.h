@@ -1,0 +1,29 @@
+// Convolutions as kernels take them, and what all their routines ask of them.
+#pragma once
+
+#include "base/refusal.h"
+#include "kernels/conv_direct/conv_direct.h"
+#include "kernels/pointwise_shape.h"
+#include "layers/conv2d/conv2d.h"
+#include "layers/kernel_sizes.h"
+#include "layers/split.h"
+
+namespace softneuro {
+
+inline Conv2dParams conv2d_params(const Problem& problem) { return conv2d_params(*problem.layer, problem.in[0]); }
+
+Refusal check_int_sizes(const Conv2dParams& p);
+// Of a 1x1 convolution. most_channels: of the input, which scratch grows with.
+Refusal check_pointwise(const Conv2dParams& p, int64_t most_channels);
+ConvDirectShape direct_shape(const Conv2dParams& p);
+PointwiseShape pointwise_shape(const Conv2dParams& p);
+
+// Threads that pay for a convolution (see split.h).
+int worth_threads(const Conv2dParams& p, int threads);
+// How work is best dealt, as a guess: small maps are bound by weights, which splitting by panels reads once.
+inline int likely_split(int64_t pixels) {
+  constexpr int64_t large = 28 * 28;
+  return static_cast<int>(pixels >= large ? SplitBy::rows : SplitBy::panels);
+}
+
+}  // namespace softneuro
