@@ -9,7 +9,8 @@
 
 namespace softneuro::SN_ISA {
 
-// widen, narrow: integers from elements of 8 or 16 bits, and their low bits back.
+// widen, narrow: integers from elements of 8 or 16 bits, and their low bits back. nearest: of NaN an integer whose low
+// bits are zeros.
 #if SN_LEVEL == SN_LEVEL_avx512 || SN_LEVEL == SN_LEVEL_amx
 SN_INLINE Vi nearest(Vf x) { return (Vi)_mm512_maskz_cvtps_epi32(0xffff, x.v); }
 // Masks take what would be a loop on other levels.
@@ -142,6 +143,8 @@ SN_INLINE void narrow_n(T* p, Vi x, int n) {
   for (int i = 0; i < n; ++i) p[i] = copy[i];
 }
 #endif
+
+SN_INLINE Vi load_n(const int32_t* p, int n) { return bits(load_n(reinterpret_cast<const float*>(p), n)); }
 
 SN_INLINE Vf load(const BFloat16* p) { return from_bits(widen(&p->bits) << 16); }
 SN_INLINE Vf load_n(const BFloat16* p, int n) { return from_bits(widen_n(&p->bits, n) << 16); }

@@ -13,6 +13,8 @@ SN_INLINE Vi load(const int32_t* p) {
   return x;
 }
 SN_INLINE void store(int32_t* p, Vi x) { __builtin_memcpy(p, &x, sizeof x); }
+SN_INLINE void store(float* p, Vi x) { __builtin_memcpy(p, &x, sizeof x); }
+SN_INLINE Vf to_float(Vf x) { return x; }
 SN_INLINE Vf to_float(Vi x) { return {__builtin_convertvector(x, decltype(Vf::v))}; }
 SN_INLINE Vi to_integers(Vf x) { return __builtin_convertvector(x.v, Vi); }
 

@@ -39,6 +39,10 @@
 #define SN_CAT(a, b) SN_CAT_(a, b)
 // x_avx512 where SN_ISA is avx512.
 #define SN_ISA_NAME(x) SN_CAT(SN_CAT(x, _), SN_ISA)
+// Followed by `= {...};`: the table of this level's kernels, in namespace softneuro, for kernels/levels.h.
+#define SN_KERNEL_TABLE(Table, name)    \
+  extern const Table SN_ISA_NAME(name); \
+  const Table SN_ISA_NAME(name)
 
 #if SN_LEVEL == SN_LEVEL_avx512 || SN_LEVEL == SN_LEVEL_amx
 #include "simd/simd_avx512.h"

@@ -1,7 +1,8 @@
-// conv_direct against a convolution in double: random shapes, tilings, work ranges and epilogues.
+// conv_direct against a convolution in double: random shapes, tilings, work ranges, epilogues and types of
+// results.
 #include "kernels/conv_direct/conv_direct.h"
 
-#include "tests/check.h"
+#include "tests/typed.h"
 
 namespace softneuro::test {
 namespace {
@@ -39,7 +40,9 @@ void check(Isa isa, const Conv& c) {
     weights[i] *= factors[i / (weights.size() / static_cast<size_t>(out_channels))];
   }
   const auto bias = pick(0, 1) ? random_data(out_channels) : std::vector<float>();
-  const auto residual = pick(0, 1) ? random_data(c.dst_size()) : std::vector<float>();
+  auto residual = pick(0, 1) ? random_data(c.dst_size()) : std::vector<float>();
+  const bool floats = pick(0, 2) != 0;
+  const auto scale = !floats && pick(0, 1) ? random_data(out_channels) : std::vector<float>();
   const Activation act = random_activation();
 
   Guarded blocked(to_blocked(src, c.groups * c.in_channels, c.h * c.w, block));
@@ -50,8 +53,13 @@ void check(Isa isa, const Conv& c) {
   Guarded panel(conv_direct_panel_size(shape, block, tiling.panel), NAN);
   Guarded padded_bias(conv_direct_bias_size(shape, block));
   std::copy(bias.begin(), bias.end(), padded_bias.data());
-  Guarded padded_residual(residual.empty() ? std::vector<float>() : to_blocked(residual, out_channels, pixels, block));
-  Guarded dst(to_blocked(std::vector<float>(c.dst_size()), out_channels, pixels, block).size(), NAN);
+  Guarded padded_scale(conv_direct_bias_size(shape, block));
+  std::copy(scale.begin(), scale.end(), padded_scale.data());
+  const size_t size = to_blocked(std::vector<float>(c.dst_size()), out_channels, pixels, block).size();
+  Typed padded_residual(floats ? Elements() : random_elements(),
+                        residual.empty() ? std::vector<float>() : to_blocked(residual, out_channels, pixels, block));
+  Typed dst(floats ? Elements() : random_elements(), size, 0xff);
+  Guarded sums(floats ? 0 : conv_direct_sums_size(shape, tiling, block), NAN);
   const size_t scratch_bytes = kernels.scratch_bytes(shape, tiling);
   Guarded scratch(scratch_bytes / sizeof(float), NAN);
 
@@ -61,14 +69,17 @@ void check(Isa isa, const Conv& c) {
                       .weights = packed.data(),
                       .rows = {},
                       .dst = dst.data(),
-                      .epilogue = {}};
+                      .epilogue = {},
+                      .sums = floats ? nullptr : sums.data()};
   if (pick(0, 1)) {
     args.weights = nullptr;
     args.rows = rows;
     args.panel_scratch = panel.data();
   }
   args.epilogue.bias = bias.empty() ? nullptr : padded_bias.data();
-  args.epilogue.residual = residual.empty() ? nullptr : padded_residual.data();
+  args.epilogue.residual = residual.empty() ? Residual() : padded_residual.residual();
+  args.epilogue.scale = scale.empty() ? nullptr : padded_scale.data();
+  args.epilogue.dst = dst.elements();
   args.epilogue.activation = act;
   const int panels = conv_direct_panels(shape, block, tiling.panel), cut = pick(0, panels);
   for (const auto& [begin, end] : {std::pair{0, cut}, std::pair{cut, panels}}) {
@@ -83,8 +94,32 @@ void check(Isa isa, const Conv& c) {
       }
     }
   }
-  report(compare_blocked(dst.data(), reference(c, src, weights, bias, residual, act), out_channels, pixels, block),
-         "conv_direct", isa, c, static_cast<int>(act.kind));
+  for (size_t i = 0; i < residual.size(); ++i) {  // as it was stored
+    const auto channel = static_cast<int>(i / pixels), pixel = static_cast<int>(i % pixels);
+    residual[i] = static_cast<float>(
+        padded_residual.value((static_cast<size_t>(channel / block) * pixels + pixel) * block + channel % block));
+  }
+  // A scale of sums is one of the weights.
+  for (size_t i = 0; i < weights.size() && !scale.empty(); ++i) {
+    weights[i] *= scale[i / (weights.size() / static_cast<size_t>(out_channels))];
+  }
+  const std::vector<double> want = reference(c, src, weights, bias, residual, act);
+  if (floats) {
+    const auto* got = static_cast<const float*>(dst.data());
+    report(compare_blocked(got, want, out_channels, pixels, block), "conv_direct", isa, c, static_cast<int>(act.kind));
+    return;
+  }
+  Verdict verdict;
+  for (size_t i = 0; i < size; ++i) {
+    const size_t pixel = i / block % pixels, channel = i / block / pixels * block + i % block;
+    if (channel >= static_cast<size_t>(out_channels)) {
+      verdict.padding = verdict.padding && dst.value(i) == 0;
+    } else if (!dst.is_near(i, want[channel * pixels + pixel],
+                            2e-5 * (1 + std::fabs(want[channel * pixels + pixel])))) {
+      verdict.error = 1;
+    }
+  }
+  report(verdict, floats ? "conv_direct" : "conv_direct to another type", isa, c, static_cast<int>(act.kind));
 }
 
 }  // namespace

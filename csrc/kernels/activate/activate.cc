@@ -1,19 +1,10 @@
 #include "kernels/activate/activate.h"
 
-#include "base/error.h"
+#include "kernels/levels.h"
 
 namespace softneuro {
 
-ActivateKernel activate_kernel(Isa isa) {
-  switch (isa) {
-#define SN_KERNEL(level) \
-  case Isa::level:       \
-    return activate_##level;
-#include "kernels/activate/kernels.inc"
-#undef SN_KERNEL
-    default:
-      throw Error("no activation kernels for this level", std::string(isa_name(isa)));
-  }
-}
+SN_KERNEL_LIST(ActivateKernel, activate, SN_VECTOR_LEVELS)
+ActivateKernel activate_kernel(Isa isa) { return need_built(activate_list, isa, "activation"); }
 
 }  // namespace softneuro

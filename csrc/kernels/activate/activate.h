@@ -12,11 +12,6 @@ namespace softneuro {
 using ActivateKernel = void (*)(float* dst, const float* src, const float* residual, int64_t count,
                                 const Activation& activation);
 
-#define SN_KERNEL(isa) \
-  void activate_##isa(float* dst, const float* src, const float* residual, int64_t count, const Activation& activation);
-#include "kernels/activate/kernels.inc"
-#undef SN_KERNEL
-
 ActivateKernel activate_kernel(Isa isa);
 
 }  // namespace softneuro

@@ -2,12 +2,13 @@
 #pragma once
 
 #include "kernels/activate/activate.h"
-#include "kernels/apply_activation.h"
+#include "kernels/store/activations.h"
+#include "kernels/store/rest.h"
 
 namespace softneuro::SN_ISA {
 
-SN_INLINE void activate_all(float* dst, const float* src, const float* residual, int64_t count,
-                            const Activation& activation) {
+inline void activate_all(float* dst, const float* src, const float* residual, int64_t count,
+                         const Activation& activation) {
   if (residual == nullptr) return activate_row(dst, src, static_cast<size_t>(count), activation);
   const Vf a = set(activation.a), b = set(activation.b);
   with_activation(activation.kind, [&]<ActivationKind kind>() {
@@ -23,3 +24,9 @@ SN_INLINE void activate_all(float* dst, const float* src, const float* residual,
 }
 
 }  // namespace softneuro::SN_ISA
+
+namespace softneuro {
+
+SN_KERNEL_TABLE(ActivateKernel, activate) = SN_ISA::activate_all;
+
+}  // namespace softneuro

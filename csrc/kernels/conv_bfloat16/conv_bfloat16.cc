@@ -1,21 +1,12 @@
 #include "kernels/conv_bfloat16/conv_bfloat16.h"
 
 #include "kernels/integers.h"
+#include "kernels/levels.h"
 
 namespace softneuro {
 
-#define SN_KERNELS(isa) extern const ConvBfloat16Kernels conv_bfloat16_##isa;
-#include "kernels/conv_bfloat16/kernels.inc"
-#undef SN_KERNELS
-
-const ConvBfloat16Kernels* conv_bfloat16_kernels(Isa isa) {
-  if (!isa_available(isa)) return nullptr;
-#define SN_KERNELS(level) \
-  if (isa == Isa::level) return &conv_bfloat16_##level;
-#include "kernels/conv_bfloat16/kernels.inc"
-#undef SN_KERNELS
-  return nullptr;
-}
+SN_KERNEL_LIST(ConvBfloat16Kernels, conv_bfloat16, SN_TILE_LEVELS)
+const ConvBfloat16Kernels* conv_bfloat16_kernels(Isa isa) { return find_kernels(conv_bfloat16_list, isa); }
 
 int conv_bfloat16_panels(const ConvBfloat16Shape& shape, int block) {
   return ceil_div(ceil_div(shape.out_channels, block), shape.panel);

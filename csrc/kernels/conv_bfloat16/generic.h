@@ -273,8 +273,7 @@ inline void multiply_column(const ConvBfloat16Args& args, int panel_begin, int p
 
 namespace softneuro {
 
-extern const ConvBfloat16Kernels SN_ISA_NAME(conv_bfloat16);
-const ConvBfloat16Kernels SN_ISA_NAME(conv_bfloat16) = {
+SN_KERNEL_TABLE(ConvBfloat16Kernels, conv_bfloat16) = {
     .block = SN_ISA::lanes,
     .pack = SN_ISA::conv_bfloat16::pack,
     .scratch_bytes = SN_ISA::conv_bfloat16::scratch_bytes,

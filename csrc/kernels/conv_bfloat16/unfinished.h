@@ -2,7 +2,8 @@
 #pragma once
 
 #include "kernels/conv_bfloat16/planes.h"
-#include "kernels/finish_row.h"
+#include "kernels/store/policy.h"
+#include "kernels/store/rest.h"
 #include "kernels/unroll.h"
 
 namespace softneuro::SN_ISA {
@@ -80,7 +81,7 @@ class Unfinished {
         row_ += here, x_ += here;
         const int others = channels_ - block_ * lanes;
         run_channels_ = others < lanes ? others : lanes;
-        simple_ = blocked_ && !costly_ && run_channels_ == lanes && epilogue_.residual == nullptr;
+        simple_ = blocked_ && !costly_ && run_channels_ == lanes && epilogue_.residual.f32() == nullptr;
         return true;
       }
     }
@@ -93,8 +94,9 @@ class Unfinished {
     const float* const from = from_;
     float* const to = dst_ + to_;
     const Vf lo = set(bounds_.lo), hi = set(bounds_.hi);
-    unroll<chunk>([&](auto p)
-                      __attribute__((always_inline)) { store(to + p * lanes, clamp(load(from + p * lanes), lo, hi)); });
+    unroll<chunk>([&](auto p) __attribute__((always_inline)) {
+      Writing<float>().put(to + p * lanes, clamp(load(from + p * lanes), lo, hi));
+    });
     advance(chunk);
   }
 
@@ -110,7 +112,8 @@ class Unfinished {
   void finish_pixels(int pixels) {
     const float* const from = from_;
     float* const to = dst_ + to_;
-    const float* const residual = epilogue_.residual != nullptr ? epilogue_.residual + to_ : nullptr;
+    const float* const residuals = epilogue_.residual.f32();
+    const float* const residual = residuals != nullptr ? residuals + to_ : nullptr;
     const Vf lo = set(bounds_.lo), hi = set(bounds_.hi);
     const size_t pixel = pixel_;
     const int channels = run_channels_;
@@ -118,20 +121,21 @@ class Unfinished {
     if (channels < lanes && !blocked) {
       for (int p = 0; p < pixels; ++p) {
         Vf sum = load(from + p * lanes);
-        if (residual != nullptr) sum = sum + load_n(residual + p * pixel, channels);
-        store_n(to + p * pixel, clamp(sum, lo, hi), channels);
+        if (residual != nullptr) sum = sum + Reading<float>().value(residual + p * pixel, channels);
+        Writing<float>().put(to + p * pixel, clamp(sum, lo, hi), channels);
       }
     } else if (residual != nullptr) {
       for (int p = 0; p < pixels; ++p) {
-        store(to + p * pixel, clamp(load(from + p * lanes) + load(residual + p * pixel), lo, hi));
+        Writing<float>().put(to + p * pixel,
+                             clamp(load(from + p * lanes) + Reading<float>().value(residual + p * pixel), lo, hi));
       }
     } else if (blocked) {
-      for (int p = 0; p < pixels; ++p) store(to + p * lanes, clamp(load(from + p * lanes), lo, hi));
+      for (int p = 0; p < pixels; ++p) Writing<float>().put(to + p * lanes, clamp(load(from + p * lanes), lo, hi));
     } else {
-      for (int p = 0; p < pixels; ++p) store(to + p * pixel, clamp(load(from + p * lanes), lo, hi));
+      for (int p = 0; p < pixels; ++p) Writing<float>().put(to + p * pixel, clamp(load(from + p * lanes), lo, hi));
     }
     if (blocked) {
-      if (costly || channels < lanes) finish_row(epilogue_.activation, to, pixels, channels);
+      if (costly || channels < lanes) finish_written(epilogue_.activation, !costly, to, pixels, channels);
     } else if (costly) {
       for (int p = 0; p < pixels; ++p) {
         activate_row(to + p * pixel, to + p * pixel, static_cast<size_t>(channels), epilogue_.activation);

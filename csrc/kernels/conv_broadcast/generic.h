@@ -3,8 +3,8 @@
 #pragma once
 
 #include "kernels/conv_broadcast/conv_broadcast.h"
-#include "kernels/finish_row.h"
-#include "kernels/finish_sums.h"
+#include "kernels/store/rest.h"
+#include "kernels/store/tiles.h"
 #include "kernels/unroll.h"
 #include "simd/hold.h"
 
@@ -159,8 +159,8 @@ struct Sums {
   const Vf lo = set(bounds.lo), hi = set(bounds.hi);
   const auto finish = [&](int pixel, Vf x) {
     x = fma(x, factor, offset);
-    if (residual != nullptr) x = x + load(residual + pixel * lanes);
-    store(dst + pixel * lanes, clamp(x, lo, hi));
+    if (residual != nullptr) x = x + Reading<float>().value(residual + pixel * lanes);
+    Writing<float>().put(dst + pixel * lanes, clamp(x, lo, hi));
   };
   for (int v = 0; v < strip.vectors; ++v) {
     Vf x[lanes];
@@ -184,6 +184,7 @@ inline void run(const ConvBroadcastArgs& args, int strip_begin, int strip_end, i
   const int c = args.in_channels, out_blocks = ceil_div(args.out_channels, lanes);
   const size_t plane = static_cast<size_t>(args.strips.pixels) * lanes;
   const Epilogue& epilogue = args.epilogue;
+  const float* residuals = epilogue.residual.f32();
   Sums sums{};  // what a block does not fill is dropped later, but read
   for (int block = block_begin; block < block_end; ++block) {
     const int left = args.out_channels - block * lanes, channels = left < lanes ? left : lanes;
@@ -195,8 +196,7 @@ inline void run(const ConvBroadcastArgs& args, int strip_begin, int strip_end, i
       const int image = index / args.strips.count;
       const size_t at = block * plane + static_cast<size_t>(strip.begin) * lanes;
       float* dst = args.dst + image * args.dst_image + at;
-      const float* residual =
-          epilogue.residual == nullptr ? nullptr : epilogue.residual + image * args.residual_image + at;
+      const float* residual = residuals != nullptr ? residuals + image * args.residual_image + at : nullptr;
       Tile t;
       t.row = t.channels = c;
       t.columns = columns + (index - strip_begin) * conv_broadcast_strip_size(c, lanes, max_vectors);
@@ -219,7 +219,8 @@ inline void run(const ConvBroadcastArgs& args, int strip_begin, int strip_end, i
       const float* factors = args.factors != nullptr ? args.factors + block * lanes : nullptr;
       const float* bias = epilogue.bias != nullptr ? epilogue.bias + block * lanes : nullptr;
       finish_strip(sums, strip, factors, bias, epilogue.activation, residual, dst);
-      finish_row(epilogue.activation, dst, strip.pixels(), block + 1 == out_blocks ? channels : lanes);
+      finish_written(epilogue.activation, is_clamp(epilogue.activation.kind), dst, strip.pixels(),
+                     block + 1 == out_blocks ? channels : lanes);
     }
   }
 }
@@ -229,8 +230,7 @@ inline void run(const ConvBroadcastArgs& args, int strip_begin, int strip_end, i
 
 namespace softneuro {
 
-extern const ConvBroadcastKernels SN_ISA_NAME(conv_broadcast);
-const ConvBroadcastKernels SN_ISA_NAME(conv_broadcast) = {
+SN_KERNEL_TABLE(ConvBroadcastKernels, conv_broadcast) = {
     .block = SN_ISA::lanes,
     .max_vectors = SN_ISA::conv_broadcast::max_vectors,
     .turn = SN_ISA::conv_broadcast::turn,

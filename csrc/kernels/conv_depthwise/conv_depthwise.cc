@@ -1,21 +1,12 @@
 #include "kernels/conv_depthwise/conv_depthwise.h"
 
 #include "kernels/integers.h"
+#include "kernels/levels.h"
 
 namespace softneuro {
 
-#define SN_KERNELS(isa) extern const ConvDepthwiseKernels conv_depthwise_##isa;
-#include "kernels/conv_depthwise/kernels.inc"
-#undef SN_KERNELS
-
-const ConvDepthwiseKernels* conv_depthwise_kernels(Isa isa) {
-  if (!isa_available(isa)) return nullptr;
-#define SN_KERNELS(level) \
-  if (isa == Isa::level) return &conv_depthwise_##level;
-#include "kernels/conv_depthwise/kernels.inc"
-#undef SN_KERNELS
-  return nullptr;
-}
+SN_KERNEL_LIST(ConvDepthwiseKernels, conv_depthwise, SN_VECTOR_LEVELS)
+const ConvDepthwiseKernels* conv_depthwise_kernels(Isa isa) { return find_kernels(conv_depthwise_list, isa); }
 
 size_t conv_depthwise_packed_size(int channels, int kernel_h, int kernel_w, int block) {
   return static_cast<size_t>(round_up(channels, block)) * kernel_h * kernel_w;

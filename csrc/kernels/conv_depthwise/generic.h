@@ -3,8 +3,9 @@
 #pragma once
 
 #include "kernels/conv_depthwise/conv_depthwise.h"
-#include "kernels/finish_sums.h"
 #include "kernels/integers.h"
+#include "kernels/store/rest.h"
+#include "kernels/store/tiles.h"
 #include "kernels/unroll.h"
 
 namespace softneuro::SN_ISA {
@@ -134,9 +135,9 @@ inline void compute_row_generic(const ConvDepthwiseArgs& a, const Tile& t, int o
         sum = fma(pixel, load(t.weights + (r * a.kernel_w + s) * lanes), sum);
       }
     }
-    if (t.residual != nullptr) sum = sum + load(t.residual + x * lanes);
+    if (t.residual != nullptr) sum = sum + Reading<float>().value(t.residual + x * lanes);
     finish_sums(sums, *t.activation);
-    store(t.dst + x * lanes, sum);
+    Writing<float>().put(t.dst + x * lanes, sum);
   }
 }
 
@@ -165,6 +166,7 @@ inline void run(const ConvDepthwiseArgs& a, int block_begin, int block_end, int 
                      a.pad_left < a.kernel_w && overhang < a.kernel_w;
   const ComputeRows one = plain ? find_rows(a.kernel_w, a.stride_w, 1) : nullptr;
   const ComputeRows two = plain ? find_rows(a.kernel_w, a.stride_w, 2) : nullptr;
+  const float* residual = a.epilogue.residual.f32();
   Tile t;
   t.src_row = static_cast<size_t>(a.w) * lanes * a.dilation_h;
   t.dst_row = static_cast<size_t>(a.out_w) * lanes;
@@ -188,7 +190,7 @@ inline void run(const ConvDepthwiseArgs& a, int block_begin, int block_end, int 
       if (t.last_row > reach) t.last_row = reach;
       const size_t at = block * dst_plane + (row - a.dst_row) * t.dst_row;
       t.dst = a.dst + at;
-      t.residual = a.epilogue.residual != nullptr ? a.epilogue.residual + at : nullptr;
+      t.residual = residual != nullptr ? residual + at : nullptr;
       // Past these rows come those of the next block; the lines between are another task's.
       const auto left = static_cast<ptrdiff_t>((row_end - row) * t.dst_row);
       const auto between = static_cast<ptrdiff_t>(dst_plane - (row_end - row_begin) * t.dst_row);
@@ -210,8 +212,7 @@ inline void run(const ConvDepthwiseArgs& a, int block_begin, int block_end, int 
 
 namespace softneuro {
 
-extern const ConvDepthwiseKernels SN_ISA_NAME(conv_depthwise);
-const ConvDepthwiseKernels SN_ISA_NAME(conv_depthwise) = {
+SN_KERNEL_TABLE(ConvDepthwiseKernels, conv_depthwise) = {
     .block = SN_ISA::lanes,
     .run = SN_ISA::conv_depthwise::run,
 };

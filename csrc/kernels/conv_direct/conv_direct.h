@@ -1,7 +1,7 @@
 // Direct convolution on blocked blobs, any kernel size, stride, dilation, padding; groups of whole channel blocks.
 //
-//   dst[k][y][x] = act(bias[k] + residual[k][y][x]
-//                      + sum over c, r, s of w[k][c][r][s] * src[c][y*stride_h + r*dilation_h - pad_top][x*... +
+//   dst[k][y][x] = act(bias[k] + residual[k][y][x] + scale[k]
+//                      * sum over c, r, s of w[k][c][r][s] * src[c][y*stride_h + r*dilation_h - pad_top][x*... +
 //                      s*...])
 //
 // Taps outside the image contribute nothing. c is the level's block (isa_block): 16, 8 or 4.
@@ -46,10 +46,12 @@ struct ConvDirectArgs {
   // 64-byte aligned.
   WeightRows rows;
   float* panel_scratch = nullptr;
-  float* dst;         // [groups * out_channels / c][out_h][out_w][c]; lanes past the channels are written as zero
-  Epilogue epilogue;  // bias: conv_direct_bias_size floats
-  // run_pointwise only: floats from channel block to channel block where the blobs are not dense; 0: dense. And whether
-  // src was read before, so that fetching it into L2 would be in vain.
+  void* dst;          // [groups * out_channels / c][out_h][out_w][c]; lanes past the channels are written as zero
+  Epilogue epilogue;  // bias and scale: conv_direct_bias_size floats
+  // conv_direct_sums_size floats of scratch, 64-byte aligned; not needed where epilogue.is_float32().
+  float* sums = nullptr;
+  // run_pointwise only: elements from channel block to channel block where the blobs are not dense; 0: dense. And
+  // whether src was read before, so that fetching it into L2 would be in vain.
   size_t src_plane = 0, dst_plane = 0;
   bool src_near = false;
 };
@@ -74,6 +76,8 @@ const ConvDirectKernels* conv_direct_kernels(Isa isa);
 int conv_direct_panels(const ConvDirectShape& shape, int block, int panel);
 size_t conv_direct_packed_size(const ConvDirectShape& shape, int block);            // floats
 size_t conv_direct_panel_size(const ConvDirectShape& shape, int block, int panel);  // of one panel
+// Of one panel and one block of rows, or of pixels.
+size_t conv_direct_sums_size(const ConvDirectShape& shape, const ConvDirectTiling& tiling, int block);
 size_t conv_direct_bias_size(const ConvDirectShape& shape, int block);  // floats, output channels rounded up to c
 
 }  // namespace softneuro

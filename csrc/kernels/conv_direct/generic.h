@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/conv_direct/tiles.h"
+#include "kernels/store/pixels.h"
 #include "kernels/turn_rows.h"
 
 namespace softneuro::SN_ISA {
@@ -105,9 +106,9 @@ inline void fetch_ahead(Tile& t, const Panel& panel, int first_block, const floa
   t.far = packed && (begins || even > line);
 }
 
-inline void finish_panel(const ConvDirectArgs& args, const Panel& panel, float* dst, size_t dst_block, int pixels) {
+inline void finish_panel(const PixelStore& to, const Panel& panel, int pixel, int pixels) {
   for (int b = 0; b < panel.blocks; ++b) {
-    finish_rest(args.epilogue.activation, dst + b * dst_block, pixels, b + 1 == panel.blocks ? panel.tail : lanes);
+    to.finish(panel.out_block + b, pixel, pixels, b + 1 == panel.blocks ? panel.tail : lanes);
   }
 }
 
@@ -163,18 +164,21 @@ inline void compute_band(const ConvDirectArgs& args, const Buffer& buffer, const
                          int row_begin, int row_end, const Panel& panel, const float* end, bool begins) {
   const ConvDirectShape& s = args.shape;
   const int in_blocks = ceil_div(s.in_channels, lanes);
+  const size_t plane = static_cast<size_t>(s.out_h) * s.out_w * lanes;
+  PixelStore to(args.epilogue, args.dst, plane, args.sums, static_cast<size_t>(row_end - row_begin) * s.out_w * lanes);
+  to.begin(panel.out_block, row_begin * s.out_w);
   Tile t;
   t.tap_x = tap_x;
   t.fetch_src = false;
-  t.fetch_dst = args.epilogue.residual != nullptr;
+  t.fetch_dst = to.has_residual();
   t.src_block = buffer.block;
   t.src_row = s.dilation_h * buffer.row;
   t.weights_row = static_cast<size_t>(s.kernel_w) * lanes * panel.blocks * lanes;
   t.weights_block = s.kernel_h * t.weights_row;
   t.taps = s.kernel_w;
-  t.bias = args.epilogue.bias != nullptr ? args.epilogue.bias + panel.out_block * lanes : nullptr;
-  t.dst_block = static_cast<size_t>(s.out_h) * s.out_w * lanes;
-  t.activation = &args.epilogue.activation;
+  t.bias = to.bias(panel.out_block);
+  t.dst_block = to.block();
+  t.activation = to.activation();
   for (int cb = 0; cb < in_blocks; cb += args.tiling.c_block) {
     t.blocks = in_blocks - cb < args.tiling.c_block ? in_blocks - cb : args.tiling.c_block;
     t.first = cb == 0;
@@ -191,13 +195,12 @@ inline void compute_band(const ConvDirectArgs& args, const Buffer& buffer, const
       // Without a row in the image nothing is read; the pointers stay inside all the same.
       t.src = src + cb * buffer.block + (t.rows > 0 ? (y + r_begin * s.dilation_h - y0) * buffer.row : 0);
       t.weights = weights + (t.rows > 0 ? r_begin * t.weights_row : 0);
-      const size_t at = panel.out_block * t.dst_block + static_cast<size_t>(row) * s.out_w * lanes;
-      t.dst = args.dst + at;
-      t.residual = args.epilogue.residual != nullptr ? args.epilogue.residual + at : nullptr;
+      t.dst = to.dst(panel.out_block, row * s.out_w);
+      t.residual = to.residual(panel.out_block, row * s.out_w);
       const bool far = t.far && t.rows < s.kernel_h;  // some taps were not read
       compute_run(t, panel.blocks, panel.tail, s.out_w);
       t.far = far;
-      if (t.last) finish_panel(args, panel, t.dst, t.dst_block, s.out_w);
+      if (t.last) finish_panel(to, panel, row * s.out_w, s.out_w);
     }
   }
 }
@@ -244,10 +247,10 @@ inline void run(const ConvDirectArgs& args, int panel_begin, int panel_end, int 
 // With 16 registers that loop is so much slower than compute_near's that it never pays; where stores hide misses, for
 // residuals from memory.
 inline bool fetches_dst(const ConvDirectArgs& args, int64_t pixels) {
-  if (registers < 32) return false;
+  if (registers < 32 || !args.epilogue.is_float32()) return false;
   const int64_t bytes = pixels * args.tiling.panel * lanes * static_cast<int64_t>(sizeof(float));
   constexpr int64_t mib = 1 << 20;
-  const bool residual = args.epilogue.residual != nullptr;
+  const bool residual = args.epilogue.residual.data != nullptr;
   return stores_hide_misses() ? residual && bytes > 8 * mib : residual || bytes > 2 * mib;
 }
 
@@ -258,13 +261,14 @@ inline void run_pointwise(const ConvDirectArgs& args, int panel_begin, int panel
   const size_t src_plane = args.src_plane != 0 ? args.src_plane : dense;
   const size_t dst_plane = args.dst_plane != 0 ? args.dst_plane : dense;
   constexpr int tap_x[1] = {0};
+  PixelStore to(args.epilogue, args.dst, dst_plane, args.sums, static_cast<size_t>(args.tiling.row_block) * lanes);
   Tile t;
   t.tap_x = tap_x;
   t.src_block = src_plane;
-  t.dst_block = dst_plane;
+  t.dst_block = to.block();
   t.src_row = t.weights_row = 0;
   t.rows = t.taps = 1;
-  t.activation = &args.epilogue.activation;
+  t.activation = to.activation();
   const float* end = source_end(args, panel_begin, panel_end);
   t.fetch_dst = fetches_dst(args, static_cast<int64_t>(panel_end - panel_begin) * (pixel_end - pixel_begin));
   for (int pixel = pixel_begin; pixel < pixel_end; pixel += args.tiling.row_block) {
@@ -272,11 +276,11 @@ inline void run_pointwise(const ConvDirectArgs& args, int panel_begin, int panel
     for (int index = panel_begin; index < panel_end; ++index) {
       const Panel panel = find_panel(args, index);
       if (args.rows.weights != nullptr) pack_panel(s, panel, args.rows, args.panel_scratch);
-      const size_t at = panel.out_block * dst_plane + static_cast<size_t>(pixel) * lanes;
+      to.begin(panel.out_block, pixel);
       t.weights_block = static_cast<size_t>(lanes) * panel.blocks * lanes;
-      t.bias = args.epilogue.bias != nullptr ? args.epilogue.bias + panel.out_block * lanes : nullptr;
-      t.dst = args.dst + at;
-      t.residual = args.epilogue.residual != nullptr ? args.epilogue.residual + at : nullptr;
+      t.bias = to.bias(panel.out_block);
+      t.dst = to.dst(panel.out_block, pixel);
+      t.residual = to.residual(panel.out_block, pixel);
       for (int cb = 0; cb < in_blocks; cb += args.tiling.c_block) {
         t.blocks = in_blocks - cb < args.tiling.c_block ? in_blocks - cb : args.tiling.c_block;
         t.first = cb == 0;
@@ -288,7 +292,7 @@ inline void run_pointwise(const ConvDirectArgs& args, int panel_begin, int panel
         t.fetch_src = !args.src_near && index == panel_begin;
         compute_run(t, panel.blocks, panel.tail, pixels);
       }
-      finish_panel(args, panel, t.dst, dst_plane, pixels);
+      finish_panel(to, panel, pixel, pixels);
     }
   }
 }
@@ -298,8 +302,7 @@ inline void run_pointwise(const ConvDirectArgs& args, int panel_begin, int panel
 
 namespace softneuro {
 
-extern const ConvDirectKernels SN_ISA_NAME(conv_direct);
-const ConvDirectKernels SN_ISA_NAME(conv_direct) = {
+SN_KERNEL_TABLE(ConvDirectKernels, conv_direct) = {
     .block = SN_ISA::lanes,
     .max_panel = SN_ISA::conv_direct::max_panel,
     .pack = SN_ISA::conv_direct::pack,

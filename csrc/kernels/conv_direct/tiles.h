@@ -4,8 +4,8 @@
 
 #include "base/cpu_traits.h"
 #include "kernels/conv_direct/conv_direct.h"
-#include "kernels/finish_sums.h"
 #include "kernels/integers.h"
+#include "kernels/store/tiles.h"
 #include "kernels/unroll.h"
 #include "simd/half.h"
 #include "simd/hold.h"
@@ -169,14 +169,16 @@ template <int tile, int panel, bool has_residual>
           [&](auto b) { unroll<tile>([&](auto p) { body(b * t.dst_block + p * lanes, sum[b * tile + p]); }); });
     };
     if constexpr (has_residual) {
-      each([&](size_t at, Vf& x) { x = x + load(residual + at); });
+      each([&](size_t at, Vf& x) { x = x + Reading<float>().value(residual + at); });
       residual += tile * lanes;
     }
     if (hardswish) {
-      each([&](size_t at, const Vf& x) { store(dst + at, activate<ActivationKind::hardswish>(x, x, x)); });
+      each([&](size_t at, const Vf& x) {
+        Writing<float>().put(dst + at, activate<ActivationKind::hardswish>(x, x, x));
+      });
     } else {
       const Vf lo = set(bounds.lo), hi = set(bounds.hi);
-      each([&](size_t at, const Vf& x) { store(dst + at, clamp(x, lo, hi)); });
+      each([&](size_t at, const Vf& x) { Writing<float>().put(dst + at, clamp(x, lo, hi)); });
     }
   }
   t.src = src, t.dst = dst, t.residual = residual;

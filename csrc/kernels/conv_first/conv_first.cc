@@ -3,21 +3,12 @@
 #include <algorithm>
 
 #include "kernels/integers.h"
+#include "kernels/levels.h"
 
 namespace softneuro {
 
-#define SN_KERNELS(isa) extern const ConvFirstKernels conv_first_##isa;
-#include "kernels/conv_first/kernels.inc"
-#undef SN_KERNELS
-
-const ConvFirstKernels* conv_first_kernels(Isa isa) {
-  if (!isa_available(isa)) return nullptr;
-#define SN_KERNELS(level) \
-  if (isa == Isa::level) return &conv_first_##level;
-#include "kernels/conv_first/kernels.inc"
-#undef SN_KERNELS
-  return nullptr;
-}
+SN_KERNEL_LIST(ConvFirstKernels, conv_first, SN_VECTOR_LEVELS)
+const ConvFirstKernels* conv_first_kernels(Isa isa) { return find_kernels(conv_first_list, isa); }
 
 size_t conv_first_packed_size(const ConvFirstArgs& sizes, int block) {
   return static_cast<size_t>(round_up(sizes.out_channels, block)) * sizes.in_channels * sizes.kernel_h * sizes.kernel_w;

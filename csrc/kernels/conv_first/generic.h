@@ -2,8 +2,9 @@
 #pragma once
 
 #include "kernels/conv_first/conv_first.h"
-#include "kernels/finish_sums.h"
 #include "kernels/integers.h"
+#include "kernels/store/rest.h"
+#include "kernels/store/tiles.h"
 #include "kernels/unroll.h"
 
 namespace softneuro::SN_ISA {
@@ -202,6 +203,7 @@ inline void run(const ConvFirstArgs& a, int row_begin, int row_end, void* scratc
     const int x = k * a.dilation_w;
     tap_x[k] = buffer.edges ? x : x % a.stride_w * buffer.columns + x / a.stride_w;
   }
+  const float* residual = a.epilogue.residual.f32();
   Tile t;
   t.tap_x = tap_x;
   t.channels = a.in_channels;
@@ -233,7 +235,7 @@ inline void run(const ConvFirstArgs& a, int row_begin, int row_end, void* scratc
                     (t.rows > 0 ? r_begin * weights_row : 0);
         const size_t at = block * t.dst_block + static_cast<size_t>(row) * a.out_w * lanes;
         t.dst = a.dst + at;
-        t.residual = a.epilogue.residual != nullptr ? a.epilogue.residual + at : nullptr;
+        t.residual = residual != nullptr ? residual + at : nullptr;
         compute_row(a, buffer, t, panel, from, src + (from - y0) * buffer.row);
         for (int b = 0; b < panel; ++b) {
           const int left = a.out_channels - (block + b) * lanes;
@@ -249,8 +251,7 @@ inline void run(const ConvFirstArgs& a, int row_begin, int row_end, void* scratc
 
 namespace softneuro {
 
-extern const ConvFirstKernels SN_ISA_NAME(conv_first);
-const ConvFirstKernels SN_ISA_NAME(conv_first) = {
+SN_KERNEL_TABLE(ConvFirstKernels, conv_first) = {
     .block = SN_ISA::lanes,
     .max_tile = SN_ISA::conv_first::max_tile,
     .scratch_bytes = SN_ISA::conv_first::scratch_bytes,

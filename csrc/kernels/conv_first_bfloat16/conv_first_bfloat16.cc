@@ -3,20 +3,13 @@
 #include <vector>
 
 #include "kernels/conv_first_bfloat16/windows.h"
+#include "kernels/levels.h"
 
 namespace softneuro {
 
-#define SN_KERNELS(isa) extern const ConvFirstBfloat16Kernels conv_first_bfloat16_##isa;
-#include "kernels/conv_first_bfloat16/kernels.inc"
-#undef SN_KERNELS
-
+SN_KERNEL_LIST(ConvFirstBfloat16Kernels, conv_first_bfloat16, SN_TILE_LEVELS)
 const ConvFirstBfloat16Kernels* conv_first_bfloat16_kernels(Isa isa) {
-  if (!isa_available(isa)) return nullptr;
-#define SN_KERNELS(level) \
-  if (isa == Isa::level) return &conv_first_bfloat16_##level;
-#include "kernels/conv_first_bfloat16/kernels.inc"
-#undef SN_KERNELS
-  return nullptr;
+  return find_kernels(conv_first_bfloat16_list, isa);
 }
 
 size_t conv_first_bfloat16_pixel_bytes(const ConvFirstArgs& s, int block, int parts) {

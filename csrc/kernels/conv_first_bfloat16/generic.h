@@ -215,8 +215,7 @@ inline void run(const ConvFirstArgs& s, int row_begin, int row_end, void* memory
 
 namespace softneuro {
 
-extern const ConvFirstBfloat16Kernels SN_ISA_NAME(conv_first_bfloat16);
-const ConvFirstBfloat16Kernels SN_ISA_NAME(conv_first_bfloat16) = {
+SN_KERNEL_TABLE(ConvFirstBfloat16Kernels, conv_first_bfloat16) = {
     .block = SN_ISA::lanes,
     .two_parts = {SN_ISA::conv_first_bfloat16::scratch_bytes<2>, SN_ISA::conv_first_bfloat16::run<2>},
     .three_parts = {SN_ISA::conv_first_bfloat16::scratch_bytes<3>, SN_ISA::conv_first_bfloat16::run<3>},

@@ -4,21 +4,14 @@
 #include <vector>
 
 #include "kernels/integers.h"
+#include "kernels/levels.h"
 #include "kernels/winograd/winograd.h"
 
 namespace softneuro {
 
-#define SN_KERNELS(isa) extern const ConvFirstWinogradKernels conv_first_winograd_##isa;
-#include "kernels/conv_first_winograd/kernels.inc"
-#undef SN_KERNELS
-
+SN_KERNEL_LIST(ConvFirstWinogradKernels, conv_first_winograd, SN_VECTOR_LEVELS)
 const ConvFirstWinogradKernels* conv_first_winograd_kernels(Isa isa) {
-  if (!isa_available(isa)) return nullptr;
-#define SN_KERNELS(level) \
-  if (isa == Isa::level) return &conv_first_winograd_##level;
-#include "kernels/conv_first_winograd/kernels.inc"
-#undef SN_KERNELS
-  return nullptr;
+  return find_kernels(conv_first_winograd_list, isa);
 }
 
 size_t conv_first_winograd_packed_size(const ConvFirstArgs& s, int block) {

@@ -3,8 +3,9 @@
 #pragma once
 
 #include "kernels/conv_first_winograd/conv_first_winograd.h"
-#include "kernels/finish_sums.h"
 #include "kernels/integers.h"
+#include "kernels/store/rest.h"
+#include "kernels/store/tiles.h"
 #include "kernels/unroll.h"
 #include "kernels/winograd/passes.h"
 #include "simd/hold.h"
@@ -86,12 +87,12 @@ template <int kernel, int stride, int tiles>
     constexpr size_t at = tile * outputs * lanes;
     if (t.residual != nullptr) {
       unroll<outputs>([&](auto i) {
-        if (i < columns) y[i] = y[i] + load(t.residual + at + i * lanes);
+        if (i < columns) y[i] = y[i] + Reading<float>().value(t.residual + at + i * lanes);
       });
     }
     finish_sums(y, *t.activation);
     unroll<outputs>([&](auto i) {
-      if (i < columns) store(t.dst + at + i * lanes, y[i]);
+      if (i < columns) Writing<float>().put(t.dst + at + i * lanes, y[i]);
     });
   });
 }
@@ -173,6 +174,7 @@ inline void run(const ConvFirstArgs& a, int row_begin, int row_end, void* scratc
   float *raw = static_cast<float*>(scratch), *encoded = raw + band.raw;
   const size_t weights_row = static_cast<size_t>(a.in_channels) * band.f.positions * lanes;
   const size_t plane = static_cast<size_t>(a.out_h) * a.out_w * lanes;
+  const float* residual = a.epilogue.residual.f32();
   Tiles t;
   t.src_row = band.row;
   t.src_channel = band.channel;
@@ -199,7 +201,7 @@ inline void run(const ConvFirstArgs& a, int row_begin, int row_end, void* scratc
                     (static_cast<size_t>(block) * a.kernel_h + (t.rows > 0 ? r_begin : 0)) * weights_row;
         const size_t at = block * plane + static_cast<size_t>(row) * a.out_w * lanes;
         t.dst = a.dst + at;
-        t.residual = a.epilogue.residual != nullptr ? a.epilogue.residual + at : nullptr;
+        t.residual = residual != nullptr ? residual + at : nullptr;
         compute_row(a, band, t);
         finish_rest(a.epilogue.activation, t.dst, a.out_w, left < lanes ? left : lanes);
       }
@@ -212,8 +214,7 @@ inline void run(const ConvFirstArgs& a, int row_begin, int row_end, void* scratc
 
 namespace softneuro {
 
-extern const ConvFirstWinogradKernels SN_ISA_NAME(conv_first_winograd);
-const ConvFirstWinogradKernels SN_ISA_NAME(conv_first_winograd) = {
+SN_KERNEL_TABLE(ConvFirstWinogradKernels, conv_first_winograd) = {
     .block = SN_ISA::lanes,
     .has_transform = SN_ISA::conv_first_winograd::has_transform,
     .scratch_bytes = SN_ISA::conv_first_winograd::scratch_bytes,

@@ -3,21 +3,12 @@
 #include <algorithm>
 
 #include "kernels/integers.h"
+#include "kernels/levels.h"
 
 namespace softneuro {
 
-#define SN_KERNELS(isa) extern const ConvIndirectKernels conv_indirect_##isa;
-#include "kernels/conv_indirect/kernels.inc"
-#undef SN_KERNELS
-
-const ConvIndirectKernels* conv_indirect_kernels(Isa isa) {
-  if (!isa_available(isa)) return nullptr;
-#define SN_KERNELS(level) \
-  if (isa == Isa::level) return &conv_indirect_##level;
-#include "kernels/conv_indirect/kernels.inc"
-#undef SN_KERNELS
-  return nullptr;
-}
+SN_KERNEL_LIST(ConvIndirectKernels, conv_indirect, SN_VECTOR_LEVELS)
+const ConvIndirectKernels* conv_indirect_kernels(Isa isa) { return find_kernels(conv_indirect_list, isa); }
 
 size_t conv_indirect_packed_size(const ConvIndirectArgs& args, int lanes) {
   return static_cast<size_t>(round_up(args.out_channels, lanes)) * args.in_channels * args.kernel_h * args.kernel_w;

@@ -2,8 +2,9 @@
 #pragma once
 
 #include "kernels/conv_indirect/conv_indirect.h"
-#include "kernels/finish_rows.h"
 #include "kernels/integers.h"
+#include "kernels/store/rest.h"
+#include "kernels/store/tiles.h"
 #include "kernels/unroll.h"
 
 namespace softneuro::SN_ISA {
@@ -22,7 +23,7 @@ constexpr int ahead = 2048;
 constexpr int depth = 16;
 constexpr int line = 16;  // floats of a cache line
 
-struct Tile : RowTile {
+struct Tile : RowTile<> {
   const float* src;
   const float* zeros;
   const float* weights;                  // at the first tap
@@ -115,6 +116,7 @@ inline void compute_panel(const ConvIndirectArgs& args, int index, int pixel_beg
   const int column = first * lanes;
   const int taps = args.kernel_h * args.kernel_w;
   const size_t tap_weights = static_cast<size_t>(args.in_channels) * panel * lanes;
+  const float* residual = args.epilogue.residual.f32();
   Tile t;
   t.src = args.src;
   t.zeros = args.zeros;
@@ -140,7 +142,7 @@ inline void compute_panel(const ConvIndirectArgs& args, int index, int pixel_beg
       const int rows = pixels / count + (i < pixels % count ? 1 : 0);
       const ptrdiff_t at = pixel * args.dst_stride + column;
       t.dst = args.dst + at;
-      t.residual = args.epilogue.residual != nullptr ? args.epilogue.residual + at : nullptr;
+      t.residual = residual != nullptr ? residual + at : nullptr;
       for (int j = 0; j < rows; ++j) {
         t.row[j] = args.rows + static_cast<ptrdiff_t>(y) * args.kernel_h;
         t.column[j] = args.columns + static_cast<ptrdiff_t>(x) * args.kernel_w;
@@ -169,8 +171,7 @@ inline void run(const ConvIndirectArgs& args, int panel_begin, int panel_end, in
 
 namespace softneuro {
 
-extern const ConvIndirectKernels SN_ISA_NAME(conv_indirect);
-const ConvIndirectKernels SN_ISA_NAME(conv_indirect) = {
+SN_KERNEL_TABLE(ConvIndirectKernels, conv_indirect) = {
     .lanes = SN_ISA::lanes,
     .max_panel = SN_ISA::conv_indirect::max_panel,
     .max_tile = {0, SN_ISA::conv_indirect::max_tile(1), SN_ISA::conv_indirect::max_tile(2),

@@ -4,20 +4,13 @@
 
 #include "kernels/conv_inner_product/layout.h"
 #include "kernels/inner_product/pairs.h"
+#include "kernels/levels.h"
 
 namespace softneuro {
 
-#define SN_KERNELS(isa) extern const ConvInnerProductKernels conv_inner_product_##isa;
-#include "kernels/conv_inner_product/kernels.inc"
-#undef SN_KERNELS
-
+SN_KERNEL_LIST(ConvInnerProductKernels, conv_inner_product, SN_VECTOR_LEVELS)
 const ConvInnerProductKernels* conv_inner_product_kernels(Isa isa) {
-  if (!isa_available(isa)) return nullptr;
-#define SN_KERNELS(level) \
-  if (isa == Isa::level) return &conv_inner_product_##level;
-#include "kernels/conv_inner_product/kernels.inc"
-#undef SN_KERNELS
-  return nullptr;
+  return find_kernels(conv_inner_product_list, isa);
 }
 
 size_t conv_inner_product_packed_size(const PointwiseShape& shape, int block) {

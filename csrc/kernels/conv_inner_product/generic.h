@@ -6,9 +6,10 @@
 #include "base/cpu_traits.h"
 #include "base/lines.h"
 #include "kernels/conv_inner_product/layout.h"
-#include "kernels/finish_sums.h"
 #include "kernels/inner_product/products.h"
 #include "kernels/inner_product/samples.h"
+#include "kernels/store/rest.h"
+#include "kernels/store/tiles.h"
 
 namespace softneuro::SN_ISA {
 namespace conv_inner_product {
@@ -162,7 +163,7 @@ inline void run(const ConvInnerProductArgs& args, int begin, int end, int pixel,
   const ConvInnerProductLayout layout(s, lanes);
   const Scratch scratch(args, pixel, static_cast<float*>(memory));
   const Activation& activation = args.epilogue.activation;
-  const float* const residual = args.epilogue.residual;
+  const float* const residual = args.epilogue.residual.f32();
   // Tiles of nearly equal length, the longer ones first.
   const int steps = ceil_div(count, max_tile), length = count / steps, longer = count % steps;
   const bool rows = args.dst_row != 0;
@@ -206,8 +207,7 @@ inline void run(const ConvInnerProductArgs& args, int begin, int end, int pixel,
 
 namespace softneuro {
 
-extern const ConvInnerProductKernels SN_ISA_NAME(conv_inner_product);
-const ConvInnerProductKernels SN_ISA_NAME(conv_inner_product) = {
+SN_KERNEL_TABLE(ConvInnerProductKernels, conv_inner_product) = {
     .block = SN_ISA::lanes,
     .scratch_bytes = SN_ISA::conv_inner_product::scratch_bytes,
     .prepare = SN_ISA::conv_inner_product::prepare,

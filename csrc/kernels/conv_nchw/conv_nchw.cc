@@ -3,21 +3,12 @@
 #include <algorithm>
 
 #include "kernels/integers.h"
+#include "kernels/levels.h"
 
 namespace softneuro {
 
-#define SN_KERNELS(isa) extern const ConvNchwKernels conv_nchw_##isa;
-#include "kernels/conv_nchw/kernels.inc"
-#undef SN_KERNELS
-
-const ConvNchwKernels* conv_nchw_kernels(Isa isa) {
-  if (!isa_available(isa)) return nullptr;
-#define SN_KERNELS(level) \
-  if (isa == Isa::level) return &conv_nchw_##level;
-#include "kernels/conv_nchw/kernels.inc"
-#undef SN_KERNELS
-  return nullptr;
-}
+SN_KERNEL_LIST(ConvNchwKernels, conv_nchw, SN_VECTOR_LEVELS)
+const ConvNchwKernels* conv_nchw_kernels(Isa isa) { return find_kernels(conv_nchw_list, isa); }
 
 int conv_nchw_panels(const ConvNchwShape& shape) {
   return shape.groups * ceil_div(shape.out_channels, conv_nchw_panel);

@@ -2,9 +2,10 @@
 // contract: conv_nchw.h.
 #pragma once
 
-#include "kernels/apply_activation.h"
 #include "kernels/conv_nchw/conv_nchw.h"
 #include "kernels/integers.h"
+#include "kernels/store/policy.h"
+#include "kernels/store/rest.h"
 #include "kernels/unroll.h"
 
 namespace softneuro::SN_ISA {
@@ -74,13 +75,10 @@ template <int panel, int vectors>
     unroll<panel>([&](auto k) {
       const size_t to = k * t.dst_plane + t.dst_at[v];
       Vf y = sum[k * vectors + v];
-      if (t.residual != nullptr) y = y + (n == lanes ? load(t.residual + to) : load_n(t.residual + to, n));
+      if (t.residual != nullptr)
+        y = n == lanes ? y + Reading<float>().value(t.residual + to) : y + Reading<float>().value(t.residual + to, n);
       y = clamp(y, lo, hi);
-      if (n == lanes) {
-        store(t.dst + to, y);
-      } else {
-        store_n(t.dst + to, y, n);
-      }
+      n == lanes ? Writing<float>().put(t.dst + to, y) : Writing<float>().put(t.dst + to, y, n);
     });
   });
 }
@@ -166,6 +164,7 @@ inline void run(const ConvNchwArgs& args, int panel_begin, int panel_end, int ro
   const int per_group = ceil_div(s.out_channels, max_panel);
   const size_t filter = static_cast<size_t>(s.in_channels) * s.kernel_h * s.kernel_w;
   const Activation& activation = args.epilogue.activation;
+  const float* residual = args.epilogue.residual.f32();
   Tile t;
   t.tap_x = tap_x;
   t.src_plane = buffer.plane;
@@ -196,7 +195,7 @@ inline void run(const ConvNchwArgs& args, int panel_begin, int panel_end, int ro
         const size_t at = channel * t.dst_plane + static_cast<size_t>(y) * s.out_w;
         t.src = src + (y - row) * s.stride_h * buffer.row;
         t.dst = args.dst + at;
-        t.residual = args.epilogue.residual != nullptr ? args.epilogue.residual + at : nullptr;
+        t.residual = residual != nullptr ? residual + at : nullptr;
         compute_rows(t, s, buffer, rows, panel);
         if (is_clamp(activation.kind)) continue;
         for (int k = 0; k < panel; ++k) {
@@ -213,8 +212,7 @@ inline void run(const ConvNchwArgs& args, int panel_begin, int panel_end, int ro
 
 namespace softneuro {
 
-extern const ConvNchwKernels SN_ISA_NAME(conv_nchw);
-const ConvNchwKernels SN_ISA_NAME(conv_nchw) = {
+SN_KERNEL_TABLE(ConvNchwKernels, conv_nchw) = {
     .scratch_bytes = SN_ISA::conv_nchw::scratch_bytes,
     .run = SN_ISA::conv_nchw::run,
 };

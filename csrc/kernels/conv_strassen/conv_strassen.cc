@@ -1,21 +1,12 @@
 #include "kernels/conv_strassen/conv_strassen.h"
 
 #include "kernels/integers.h"
+#include "kernels/levels.h"
 
 namespace softneuro {
 
-#define SN_KERNELS(isa) extern const ConvStrassenKernels conv_strassen_##isa;
-#include "kernels/conv_strassen/kernels.inc"
-#undef SN_KERNELS
-
-const ConvStrassenKernels* conv_strassen_kernels(Isa isa) {
-  if (!isa_available(isa)) return nullptr;
-#define SN_KERNELS(level) \
-  if (isa == Isa::level) return &conv_strassen_##level;
-#include "kernels/conv_strassen/kernels.inc"
-#undef SN_KERNELS
-  return nullptr;
-}
+SN_KERNEL_LIST(ConvStrassenKernels, conv_strassen, SN_VECTOR_LEVELS)
+const ConvStrassenKernels* conv_strassen_kernels(Isa isa) { return find_kernels(conv_strassen_list, isa); }
 
 int conv_strassen_panels(const PointwiseShape& shape, int block, int panel) {
   const ConvStrassenBlocks blocks(shape, block);

@@ -192,7 +192,7 @@ class Chain {
   // To the output.
   void finish(int tile, TileName start, const Operand& first, const Operand& second, TileName add, int block,
               int pixel) {
-    const float* residual = block_.args.epilogue.residual;
+    const float* residual = block_.args.epilogue.residual.f32();
     link_.start = this->tile(start), link_.dst = at_output(block_.args.dst, block, pixel), link_.last = true;
     link_.residual = residual != nullptr ? at_output(residual, block, pixel) : nullptr;
     link_.dst_block = block_.plane;
@@ -323,8 +323,7 @@ inline void run(const ConvStrassenArgs& args, int panel_begin, int panel_end, in
 
 namespace softneuro {
 
-extern const ConvStrassenKernels SN_ISA_NAME(conv_strassen);
-const ConvStrassenKernels SN_ISA_NAME(conv_strassen) = {
+SN_KERNEL_TABLE(ConvStrassenKernels, conv_strassen) = {
     .block = SN_ISA::lanes,
     .max_panel = SN_ISA::conv_strassen::max_panel,
     .scratch_bytes = SN_ISA::conv_strassen::scratch_bytes,

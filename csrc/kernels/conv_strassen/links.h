@@ -2,8 +2,8 @@
 #pragma once
 
 #include "kernels/conv_strassen/conv_strassen.h"
-#include "kernels/finish_sums.h"
 #include "kernels/integers.h"
+#include "kernels/store/tiles.h"
 #include "kernels/unroll.h"
 #include "simd/hold.h"
 

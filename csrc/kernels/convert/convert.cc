@@ -1,22 +1,13 @@
 #include "kernels/convert/convert.h"
 
-#include "base/arch.h"
+#include "kernels/levels.h"
 
 namespace softneuro {
-namespace {
 
-const ConvertKernels* kernels_of(Isa isa) {
-#define SN_KERNEL(level) \
-  if (isa == Isa::level) return &convert_##level;
-#include "kernels/convert/kernels.inc"
-#undef SN_KERNEL
-  return nullptr;
-}
-
-}  // namespace
+SN_KERNEL_LIST(ConvertKernels, convert, SN_VECTOR_LEVELS)
 
 ConvertKernel convert_kernel(Isa isa, DType from, DType to) {
-  const ConvertKernels* kernels = kernels_of(isa);
+  const ConvertKernels* kernels = find_built(convert_list, isa);
   if (kernels == nullptr) return nullptr;
 #define SN_FIND(name, type)                                                     \
   if (from == DType::name && to == DType::float32) return kernels->from_##name; \

@@ -30,10 +30,6 @@ struct ConvertKernels {
 #undef SN_FIELDS
 };
 
-#define SN_KERNEL(level) extern const ConvertKernels convert_##level;
-#include "kernels/convert/kernels.inc"
-#undef SN_KERNEL
-
 // Null if this build has none for the level, or none between these types.
 ConvertKernel convert_kernel(Isa isa, DType from, DType to);
 

@@ -59,8 +59,12 @@ inline void to(const void* src, void* dst, int64_t count) {
   }
 }
 
-#define SN_ENTRIES(name, type) from<type>, to<type>,
-inline constexpr ConvertKernels convert_table = {SN_CONVERTED(SN_ENTRIES)};
+}  // namespace softneuro::SN_ISA
+
+namespace softneuro {
+
+#define SN_ENTRIES(name, type) SN_ISA::from<type>, SN_ISA::to<type>,
+SN_KERNEL_TABLE(ConvertKernels, convert) = {SN_CONVERTED(SN_ENTRIES)};
 #undef SN_ENTRIES
 
-}  // namespace softneuro::SN_ISA
+}  // namespace softneuro

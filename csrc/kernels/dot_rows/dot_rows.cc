@@ -1,15 +1,10 @@
 #include "kernels/dot_rows/dot_rows.h"
 
-#include "base/arch.h"
+#include "kernels/levels.h"
 
 namespace softneuro {
 
-DotRowsKernel dot_rows_kernel(Isa isa) {
-#define SN_KERNEL(level) \
-  if (isa == Isa::level) return dot_rows_##level;
-#include "kernels/dot_rows/kernels.inc"
-#undef SN_KERNEL
-  return nullptr;
-}
+SN_KERNEL_LIST(DotRowsKernel, dot_rows, SN_VECTOR_LEVELS)
+DotRowsKernel dot_rows_kernel(Isa isa) { return built_or_none(dot_rows_list, isa); }
 
 }  // namespace softneuro

@@ -34,10 +34,6 @@ struct DotRows {
 // Rows [begin, end) of the weights.
 using DotRowsKernel = void (*)(const DotRows&, int begin, int end);
 
-#define SN_KERNEL(level) void dot_rows_##level(const DotRows& p, int begin, int end);
-#include "kernels/dot_rows/kernels.inc"
-#undef SN_KERNEL
-
 // Null if this build has none for the level.
 DotRowsKernel dot_rows_kernel(Isa isa);
 

@@ -1,5 +1,6 @@
-#include "kernels/apply_activation.h"
 #include "kernels/dot_rows/dot_rows.h"
+#include "kernels/store/policy.h"
+#include "kernels/store/rest.h"
 #include "kernels/unroll.h"
 #include "simd/elements.h"
 
@@ -16,8 +17,9 @@ SN_INLINE void finish(const DotRows& p, const ClampBounds& bounds, int n, const 
     float sum = products[i];
     if (p.factors != nullptr) sum *= p.factors[n];
     if (p.epilogue.bias != nullptr) sum += p.epilogue.bias[n];
-    if (p.epilogue.residual != nullptr) sum += p.epilogue.residual[i * p.dst_stride + n];
-    store_n(p.dst + i * p.dst_stride + n, clamp(set(sum), set(bounds.lo), set(bounds.hi)), 1);
+    const float* residual = p.epilogue.residual.f32();
+    if (residual != nullptr) sum += residual[i * p.dst_stride + n];
+    Writing<float>().put(p.dst + i * p.dst_stride + n, clamp(set(sum), set(bounds.lo), set(bounds.hi)), 1);
   }
 }
 
@@ -109,3 +111,9 @@ inline void dot_rows(const DotRows& p, int begin, int end) {
 }
 
 }  // namespace softneuro::SN_ISA
+
+namespace softneuro {
+
+SN_KERNEL_TABLE(DotRowsKernel, dot_rows) = SN_ISA::dot_rows;
+
+}  // namespace softneuro

@@ -1,21 +1,12 @@
 #include "kernels/dot_scaled/dot_scaled.h"
 
 #include "kernels/dot_scaled/layout.h"
+#include "kernels/levels.h"
 
 namespace softneuro {
 
-#define SN_KERNELS(isa) extern const DotScaledKernels dot_scaled_##isa;
-#include "kernels/dot_scaled/kernels.inc"
-#undef SN_KERNELS
-
-const DotScaledKernels* dot_scaled_kernels(Isa isa) {
-  if (!isa_available(isa)) return nullptr;
-#define SN_KERNELS(level) \
-  if (isa == Isa::level) return &dot_scaled_##level;
-#include "kernels/dot_scaled/kernels.inc"
-#undef SN_KERNELS
-  return nullptr;
-}
+SN_KERNEL_LIST(DotScaledKernels, dot_scaled, SN_VECTOR_LEVELS)
+const DotScaledKernels* dot_scaled_kernels(Isa isa) { return find_kernels(dot_scaled_list, isa); }
 
 size_t dot_scaled_packed_size(int n, int k, int bits, int lanes) {
   return static_cast<size_t>(dot_scaled_panels(n, lanes)) * dot_scaled_panel_size(k, bits, lanes);

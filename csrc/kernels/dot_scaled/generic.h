@@ -1,5 +1,6 @@
-#include "kernels/apply_activation.h"
 #include "kernels/dot_scaled/layout.h"
+#include "kernels/store/policy.h"
+#include "kernels/store/rest.h"
 #include "kernels/unroll.h"
 #include "simd/integers.h"
 
@@ -40,12 +41,12 @@ SN_INLINE void unpack(const int32_t* w, Vf scale, Vf (&weight)[2]) {
 template <int vectors>
 SN_INLINE void finish(const DotScaled& p, const ClampBounds& bounds, int n, const Vf* sums) {
   const int at = n * lanes, count = p.n - at < lanes ? p.n - at : lanes;
+  const float* residual = p.epilogue.residual.f32();
   for (int i = 0; i < vectors; ++i) {
     Vf sum = sums[i];
     if (p.epilogue.bias != nullptr) sum = sum + load_n(p.epilogue.bias + at, count);
-    float* const to = p.dst + i * p.dst_stride + at;
-    if (p.epilogue.residual != nullptr) sum = sum + load_n(p.epilogue.residual + i * p.dst_stride + at, count);
-    store_n(to, clamp(sum, set(bounds.lo), set(bounds.hi)), count);
+    if (residual != nullptr) sum = sum + Reading<float>().value(residual + i * p.dst_stride + at, count);
+    Writing<float>().put(p.dst + i * p.dst_stride + at, clamp(sum, set(bounds.lo), set(bounds.hi)), count);
   }
 }
 
@@ -186,8 +187,7 @@ inline void pack(int n, int k, int bits, const float* weights, int32_t* packed) 
 
 namespace softneuro {
 
-extern const DotScaledKernels SN_ISA_NAME(dot_scaled);
-const DotScaledKernels SN_ISA_NAME(dot_scaled) = {
+SN_KERNEL_TABLE(DotScaledKernels, dot_scaled) = {
     .lanes = SN_ISA::lanes,
     .pack = SN_ISA::dot_scaled::pack,
     .run = SN_ISA::dot_scaled::run,

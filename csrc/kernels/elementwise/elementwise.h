@@ -50,10 +50,6 @@ using ElementwiseKernel = void (*)(const ElementwiseArgs&);
 
 // [op][full full, full scalar, full block, scalar full, block full]
 using ElementwiseTable = ElementwiseKernel[elementwise_ops][5];
-#define SN_KERNEL(isa) extern const ElementwiseTable elementwise_##isa;
-#include "kernels/elementwise/kernels.inc"
-#undef SN_KERNEL
-
 ElementwiseKernel elementwise_kernel(Isa isa, ElementwiseOp op, Access a, Access b);
 
 }  // namespace softneuro

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/elementwise/elementwise.h"
-#include "simd/simd.h"
+#include "kernels/store/policy.h"
 
 namespace softneuro::SN_ISA {
 
@@ -60,21 +60,27 @@ void elementwise_rows(const ElementwiseArgs& args) {
     int64_t i = 0;
 #pragma GCC unroll 4
     for (; i + lanes <= args.count; i += lanes) {
-      store(dst + i, row_part(i, [](const float* p) { return load(p); }));
+      Writing<float>().put(dst + i, row_part(i, [](const float* p) { return load(p); }));
     }
     if (i < args.count) {
       const int rest = static_cast<int>(args.count - i);
-      store_n(dst + i, row_part(i, [rest](const float* p) { return load_n(p, rest); }), rest);
+      Writing<float>().put(dst + i, row_part(i, [rest](const float* p) { return load_n(p, rest); }), rest);
     }
   }
 }
 
 // The five ways of access of one op, in the table's order.
-#define SN_ELEMENTWISE_ROW(name, formula)                               \
-  {elementwise_rows<ElementwiseOp::name, Access::full, Access::full>,   \
-   elementwise_rows<ElementwiseOp::name, Access::full, Access::scalar>, \
-   elementwise_rows<ElementwiseOp::name, Access::full, Access::block>,  \
-   elementwise_rows<ElementwiseOp::name, Access::scalar, Access::full>, \
-   elementwise_rows<ElementwiseOp::name, Access::block, Access::full>},
+#define SN_ELEMENTWISE_ROW(name, formula)                                       \
+  {SN_ISA::elementwise_rows<ElementwiseOp::name, Access::full, Access::full>,   \
+   SN_ISA::elementwise_rows<ElementwiseOp::name, Access::full, Access::scalar>, \
+   SN_ISA::elementwise_rows<ElementwiseOp::name, Access::full, Access::block>,  \
+   SN_ISA::elementwise_rows<ElementwiseOp::name, Access::scalar, Access::full>, \
+   SN_ISA::elementwise_rows<ElementwiseOp::name, Access::block, Access::full>},
 
 }  // namespace softneuro::SN_ISA
+
+namespace softneuro {
+
+SN_KERNEL_TABLE(ElementwiseTable, elementwise) = {SN_ELEMENTWISE_OPS(SN_ELEMENTWISE_ROW)};
+
+}  // namespace softneuro

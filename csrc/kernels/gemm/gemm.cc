@@ -1,21 +1,12 @@
 #include "kernels/gemm/gemm.h"
 
 #include "kernels/integers.h"
+#include "kernels/levels.h"
 
 namespace softneuro {
 
-#define SN_KERNELS(isa) extern const GemmKernels gemm_##isa;
-#include "kernels/gemm/kernels.inc"
-#undef SN_KERNELS
-
-const GemmKernels* gemm_kernels(Isa isa) {
-  if (!isa_available(isa)) return nullptr;
-#define SN_KERNELS(level) \
-  if (isa == Isa::level) return &gemm_##level;
-#include "kernels/gemm/kernels.inc"
-#undef SN_KERNELS
-  return nullptr;
-}
+SN_KERNEL_LIST(GemmKernels, gemm, SN_VECTOR_LEVELS)
+const GemmKernels* gemm_kernels(Isa isa) { return find_kernels(gemm_list, isa); }
 
 int gemm_panels(int n, int lanes, int panel) { return ceil_div(n, lanes * panel); }
 size_t gemm_packed_size(int n, int k, int lanes) { return static_cast<size_t>(round_up(n, lanes)) * k; }

@@ -1,6 +1,6 @@
 // Matrix product on row-major matrices with row strides; b is packed once and for all, or by the caller just before.
 //
-//   dst[i][j] = act(bias + residual[i][j] + sum over l of a[i][l] * b[l][j]),   i < m, j < n, l < k
+//   dst[i][j] = act(bias + residual[i][j] + scale * sum over l of a[i][l] * b[l][j]),   i < m, j < n, l < k
 //
 // Linear layers and nhwc 1x1 convolutions: a is the input, b the transposed weights, bias per column. im2col: a is the
 // weights, b the columns (packed panel by panel), bias per row. c is the level's number of lanes: 16, 8 or 4.
@@ -24,13 +24,15 @@ struct GemmArgs {
   int m = 0, n = 0, k = 0;
   GemmTiling tiling;
   const float* a = nullptr;  // [m][k]
-  ptrdiff_t a_stride = 0;    // floats from row to row, here and below
+  ptrdiff_t a_stride = 0;    // elements from row to row, here and below
   const float* b = nullptr;  // of pack_b, all panels; 64-byte aligned runs best
-  float* dst = nullptr;      // [m][n]; nothing past column n is touched
+  void* dst = nullptr;       // [m][n]; nothing past column n is touched
   ptrdiff_t dst_stride = 0;
   bool bias_per_row = false;
-  bool accumulate = false;  // sums are added to what dst holds
-  Epilogue epilogue;        // bias: n floats, or m where bias_per_row; residual: with dst_stride
+  bool accumulate = false;  // sums are added to the floats that dst holds; only if epilogue.is_float32()
+  // Bias and scale: n floats, or m where bias_per_row; residual: with dst_stride. Unless it is_float32(), a k_block is
+  // at least k, since sums do not wait in dst.
+  Epilogue epilogue;
 };
 
 struct GemmKernels {

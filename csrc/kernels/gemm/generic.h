@@ -2,18 +2,20 @@
 // tile], so that the broadcasts of a step are neighbours; few rows (batch 1) are read in place. Contract: gemm.h.
 #pragma once
 
-#include "kernels/finish_rows.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/integers.h"
+#include "kernels/store/rest.h"
+#include "kernels/store/tiles.h"
 #include "kernels/unroll.h"
 
 namespace softneuro::SN_ISA {
 namespace gemm {
 
 constexpr int max_panel = 3;
+constexpr int most_sums = registers >= 32 ? 28 : 12;  // of a tile
 // A packed step of a is one vector wide.
 constexpr int max_tile(int panel) {
-  const int rows = (registers >= 32 ? 28 : 12) / panel;
+  const int rows = most_sums / panel;
   return rows < lanes ? rows : lanes;
 }
 // Up to so many rows are read in place, each l in one of four sets of sums to hide the latency.
@@ -21,7 +23,7 @@ constexpr int few_rows = 3;
 // Floats from the columns in use to those being fetched, and steps of the packed rows.
 constexpr int ahead = 2048, rows_ahead = 16;
 
-struct Tile : RowTile {
+struct Tile : RowTile<> {
   const float* a;      // packed, or row 0 in place
   ptrdiff_t a_stride;  // in place only
   const float* b;
@@ -152,25 +154,31 @@ inline void compute_panel(const GemmArgs& args, const Block& block, int index, b
   const int first = index * args.tiling.panel, vectors = ceil_div(args.n, lanes) - first;
   const int panel = vectors < args.tiling.panel ? vectors : args.tiling.panel;
   const int column = first * lanes;
+  const Epilogue& epilogue = args.epilogue;
+  const bool floats = epilogue.is_float32();
+  const float* residual = floats ? epilogue.residual.f32() : nullptr;
+  alignas(64) float sums[most_sums * lanes];  // of a tile that store_rows makes dst of
   Tile t;
   t.a_stride = args.a_stride;
   t.b = args.b + static_cast<size_t>(column) * args.k + static_cast<size_t>(block.l) * panel * lanes;
   t.k = block.k;
-  t.stride = args.dst_stride;
+  t.stride = floats ? args.dst_stride : panel * lanes;
   t.bias_per_row = args.bias_per_row;
-  t.columns = args.n - column >= panel * lanes ? lanes : args.n - column - (panel - 1) * lanes;
+  const int columns = args.n - column < panel * lanes ? args.n - column : panel * lanes;
+  t.columns = floats ? columns - (panel - 1) * lanes : lanes;
   t.first = block.l == 0 && !args.accumulate;
-  t.last = block.l + block.k == args.k;
-  t.bounds = clamp_bounds(args.epilogue.activation);
+  t.last = floats && block.l + block.k == args.k;
+  t.bounds = clamp_bounds(epilogue.activation);
   // Together the tiles fetch the next panel, once: it arrives at an even rate and not all during the next first tile.
   t.next = t.b + static_cast<size_t>(panel) * lanes * args.k;
   t.fetch = last ? 0 : ceil_div(panel * lanes, block.tiles);
   for (int i = 0; i < block.tiles; ++i) {
     const int row = block.begin(i), rows = block.begin(i + 1) - row;
     const ptrdiff_t at = row * args.dst_stride + column;
-    t.dst = args.dst + at;
-    t.residual = args.epilogue.residual != nullptr ? args.epilogue.residual + at : nullptr;
-    t.bias = args.epilogue.bias != nullptr ? args.epilogue.bias + (args.bias_per_row ? row : column) : nullptr;
+    const int term = args.bias_per_row ? row : column;
+    t.dst = floats ? static_cast<float*>(args.dst) + at : sums;
+    t.residual = residual != nullptr ? residual + at : nullptr;
+    t.bias = epilogue.bias != nullptr ? epilogue.bias + term : nullptr;
     if (block.packed != nullptr) {
       t.a = block.packed + static_cast<size_t>(i) * block.k * lanes;
       table.packed[panel][rows](t);
@@ -179,10 +187,20 @@ inline void compute_panel(const GemmArgs& args, const Block& block, int index, b
       t.a = args.a + row * args.a_stride + block.l;
       table.in_place[panel][rows](t);
     }
-    if (!t.last || is_clamp(args.epilogue.activation.kind)) continue;
-    for (int j = 0; j < rows; ++j) {
-      float* out = t.dst + j * args.dst_stride;
-      activate_row(out, out, static_cast<size_t>((panel - 1) * lanes + t.columns), args.epilogue.activation);
+    if (!floats) {
+      store_rows({.epilogue = epilogue.from(term, at),
+                  .per_row = args.bias_per_row,
+                  .sums = sums,
+                  .sums_stride = t.stride,
+                  .dst = element_at(args.dst, epilogue.dst.type, at),
+                  .stride = args.dst_stride,
+                  .rows = rows,
+                  .columns = columns});
+    } else if (t.last && !is_clamp(epilogue.activation.kind)) {
+      for (int j = 0; j < rows; ++j) {
+        float* out = t.dst + j * args.dst_stride;
+        activate_row(out, out, static_cast<size_t>(columns), epilogue.activation);
+      }
     }
   }
 }
@@ -195,6 +213,7 @@ inline size_t scratch_bytes(int m, int k, const GemmTiling& tiling) {
 }
 
 inline void run(const GemmArgs& args, int panel_begin, int panel_end, int row_begin, int row_end, void* scratch) {
+  assert(args.epilogue.is_float32() || (!args.accumulate && args.tiling.k_block >= args.k));
   float* packed = static_cast<float*>(scratch);
   const int row_step = args.tiling.row_block;
   for (int row = row_begin; row < row_end; row += row_step) {
@@ -205,7 +224,7 @@ inline void run(const GemmArgs& args, int panel_begin, int panel_end, int row_be
     block.tiles = few ? 1 : ceil_div(block.row_end - row, max_tile(args.tiling.panel));
     block.packed = few ? nullptr : packed;
     // In place there is nothing to keep small, and the weights stream in one go.
-    const int k_blocks = few || args.k == 0 ? 1 : ceil_div(args.k, args.tiling.k_block);
+    const int k_blocks = few || args.k == 0 || !args.epilogue.is_float32() ? 1 : ceil_div(args.k, args.tiling.k_block);
     const int k_step = args.k > 0 ? ceil_div(args.k, k_blocks) : 1;
     // Without products (k = 0) one empty block still writes dst.
     for (block.l = 0; block.l == 0 || block.l < args.k; block.l += k_step) {
@@ -226,8 +245,7 @@ inline void run(const GemmArgs& args, int panel_begin, int panel_end, int row_be
 
 namespace softneuro {
 
-extern const GemmKernels SN_ISA_NAME(gemm);
-const GemmKernels SN_ISA_NAME(gemm) = {
+SN_KERNEL_TABLE(GemmKernels, gemm) = {
     .lanes = SN_ISA::lanes,
     .max_panel = SN_ISA::gemm::max_panel,
     .max_tile = {0, SN_ISA::gemm::max_tile(1), SN_ISA::gemm::max_tile(2), SN_ISA::gemm::max_tile(3)},

@@ -44,3 +44,10 @@ inline void interpolate_line(const InterpolateRow& p) {
 }
 
 }  // namespace softneuro::SN_ISA
+
+namespace softneuro {
+
+SN_KERNEL_TABLE(InterpolateKernels, interpolate) = {.lanes = SN_ISA::interpolate_lanes,
+                                                    .line = SN_ISA::interpolate_line};
+
+}  // namespace softneuro

@@ -1,15 +1,10 @@
 #include "kernels/interpolate/interpolate.h"
 
-#include "base/arch.h"
+#include "kernels/levels.h"
 
 namespace softneuro {
 
-InterpolateKernels interpolate_kernels(Isa isa) {
-#define SN_KERNEL(level) \
-  if (isa == Isa::level) return {interpolate_lanes_##level, interpolate_line_##level};
-#include "kernels/interpolate/kernels.inc"
-#undef SN_KERNEL
-  return {};
-}
+SN_KERNEL_LIST(InterpolateKernels, interpolate, SN_VECTOR_LEVELS)
+InterpolateKernels interpolate_kernels(Isa isa) { return built_or_none(interpolate_list, isa); }
 
 }  // namespace softneuro

@@ -30,12 +30,6 @@ struct InterpolateKernels {
   InterpolateKernel lanes = nullptr, line = nullptr;
 };
 
-#define SN_KERNEL(level)                                   \
-  void interpolate_lanes_##level(const InterpolateRow& p); \
-  void interpolate_line_##level(const InterpolateRow& p);
-#include "kernels/interpolate/kernels.inc"
-#undef SN_KERNEL
-
 // Nulls if this build has none for the level.
 InterpolateKernels interpolate_kernels(Isa isa);
 

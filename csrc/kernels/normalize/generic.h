@@ -37,6 +37,10 @@ inline void normalize_row(const NormalizeArgs& args) {
   }
 }
 
-constexpr NormalizeKernels normalize_table = {row_moments, normalize_row};
-
 }  // namespace softneuro::SN_ISA
+
+namespace softneuro {
+
+SN_KERNEL_TABLE(NormalizeKernels, normalize) = {SN_ISA::row_moments, SN_ISA::normalize_row};
+
+}  // namespace softneuro

@@ -1,19 +1,10 @@
 #include "kernels/normalize/normalize.h"
 
-#include "base/error.h"
+#include "kernels/levels.h"
 
 namespace softneuro {
 
-const NormalizeKernels& normalize_kernels(Isa isa) {
-  switch (isa) {
-#define SN_KERNEL(level) \
-  case Isa::level:       \
-    return normalize_##level;
-#include "kernels/normalize/kernels.inc"
-#undef SN_KERNEL
-    default:
-      throw Error("no normalization kernels for this level", std::string(isa_name(isa)));
-  }
-}
+SN_KERNEL_LIST(NormalizeKernels, normalize, SN_VECTOR_LEVELS)
+const NormalizeKernels& normalize_kernels(Isa isa) { return need_built(normalize_list, isa, "normalization"); }
 
 }  // namespace softneuro

@@ -29,9 +29,6 @@ struct NormalizeKernels {
   MomentsKernel moments;
   NormalizeKernel normalize;
 };
-#define SN_KERNEL(isa) extern const NormalizeKernels normalize_##isa;
-#include "kernels/normalize/kernels.inc"
-#undef SN_KERNEL
 
 const NormalizeKernels& normalize_kernels(Isa isa);
 

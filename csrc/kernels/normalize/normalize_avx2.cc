@@ -1,7 +1,1 @@
 #include "kernels/normalize/generic.h"
-
-namespace softneuro {
-
-const NormalizeKernels normalize_avx2 = avx2::normalize_table;
-
-}  // namespace softneuro

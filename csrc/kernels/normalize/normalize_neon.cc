@@ -1,7 +1,1 @@
 #include "kernels/normalize/generic.h"
-
-namespace softneuro {
-
-const NormalizeKernels normalize_neon = neon::normalize_table;
-
-}  // namespace softneuro

@@ -53,8 +53,7 @@ constexpr int step = 8;  // vectors per turn of a walk
 
 namespace softneuro {
 
-extern const PeakKernels SN_ISA_NAME(peak);
-const PeakKernels SN_ISA_NAME(peak) = {
+SN_KERNEL_TABLE(PeakKernels, peak) = {
     .fma_flops = int64_t{2} * SN_ISA::peak::chains * SN_ISA::lanes,
     .granule = int64_t{SN_ISA::peak::step} * SN_ISA::lanes,
     .fma = SN_ISA::peak::fma_rounds,

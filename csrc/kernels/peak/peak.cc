@@ -1,18 +1,10 @@
 #include "kernels/peak/peak.h"
 
+#include "kernels/levels.h"
+
 namespace softneuro {
 
-#define SN_KERNELS(isa) extern const PeakKernels peak_##isa;
-#include "kernels/peak/kernels.inc"
-#undef SN_KERNELS
-
-const PeakKernels* peak_kernels(Isa isa) {
-  if (!isa_available(isa)) return nullptr;
-#define SN_KERNELS(level) \
-  if (isa == Isa::level) return &peak_##level;
-#include "kernels/peak/kernels.inc"
-#undef SN_KERNELS
-  return nullptr;
-}
+SN_KERNEL_LIST(PeakKernels, peak, SN_VECTOR_LEVELS)
+const PeakKernels* peak_kernels(Isa isa) { return find_kernels(peak_list, isa); }
 
 }  // namespace softneuro

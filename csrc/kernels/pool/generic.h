@@ -245,3 +245,9 @@ SN_INLINE void pool_line_of(const PoolRow& p) {
 inline void pool_line(const PoolRow& p) { p.is_max ? pool_line_of<true>(p) : pool_line_of<false>(p); }
 
 }  // namespace softneuro::SN_ISA
+
+namespace softneuro {
+
+SN_KERNEL_TABLE(PoolKernels, pool) = {.lanes = SN_ISA::pool_lanes, .line = SN_ISA::pool_line};
+
+}  // namespace softneuro

@@ -1,15 +1,10 @@
 #include "kernels/pool/pool.h"
 
-#include "base/arch.h"
+#include "kernels/levels.h"
 
 namespace softneuro {
 
-PoolKernels pool_kernels(Isa isa) {
-#define SN_KERNEL(level) \
-  if (isa == Isa::level) return {pool_lanes_##level, pool_line_##level};
-#include "kernels/pool/kernels.inc"
-#undef SN_KERNEL
-  return {};
-}
+SN_KERNEL_LIST(PoolKernels, pool, SN_VECTOR_LEVELS)
+PoolKernels pool_kernels(Isa isa) { return built_or_none(pool_list, isa); }
 
 }  // namespace softneuro

@@ -44,12 +44,6 @@ struct PoolKernels {
   PoolKernel lanes = nullptr, line = nullptr;
 };
 
-#define SN_KERNEL(level)                     \
-  void pool_lanes_##level(const PoolRow& p); \
-  void pool_line_##level(const PoolRow& p);
-#include "kernels/pool/kernels.inc"
-#undef SN_KERNEL
-
 // Nulls if this build has none for the level.
 PoolKernels pool_kernels(Isa isa);
 

@@ -84,7 +84,12 @@ void reduce_columns(float* dst, const float* src, int64_t count, int64_t stride,
   }
 }
 
-constexpr ReduceKernels reduce_table = {{reduce_rows<ReduceOp::sum>, reduce_rows<ReduceOp::max>},
-                                        {reduce_columns<ReduceOp::sum>, reduce_columns<ReduceOp::max>}};
-
 }  // namespace softneuro::SN_ISA
+
+namespace softneuro {
+
+SN_KERNEL_TABLE(ReduceKernels, reduce) = {
+    {SN_ISA::reduce_rows<ReduceOp::sum>, SN_ISA::reduce_rows<ReduceOp::max>},
+    {SN_ISA::reduce_columns<ReduceOp::sum>, SN_ISA::reduce_columns<ReduceOp::max>}};
+
+}  // namespace softneuro

@@ -21,9 +21,6 @@ struct ReduceKernels {
   ReduceRowsKernel rows[2];
   ReduceColumnsKernel columns[2];
 };
-#define SN_KERNEL(isa) extern const ReduceKernels reduce_##isa;
-#include "kernels/reduce/kernels.inc"
-#undef SN_KERNEL
 
 const ReduceKernels& reduce_kernels(Isa isa);
 

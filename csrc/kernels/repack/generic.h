@@ -39,3 +39,9 @@ inline void repack(const Repack& p) {
 }
 
 }  // namespace softneuro::SN_ISA
+
+namespace softneuro {
+
+SN_KERNEL_TABLE(RepackKernel, repack) = SN_ISA::repack;
+
+}  // namespace softneuro

@@ -1,15 +1,10 @@
 #include "kernels/repack/repack.h"
 
-#include "base/arch.h"
+#include "kernels/levels.h"
 
 namespace softneuro {
 
-RepackKernel repack_kernel(Isa isa) {
-#define SN_KERNEL(level) \
-  if (isa == Isa::level) return repack_##level;
-#include "kernels/repack/kernels.inc"
-#undef SN_KERNEL
-  return nullptr;
-}
+SN_KERNEL_LIST(RepackKernel, repack, SN_VECTOR_LEVELS)
+RepackKernel repack_kernel(Isa isa) { return built_or_none(repack_list, isa); }
 
 }  // namespace softneuro

@@ -19,10 +19,6 @@ struct Repack {
 
 using RepackKernel = void (*)(const Repack&);
 
-#define SN_KERNEL(level) void repack_##level(const Repack& p);
-#include "kernels/repack/kernels.inc"
-#undef SN_KERNEL
-
 // Null if this build has none for the level.
 RepackKernel repack_kernel(Isa isa);
 

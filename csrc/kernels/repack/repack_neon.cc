@@ -1,7 +1,1 @@
 #include "kernels/repack/generic.h"
-
-namespace softneuro {
-
-void repack_neon(const Repack& p) { neon::repack(p); }
-
-}  // namespace softneuro

@@ -1,7 +1,1 @@
 #include "kernels/repack/generic.h"
-
-namespace softneuro {
-
-void repack_scalar(const Repack& p) { scalar::repack(p); }
-
-}  // namespace softneuro

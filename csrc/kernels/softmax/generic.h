@@ -79,7 +79,11 @@ void softmax_columns(float* dst, const float* src, int64_t count, int64_t to, in
   }
 }
 
-constexpr SoftmaxKernels softmax_table = {{softmax_rows<false>, softmax_rows<true>},
-                                          {softmax_columns<false>, softmax_columns<true>}};
-
 }  // namespace softneuro::SN_ISA
+
+namespace softneuro {
+
+SN_KERNEL_TABLE(SoftmaxKernels, softmax) = {{SN_ISA::softmax_rows<false>, SN_ISA::softmax_rows<true>},
+                                            {SN_ISA::softmax_columns<false>, SN_ISA::softmax_columns<true>}};
+
+}  // namespace softneuro

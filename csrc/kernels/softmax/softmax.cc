@@ -1,19 +1,10 @@
 #include "kernels/softmax/softmax.h"
 
-#include "base/error.h"
+#include "kernels/levels.h"
 
 namespace softneuro {
 
-const SoftmaxKernels& softmax_kernels(Isa isa) {
-  switch (isa) {
-#define SN_KERNEL(level) \
-  case Isa::level:       \
-    return softmax_##level;
-#include "kernels/softmax/kernels.inc"
-#undef SN_KERNEL
-    default:
-      throw Error("no softmax kernels for this level", std::string(isa_name(isa)));
-  }
-}
+SN_KERNEL_LIST(SoftmaxKernels, softmax, SN_VECTOR_LEVELS)
+const SoftmaxKernels& softmax_kernels(Isa isa) { return need_built(softmax_list, isa, "softmax"); }
 
 }  // namespace softneuro

@@ -18,9 +18,6 @@ struct SoftmaxKernels {
   SoftmaxRowsKernel rows[2];
   SoftmaxColumnsKernel columns[2];
 };
-#define SN_KERNEL(isa) extern const SoftmaxKernels softmax_##isa;
-#include "kernels/softmax/kernels.inc"
-#undef SN_KERNEL
 
 const SoftmaxKernels& softmax_kernels(Isa isa);
 

@@ -1,9 +1,10 @@
 // squeeze_excite over Vf; one vector is a pixel of a channel block. Layouts and contract: squeeze_excite.h.
 #pragma once
 
-#include "kernels/finish_sums.h"
 #include "kernels/integers.h"
 #include "kernels/squeeze_excite/squeeze_excite.h"
+#include "kernels/store/rest.h"
+#include "kernels/store/tiles.h"
 #include "kernels/unroll.h"
 
 namespace softneuro::SN_ISA {
@@ -63,16 +64,16 @@ SN_INLINE void scale(const SqueezeExciteArgs& a, const float* src, const float* 
     Vf x[ways];
     unroll<ways>([&](auto w) {
       x[w] = load(src + (i + w) * lanes) * gate;
-      if constexpr (residual) x[w] = x[w] + load(added + (i + w) * lanes);
+      if constexpr (residual) x[w] = x[w] + Reading<float>().value(added + (i + w) * lanes);
     });
     finish_sums(x, a.epilogue.activation);
-    unroll<ways>([&](auto w) { store(dst + (i + w) * lanes, x[w]); });
+    unroll<ways>([&](auto w) { Writing<float>().put(dst + (i + w) * lanes, x[w]); });
   }
   for (; i < pixels; ++i) {
     Vf x[1] = {load(src + i * lanes) * gate};
-    if constexpr (residual) x[0] = x[0] + load(added + i * lanes);
+    if constexpr (residual) x[0] = x[0] + Reading<float>().value(added + i * lanes);
     finish_sums(x, a.epilogue.activation);
-    store(dst + i * lanes, x[0]);
+    Writing<float>().put(dst + i * lanes, x[0]);
   }
 }
 
@@ -86,6 +87,7 @@ SN_INLINE void scale(const SqueezeExciteArgs& a, const float* src, const float* 
   }
   activate_row(scratch, scratch, static_cast<size_t>(padded), a.squeeze_activation);
   const size_t plane = static_cast<size_t>(a.pixels) * lanes;
+  const float* residual = a.epilogue.residual.f32();
   constexpr int chunk = 256;  // pixels: what finish_rest passes over again is in the first cache
   for (int block = block_begin; block < block_end; ++block) {
     const int channels = a.channels - block * lanes < lanes ? a.channels - block * lanes : lanes;
@@ -97,8 +99,8 @@ SN_INLINE void scale(const SqueezeExciteArgs& a, const float* src, const float* 
     for (int begin = 0; begin < a.pixels; begin += chunk) {
       const int pixels = a.pixels - begin < chunk ? a.pixels - begin : chunk;
       const size_t at = block * plane + static_cast<size_t>(begin) * lanes;
-      if (a.epilogue.residual != nullptr) {
-        scale<true>(a, a.src + at, a.epilogue.residual + at, a.dst + at, gate, pixels);
+      if (residual != nullptr) {
+        scale<true>(a, a.src + at, residual + at, a.dst + at, gate, pixels);
       } else {
         scale<false>(a, a.src + at, nullptr, a.dst + at, gate, pixels);
       }
@@ -112,8 +114,7 @@ SN_INLINE void scale(const SqueezeExciteArgs& a, const float* src, const float* 
 
 namespace softneuro {
 
-extern const SqueezeExciteKernels SN_ISA_NAME(squeeze_excite);
-const SqueezeExciteKernels SN_ISA_NAME(squeeze_excite) = {
+SN_KERNEL_TABLE(SqueezeExciteKernels, squeeze_excite) = {
     .block = SN_ISA::lanes,
     .squeeze = SN_ISA::squeeze_excite::squeeze,
     .excite = SN_ISA::squeeze_excite::excite,

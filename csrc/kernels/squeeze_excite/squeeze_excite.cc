@@ -1,19 +1,11 @@
 #include "kernels/squeeze_excite/squeeze_excite.h"
 
+#include "kernels/levels.h"
+
 namespace softneuro {
 
-#define SN_KERNELS(isa) extern const SqueezeExciteKernels squeeze_excite_##isa;
-#include "kernels/squeeze_excite/kernels.inc"
-#undef SN_KERNELS
-
-const SqueezeExciteKernels* squeeze_excite_kernels(Isa isa) {
-  if (!isa_available(isa)) return nullptr;
-#define SN_KERNELS(level) \
-  if (isa == Isa::level) return &squeeze_excite_##level;
-#include "kernels/squeeze_excite/kernels.inc"
-#undef SN_KERNELS
-  return nullptr;
-}
+SN_KERNEL_LIST(SqueezeExciteKernels, squeeze_excite, SN_VECTOR_LEVELS)
+const SqueezeExciteKernels* squeeze_excite_kernels(Isa isa) { return find_kernels(squeeze_excite_list, isa); }
 
 void squeeze_excite_pack(int rows, int columns, int block, const float* weights, float* packed) {
   for (int first = 0; first < rows; first += block) {

@@ -1,5 +1,5 @@
-#include "kernels/apply_activation.h"
-#include "kernels/epilogue.h"
+#include "kernels/store/policy.h"
+#include "kernels/store/rest.h"
 #include "kernels/sum_rows/sum_rows.h"
 #include "kernels/unroll.h"
 
@@ -21,8 +21,9 @@ template <int vectors>
     unroll<vectors>([&](auto v) { sum[v] = sum[v] + read(p.residual + at, v); });
   }
   const Vf lo = set(bounds.lo), hi = set(bounds.hi);
-  unroll<vectors>(
-      [&](auto v) { store_n(p.dst + at + v * lanes, clamp(sum[v], lo, hi), v + 1 < vectors ? lanes : columns); });
+  unroll<vectors>([&](auto v) {
+    Writing<float>().put(p.dst + at + v * lanes, clamp(sum[v], lo, hi), v + 1 < vectors ? lanes : columns);
+  });
 }
 
 inline void sum_edge(const SumRows& p, const ClampBounds& bounds, int begin, int end) {
@@ -34,7 +35,7 @@ inline void sum_edge(const SumRows& p, const ClampBounds& bounds, int begin, int
       if (i >= row.begin && i < row.end) sum += row.values[i - row.begin];
     }
     if (p.residual != nullptr) sum += p.residual[i];
-    store_n(p.dst + i, clamp(set(sum), lo, hi), 1);
+    Writing<float>().put(p.dst + i, clamp(set(sum), lo, hi), 1);
   }
 }
 
@@ -55,3 +56,9 @@ inline void sum_rows(const SumRows& p) {
 }
 
 }  // namespace softneuro::SN_ISA
+
+namespace softneuro {
+
+SN_KERNEL_TABLE(SumRowsKernel, sum_rows) = SN_ISA::sum_rows;
+
+}  // namespace softneuro

@@ -1,15 +1,10 @@
 #include "kernels/sum_rows/sum_rows.h"
 
-#include "base/arch.h"
+#include "kernels/levels.h"
 
 namespace softneuro {
 
-SumRowsKernel sum_rows_kernel(Isa isa) {
-#define SN_KERNEL(level) \
-  if (isa == Isa::level) return sum_rows_##level;
-#include "kernels/sum_rows/kernels.inc"
-#undef SN_KERNEL
-  return nullptr;
-}
+SN_KERNEL_LIST(SumRowsKernel, sum_rows, SN_VECTOR_LEVELS)
+SumRowsKernel sum_rows_kernel(Isa isa) { return built_or_none(sum_rows_list, isa); }
 
 }  // namespace softneuro

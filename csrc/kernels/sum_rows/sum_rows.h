@@ -26,10 +26,6 @@ struct SumRows {
 
 using SumRowsKernel = void (*)(const SumRows&);
 
-#define SN_KERNEL(level) void sum_rows_##level(const SumRows& p);
-#include "kernels/sum_rows/kernels.inc"
-#undef SN_KERNEL
-
 // Null if this build has none for the level.
 SumRowsKernel sum_rows_kernel(Isa isa);
 

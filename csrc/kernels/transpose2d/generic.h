@@ -50,3 +50,9 @@ inline void transpose2d(const Transpose2d& p) {
 }
 
 }  // namespace softneuro::SN_ISA
+
+namespace softneuro {
+
+SN_KERNEL_TABLE(Transpose2dKernel, transpose2d) = SN_ISA::transpose2d;
+
+}  // namespace softneuro

@@ -1,15 +1,10 @@
 #include "kernels/transpose2d/transpose2d.h"
 
-#include "base/arch.h"
+#include "kernels/levels.h"
 
 namespace softneuro {
 
-Transpose2dKernel transpose2d_kernel(Isa isa) {
-#define SN_KERNEL(level) \
-  if (isa == Isa::level) return transpose2d_##level;
-#include "kernels/transpose2d/kernels.inc"
-#undef SN_KERNEL
-  return nullptr;
-}
+SN_KERNEL_LIST(Transpose2dKernel, transpose2d, SN_VECTOR_LEVELS)
+Transpose2dKernel transpose2d_kernel(Isa isa) { return built_or_none(transpose2d_list, isa); }
 
 }  // namespace softneuro

@@ -20,10 +20,6 @@ struct Transpose2d {
 
 using Transpose2dKernel = void (*)(const Transpose2d&);
 
-#define SN_KERNEL(level) void transpose2d_##level(const Transpose2d& p);
-#include "kernels/transpose2d/kernels.inc"
-#undef SN_KERNEL
-
 // Null if this build has none for the level.
 Transpose2dKernel transpose2d_kernel(Isa isa);
 

@@ -1,7 +1,1 @@
 #include "kernels/transpose2d/generic.h"
-
-namespace softneuro {
-
-void transpose2d_avx512(const Transpose2d& p) { avx512::transpose2d(p); }
-
-}  // namespace softneuro

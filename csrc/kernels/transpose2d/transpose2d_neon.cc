@@ -1,7 +1,1 @@
 #include "kernels/transpose2d/generic.h"
-
-namespace softneuro {
-
-void transpose2d_neon(const Transpose2d& p) { neon::transpose2d(p); }
-
-}  // namespace softneuro

@@ -8,8 +8,8 @@
 //   weighed   [channel][row][column][lane]: as many channels' taps, packed or not, for two rows of positions
 #pragma once
 
-#include "kernels/finish_row.h"
 #include "kernels/integers.h"
+#include "kernels/store/rest.h"
 #include "kernels/winograd/adds.h"
 #include "kernels/winograd/passing.h"
 #include "kernels/winograd/tile.h"
@@ -56,6 +56,7 @@ inline void decode_block(const WinogradArgs& args, const Plan& plan, int out_blo
                          int count) {
   const WinogradShape& s = args.shape;
   const Epilogue& epilogue = args.epilogue;
+  const float* residual = epilogue.residual.f32();
   const int columns = s.positions_w();
   const bool second_pass = !is_clamp(epilogue.activation.kind);
   DecodeRows b;
@@ -70,13 +71,14 @@ inline void decode_block(const WinogradArgs& args, const Plan& plan, int out_blo
       const int channels = i + 1 == panel ? tail : lanes;
       const size_t at = (out_block + i) * plan.dst_plane + (static_cast<size_t>(tile.y) * s.out_w + tile.x) * lanes;
       b.dst = args.dst + tile.image * args.dst_image + at;
-      b.residual = epilogue.residual != nullptr ? epilogue.residual + tile.image * args.residual_image + at : nullptr;
+      b.residual = residual != nullptr ? residual + tile.image * args.residual_image + at : nullptr;
       b.bias = epilogue.bias != nullptr ? epilogue.bias + (out_block + i) * lanes : nullptr;
       const DecodeColumns a{plan.product + (t * panel + i) * lanes, plan.product_position, columns, plan.tile};
       along(s.across_rows()).decode_columns(a);
       along(s.along_rows()).decode_rows(b);
       if (!second_pass && channels == lanes) continue;
-      for (int y = 0; y < b.rows; ++y) finish_row(epilogue.activation, b.dst + y * b.dst_row, b.columns, channels);
+      for (int y = 0; y < b.rows; ++y)
+        finish_written(epilogue.activation, !second_pass, b.dst + y * b.dst_row, b.columns, channels);
     }
   }
 }
@@ -124,8 +126,7 @@ inline void run(const WinogradArgs& args, int panel_begin, int panel_end, int ti
 
 namespace softneuro {
 
-extern const WinogradKernels SN_ISA_NAME(winograd);
-const WinogradKernels SN_ISA_NAME(winograd) = {
+SN_KERNEL_TABLE(WinogradKernels, winograd) = {
     .block = SN_ISA::lanes,
     .max_group = SN_ISA::winograd::max_group,
     .added_group = SN_ISA::winograd::added_group,

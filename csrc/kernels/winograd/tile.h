@@ -1,7 +1,7 @@
 // A tile's transforms: passes along one axis, in which the other axis is a loop. `rows` run along the image's rows.
 #pragma once
 
-#include "kernels/epilogue.h"
+#include "kernels/store/policy.h"
 #include "kernels/winograd/passes.h"
 #include "kernels/winograd/winograd.h"
 
@@ -98,11 +98,11 @@ template <WinogradAxis axis>
     if (a.residual != nullptr) {
       const float* residual = a.residual + row * a.dst_row;
       unroll<outputs>([&](auto i) {
-        if (i < a.columns) y[i] = y[i] + load(residual + i * lanes);
+        if (i < a.columns) y[i] = y[i] + Reading<float>().value(residual + i * lanes);
       });
     }
     unroll<outputs>([&](auto i) {
-      if (i < a.columns) store(dst + i * lanes, clamp(y[i], lo, hi));
+      if (i < a.columns) Writing<float>().put(dst + i * lanes, clamp(y[i], lo, hi));
     });
   }
 }

@@ -7,12 +7,9 @@
 
 #include "kernels/inner_product/pairs.h"
 #include "kernels/integers.h"
+#include "kernels/levels.h"
 
 namespace softneuro {
-
-#define SN_KERNELS(isa) extern const WinogradKernels winograd_##isa;
-#include "kernels/winograd/kernels.inc"
-#undef SN_KERNELS
 
 namespace {
 
@@ -69,14 +66,8 @@ std::vector<double> winograd_weight_transform(const WinogradAxis& axis) {
   return g;
 }
 
-const WinogradKernels* winograd_kernels(Isa isa) {
-  if (!isa_available(isa)) return nullptr;
-#define SN_KERNELS(level) \
-  if (isa == Isa::level) return &winograd_##level;
-#include "kernels/winograd/kernels.inc"
-#undef SN_KERNELS
-  return nullptr;
-}
+SN_KERNEL_LIST(WinogradKernels, winograd, SN_VECTOR_LEVELS)
+const WinogradKernels* winograd_kernels(Isa isa) { return find_kernels(winograd_list, isa); }
 
 int winograd_panels(const WinogradShape& shape, int block) {
   return shape.groups * ceil_div(ceil_div(shape.out_channels, block), shape.panel());

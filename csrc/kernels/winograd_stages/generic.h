@@ -3,8 +3,8 @@
 // stream, and the passes that touch them ask for the lines to come. Contract: winograd_stages.h.
 #pragma once
 
-#include "kernels/finish_row.h"
-#include "kernels/finish_sums.h"
+#include "kernels/store/rest.h"
+#include "kernels/store/tiles.h"
 #include "kernels/winograd/tile.h"
 #include "kernels/winograd_stages/winograd_stages.h"
 
@@ -120,6 +120,7 @@ inline void encode(const WinogradEncodeArgs& args, int tile_begin, int tile_end)
 inline void decode(const WinogradDecodeArgs& args, int tile_begin, int tile_end) {
   const WinogradShape& s = args.shape;
   const Epilogue& epilogue = args.epilogue;
+  const float* residual = epilogue.residual.f32();
   const size_t plane = static_cast<size_t>(s.out_h) * s.out_w * lanes;
   const auto decode_rows = winograd::along(s.along_rows()).decode_rows;
   const auto decode_columns = columns_of(s).decode;
@@ -136,12 +137,13 @@ inline void decode(const WinogradDecodeArgs& args, int tile_begin, int tile_end)
     size_t at = (static_cast<size_t>(tile.y) * s.out_w + tile.x) * lanes;
     for (int k = 0; k < s.out_channels; k += lanes, at += plane) {
       b.dst = args.dst + tile.image * args.dst_image + at;
-      b.residual = epilogue.residual != nullptr ? epilogue.residual + tile.image * args.residual_image + at : nullptr;
+      b.residual = residual != nullptr ? residual + tile.image * args.residual_image + at : nullptr;
       b.bias = epilogue.bias != nullptr ? epilogue.bias + k : nullptr;
       decode_columns(src + k, args.src_position, s.positions_w(), between.at);
       decode_rows(b);
       if (is_clamp(epilogue.activation.kind)) continue;
-      for (int y = 0; y < b.rows; ++y) finish_row(epilogue.activation, b.dst + y * b.dst_row, b.columns, lanes);
+      for (int y = 0; y < b.rows; ++y)
+        finish_written(epilogue.activation, false, b.dst + y * b.dst_row, b.columns, lanes);
     }
   }
 }
@@ -151,8 +153,7 @@ inline void decode(const WinogradDecodeArgs& args, int tile_begin, int tile_end)
 
 namespace softneuro {
 
-extern const WinogradStages SN_ISA_NAME(winograd_stages);
-const WinogradStages SN_ISA_NAME(winograd_stages) = {
+SN_KERNEL_TABLE(WinogradStages, winograd_stages) = {
     .block = SN_ISA::lanes,
     .encode = SN_ISA::winograd_stages::encode,
     .decode = SN_ISA::winograd_stages::decode,

@@ -2,20 +2,12 @@
 
 #include <vector>
 
+#include "kernels/levels.h"
+
 namespace softneuro {
 
-#define SN_KERNELS(isa) extern const WinogradStages winograd_stages_##isa;
-#include "kernels/winograd_stages/kernels.inc"
-#undef SN_KERNELS
-
-const WinogradStages* winograd_stages(Isa isa) {
-  if (!isa_available(isa)) return nullptr;
-#define SN_KERNELS(level) \
-  if (isa == Isa::level) return &winograd_stages_##level;
-#include "kernels/winograd_stages/kernels.inc"
-#undef SN_KERNELS
-  return nullptr;
-}
+SN_KERNEL_LIST(WinogradStages, winograd_stages, SN_VECTOR_LEVELS)
+const WinogradStages* winograd_stages(Isa isa) { return find_kernels(winograd_stages_list, isa); }
 
 void winograd_position_weights(const WinogradShape& shape, const WinogradKernels& kernels, const float* weights,
                                float* dst) {

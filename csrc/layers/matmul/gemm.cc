@@ -105,7 +105,9 @@ class PreparedMatmul final : public Prepared {
   void run_rows(GemmArgs call, int panels, const float* residual, int64_t stride, std::byte* scratch) const {
     const int rows = call.m;
     call.m = 1;
-    for (int row = 0; row < rows; ++row, call.a += call.a_stride, call.dst += call.dst_stride) {
+    auto* dst = static_cast<float*>(call.dst);
+    for (int row = 0; row < rows; ++row, call.a += call.a_stride, dst += call.dst_stride) {
+      call.dst = dst;
       call.epilogue.residual = residual + row * stride;
       kernels_.run(call, 0, panels, 0, 1, scratch);
     }

@@ -1,7 +1,5 @@
-// The activations of kernels/activation.h over vectors: in registers, and over rows for the costly ones.
+// The activations of kernels/activation.h over vectors.
 #pragma once
-
-#include <cstddef>
 
 #include "kernels/activation.h"
 #include "simd/math.h"
@@ -62,20 +60,6 @@ SN_INLINE void with_activation(ActivationKind kind, const Body& body) {
     SN_ACTIVATIONS(SN_CASE)
 #undef SN_CASE
   }
-}
-
-// dst[i] = activation(src[i]) for i < n; dst may be src. Not inlined: one copy per level serves every kernel.
-template <class = void>
-[[gnu::noinline]] void activate_row(float* dst, const float* src, size_t n, const Activation& activation) {
-  const Vf a = set(activation.a), b = set(activation.b);
-  with_activation(activation.kind, [&]<ActivationKind kind>() {
-    size_t i = 0;
-    for (; i + lanes <= n; i += lanes) store(dst + i, activate<kind>(load(src + i), a, b));
-    if (i < n) {
-      const int rest = static_cast<int>(n - i);
-      store_n(dst + i, activate<kind>(load_n(src + i, rest), a, b), rest);
-    }
-  });
 }
 
 }  // namespace softneuro::SN_ISA

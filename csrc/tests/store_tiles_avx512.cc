@@ -1,0 +1,1 @@
+#include "tests/store_tiles.h"
