@@ -212,8 +212,8 @@ class Builder {
     if (plan.kind == MemoryStep::Kind::compute && anything) {
       auto packed = pack(choice, problem, where);
       prepared = prepare(*choice.routine, choice.tuning, problem, std::move(packed), where);
-      const Schema& last = values_[at(plan.reads.back())].schema;
-      if (layer.post.residual && prepared->works_on_residual() && last == info.out)
+      const bool on_residual = layer.post.residual && prepared->works_on_residual();
+      if (on_residual && values_[at(plan.reads.back())].schema == info.out)
         plan.inplace = static_cast<int>(plan.reads.size()) - 1;
     }
     add_step(plan, std::move(prepared), index, layer.name, descriptor);
