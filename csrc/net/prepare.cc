@@ -229,7 +229,11 @@ class Builder {
       const auto output = static_cast<int>(k);
       const Schema schema = routine.output_schema(problem, output);
       Strides strides = dense_strides(problem.outs[k].shape, schema.layout);
-      if (routine.info().view) strides = routine.view_strides(problem, values_[at(plan.reads[0])].strides);
+      if (routine.info().view) {
+        strides = routine.view_strides(problem, values_[at(plan.reads[0])].strides);
+        if (!schema.layout.is_blocked())
+          guarded(where, [&] { check_strides(problem.outs[k].shape, strides, schema.layout); });
+      }
       plan.writes.push_back(static_cast<int>(new_value(layer.outputs[k], schema, false, strides)));
       const int updated = updated_input(def, layer, output);
       if (updated < 0) continue;

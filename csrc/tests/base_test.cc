@@ -45,6 +45,19 @@ void sizes() {
   expect(dense_view(nullptr, {2, 3, 4}, f32_blocked(8)).strides[0] == 32, "stride of a blocked view");
 }
 
+void strides() {
+  const auto fine = [](const Shape& shape, const Strides& strides, const Layout& layout = Layout::nchw()) {
+    return !refuses([&] { check_strides(shape, strides, layout); });
+  };
+  expect(fine({2, 3, 4}, {12, 4, 1}), "dense");
+  expect(fine({2, 3, 4}, {40, 10, 1}) && fine({2, 3, 4}, {4, 8, 1}), "with gaps; axes in another order");
+  expect(fine({2, 3, 4}, {12, 1, 3}, Layout::nhwc()), "channels last");
+  expect(fine({1, 3, 1}, {-7, 1, -7}) && fine({0, 3, 4}, {0, 0, 1}), "steps that nobody takes");
+  expect(!fine({2, 3, 4}, {-12, 4, 1}), "negative strides are refused");
+  expect(!fine({2, 3, 4}, {0, 4, 1}) && !fine({2, 3, 4}, {12, 3, 1}), "elements that share memory are refused");
+  expect(!fine({2, 3, 4}, {24, 8, 2}), "an innermost axis with gaps is refused");
+}
+
 void memory() {
   for (size_t bytes : {size_t{1}, size_t{100}, size_t{3} << 20}) {
     const AlignedBuffer buffer(bytes);
@@ -99,6 +112,7 @@ void levels() {
 int main() {
   schemas();
   sizes();
+  strides();
   memory();
   shared_memory();
   levels();
