@@ -4,6 +4,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 WATCH := $(PY) .ci/watch.py
+# A worker that crashes ends the run: with another in its place pytest-xdist may wait for ever.
+PYTEST := $(PY) -m pytest -n 2 --max-worker-restart 0
 CXX_FILES := git ls-files '*.cc' '*.h'
 
 .PHONY: install test demo bench lint typecheck format check-extra lower-levels slow sanitize arm clean
@@ -25,7 +27,7 @@ install: $(VENV)/.requirements
 	$(PIP) install -v --no-build-isolation -e '.[test]'
 
 test: install
-	$(PY) -m pytest -n 2 -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
 demo: install
 	$(PY) -m benchmarks.demo
@@ -55,11 +57,11 @@ format: $(VENV)/.requirements
 check-extra: install lower-levels slow sanitize arm
 
 lower-levels: install
-	SOFTNEURO_MAX_ISA=scalar $(PY) -m pytest -n 2 -m 'not slow' tests/layers
-	SOFTNEURO_MAX_ISA=avx2 $(PY) -m pytest -n 2 -m 'not slow' tests/layers
+	SOFTNEURO_MAX_ISA=scalar $(PYTEST) -m 'not slow' tests/layers
+	SOFTNEURO_MAX_ISA=avx2 $(PYTEST) -m 'not slow' tests/layers
 
 slow: install
-	$(PY) -m pytest -n 2 --dist loadfile -m slow
+	$(PYTEST) --dist loadfile -m slow
 
 sanitize: install
 	.ci/sanitize
@@ -76,7 +78,7 @@ arm: install
 	-DSOFTNEURO_PYTHON=OFF -DSOFTNEURO_ORT=OFF -DSOFTNEURO_PCH=OFF >/dev/null
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cmake --build $(AARCH64) --target cxx_tests
 	SOFTNEURO_BUILD_DIR=$(AARCH64) SOFTNEURO_EMULATOR="qemu-aarch64 -L /usr/aarch64-linux-gnu" \
-	$(PY) -m pytest -n 2 -k 'not thread_pool' tests/house/test_cxx.py
+	$(PYTEST) -k 'not thread_pool' tests/house/test_cxx.py
 
 clean:
 	rm -rf build dist *.egg-info ext/*.so providers/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
