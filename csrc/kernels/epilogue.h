@@ -17,7 +17,7 @@ namespace softneuro {
 
 // What elements in memory mean: float32, float16 and bfloat16 are numbers, uint8 and int8 mean (element - zero) *
 // scale.
-struct Elements {
+struct ElementFormat {
   DType type = DType::float32;
   float scale = 1;
   int32_t zero = 0;
@@ -43,11 +43,11 @@ struct Elements {
 
 struct Residual {
   const void* data = nullptr;  // null: none
-  Elements elements = {};
+  ElementFormat elements = {};
 
   [[gnu::always_inline]] constexpr Residual() = default;
   [[gnu::always_inline]] constexpr Residual(const float* values) : data(values) {}
-  [[gnu::always_inline]] constexpr Residual(const void* data, const Elements& elements)
+  [[gnu::always_inline]] constexpr Residual(const void* data, const ElementFormat& elements)
       : data(data), elements(elements) {}
   [[gnu::always_inline]] bool is_float32() const { return data == nullptr || elements.type == DType::float32; }
   [[gnu::always_inline]] const float* f32() const {
@@ -62,7 +62,7 @@ struct Epilogue {
   Activation activation;
   // Kernels that take no more than the above say so by taking a float* dst.
   const float* scale = nullptr;  // lies like bias; null: 1
-  Elements dst = {};
+  ElementFormat dst = {};
 
   // Of channels from `channel` on and elements from `index` on.
   [[gnu::always_inline]] Epilogue from(int channel, size_t index) const {

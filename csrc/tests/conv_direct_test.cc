@@ -56,9 +56,9 @@ void check(Isa isa, const Conv& c) {
   Guarded padded_scale(conv_direct_bias_size(shape, block));
   std::copy(scale.begin(), scale.end(), padded_scale.data());
   const size_t size = to_blocked(std::vector<float>(c.dst_size()), out_channels, pixels, block).size();
-  Typed padded_residual(floats ? Elements() : random_elements(),
+  Typed padded_residual(floats ? ElementFormat() : random_elements(),
                         residual.empty() ? std::vector<float>() : to_blocked(residual, out_channels, pixels, block));
-  Typed dst(floats ? Elements() : random_elements(), size, 0xff);
+  Typed dst(floats ? ElementFormat() : random_elements(), size, 0xff);
   Guarded sums(floats ? 0 : conv_direct_sums_size(shape, tiling, block), NAN);
   const size_t scratch_bytes = kernels.scratch_bytes(shape, tiling);
   Guarded scratch(scratch_bytes / sizeof(float), NAN);

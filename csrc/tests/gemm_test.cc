@@ -22,7 +22,7 @@ void check(Isa isa) {
   Guarded a(random_data(size(m, k, a_stride)));
   Guarded b(random_data(k == 0 ? 0 : transposed ? size(n, k, b_stride) : size(k, n, b_stride)));
   Guarded bias(random_data(bias_per_row ? m : n)), scale(random_data(bias_per_row ? m : n));
-  Typed residual(floats ? Elements() : random_elements(), random_data(size(m, n, dst_stride)));
+  Typed residual(floats ? ElementFormat() : random_elements(), random_data(size(m, n, dst_stride)));
   const bool has_bias = pick(0, 1), has_residual = pick(0, 1), has_scale = !floats && pick(0, 1);
   const Activation act = random_activation();
 
@@ -32,7 +32,7 @@ void check(Isa isa) {
   kernels.pack_b(n, k, tiling.panel, b.data(), b_stride, transposed, cut, panels,
                  packed.data() + (cut == panels ? 0 : gemm_panel_offset(k, lanes, tiling.panel, cut)));
   constexpr unsigned char untouched = 0x5a;
-  Typed dst(floats ? Elements() : random_elements(), size(m, n, dst_stride), untouched);
+  Typed dst(floats ? ElementFormat() : random_elements(), size(m, n, dst_stride), untouched);
   Guarded scratch(kernels.scratch_bytes(m, k, tiling) / sizeof(float), NAN);
   const GemmArgs args{.m = m,
                       .n = n,

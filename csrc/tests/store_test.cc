@@ -132,7 +132,7 @@ void check(Isa isa, Way way) {
 void check_limits(Isa isa) {
   const float inf = INFINITY;
   Guarded sums({70000.0F, -70000.0F, inf, -inf, NAN, 65519.0F});
-  const auto store = [&](const Elements& e, std::vector<double> want) {
+  const auto store = [&](const ElementFormat& e, std::vector<double> want) {
     Typed dst(e, 6);
     StoreRows r;
     r.sums = sums.data(), r.dst = dst.data(), r.rows = 1, r.columns = 6;

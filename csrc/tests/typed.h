@@ -13,9 +13,9 @@
 
 namespace softneuro::test {
 
-inline Elements random_elements() {
+inline ElementFormat random_elements() {
   constexpr DType types[] = {DType::float32, DType::float16, DType::bfloat16, DType::uint8, DType::int8};
-  Elements e{.type = types[pick(0, 4)]};
+  ElementFormat e{.type = types[pick(0, 4)]};
   if (element_bytes(e.type) > 1) return e;
   const int lowest = e.type == DType::int8 ? -128 : 0;
   e.least = lowest + (pick(0, 1) ? 0 : pick(1, 30)), e.most = lowest + (pick(0, 1) ? 255 : pick(200, 254));
@@ -25,7 +25,7 @@ inline Elements random_elements() {
 }
 
 // The value that x becomes in such elements.
-inline double stored(const Elements& e, double x) {
+inline double stored(const ElementFormat& e, double x) {
   switch (e.type) {
     case DType::float16:
       return Float16::from(static_cast<float>(x)).value();
@@ -42,17 +42,17 @@ inline double stored(const Elements& e, double x) {
 // n elements that end where memory does.
 class Typed {
  public:
-  Typed(const Elements& elements, size_t n, unsigned char fill = 0)
+  Typed(const ElementFormat& elements, size_t n, unsigned char fill = 0)
       : elements_(elements), n_(n), bytes_(n * element_bytes(elements.type)), memory_((bytes_ + 3) / 4) {
     std::memset(data(), fill, bytes_);
   }
-  Typed(const Elements& elements, const std::vector<float>& values) : Typed(elements, values.size()) {
+  Typed(const ElementFormat& elements, const std::vector<float>& values) : Typed(elements, values.size()) {
     for (size_t i = 0; i < values.size(); ++i) set(i, values[i]);
   }
 
   void* data() { return reinterpret_cast<char*>(memory_.data()) + memory_.size() * 4 - bytes_; }
   size_t size() const { return n_; }
-  const Elements& elements() const { return elements_; }
+  const ElementFormat& elements() const { return elements_; }
   Residual residual() { return {data(), elements_}; }
 
   double value(size_t i) {
@@ -106,7 +106,7 @@ class Typed {
     }
   }
 
-  Elements elements_;
+  ElementFormat elements_;
   size_t n_, bytes_;
   Guarded memory_;
 };

@@ -223,7 +223,7 @@ def test_blocks_refuse_panels_that_are_none() -> None:
     attrs, weights = inverted_residual(24, 96)
     x = np.ones((1, 24, 4, 4), dtype=np.float32)
     tuned = BLOCKS[0] + "{rows=2,expand=-1,project=0}"
-    with pytest.raises(softneuro.Error, match=r"panels in \[0, "):
+    with pytest.raises(softneuro.Error, match=r"expand must be in \[0, "):
         _C.testing.run_routine("depthwise_block", attrs, weights, [x], tuned, {}, 1)
 
 

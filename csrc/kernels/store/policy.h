@@ -26,14 +26,14 @@ constexpr bool is_same<A, A> = true;
 template <class T, bool quantized = is_quantized<T>>
 struct Reading {
   Reading() = default;
-  SN_INLINE explicit Reading(const Elements&) {}
+  SN_INLINE explicit Reading(const ElementFormat&) {}
   SN_INLINE Vf value(const T* p) const { return load(p); }
   SN_INLINE Vf value(const T* p, int n) const { return load_n(p, n); }
 };
 template <class T>
 class Reading<T, true> {
  public:
-  SN_INLINE explicit Reading(const Elements& e) : zero_(set(static_cast<float>(e.zero))), scale_(set(e.scale)) {}
+  SN_INLINE explicit Reading(const ElementFormat& e) : zero_(set(static_cast<float>(e.zero))), scale_(set(e.scale)) {}
   SN_INLINE Vf value(const T* p) const { return (load(p) - zero_) * scale_; }
   SN_INLINE Vf value(const T* p, int n) const { return (load_n(p, n) - zero_) * scale_; }
 
@@ -46,7 +46,7 @@ class Reading<T, true> {
 template <class T, bool quantized = is_quantized<T>>
 struct Writing {
   Writing() = default;
-  SN_INLINE explicit Writing(const Elements&) {}
+  SN_INLINE explicit Writing(const ElementFormat&) {}
   SN_INLINE ClampBounds bounds(const ClampBounds& values) const { return values; }
   SN_INLINE Vf steps(Vf value) const { return value; }
   SN_INLINE void put(T* p, Vf steps) const { store(p, steps); }
@@ -57,7 +57,7 @@ struct Writing {
 template <class T>
 class Writing<T, true> {
  public:
-  SN_INLINE explicit Writing(const Elements& e)
+  SN_INLINE explicit Writing(const ElementFormat& e)
       : per_unit_(1 / e.scale),
         least_(static_cast<float>((e.least < lowest ? lowest : e.least) - e.zero)),
         most_(static_cast<float>((e.most > highest ? highest : e.most) - e.zero)),
