@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
-#if defined(__x86_64__) || defined(__i386__)
+#if (defined(__x86_64__) || defined(__i386__)) && !defined(SN_SCALAR_ONLY)
 #define SOFTNEURO_X86 1
 #include <cpuid.h>
 #endif
@@ -95,7 +95,7 @@ const std::vector<Level>& levels() {
       {Isa::avx2, "avx2", {Isa::scalar}, 8, true, cpu_has_avx2},
       {Isa::avx512, "avx512", {Isa::scalar, Isa::avx2}, 16, true, cpu_has_avx512},
       {Isa::amx, "amx", {Isa::scalar, Isa::avx2, Isa::avx512}, 16, false, cpu_has_amx},
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) && !defined(SN_SCALAR_ONLY)
       {Isa::neon, "neon", {Isa::scalar}, 4, true, [] { return true; }},
 #endif
   };
