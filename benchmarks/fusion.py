@@ -25,7 +25,7 @@ from benchmarks import models, record
 from benchmarks.layers import Prepared, compile_and_capture
 from softneuro import _C
 
-FUSED = ("depthwise_block/", "squeeze_excite/", "conv_pool/")
+FUSED = ("depthwise_block/", "squeeze_excite/", "conv_pool/", "image_conv/")
 Times = dict[int, float]  # median seconds by layer
 
 

@@ -477,6 +477,7 @@ class testing:  # noqa: N801 - a submodule
         descriptor: str,
         post: Mapping[str, Any] = ...,
         threads: int = 1,
+        dtypes: Sequence[str] = ...,
     ) -> npt.NDArray[np.float32]: ...
     @staticmethod
     def accepting(
@@ -486,6 +487,7 @@ class testing:  # noqa: N801 - a submodule
         shapes: Sequence[Sequence[int]],
         post: Mapping[str, Any] = ...,
         threads: int = 1,
+        dtypes: Sequence[str] = ...,
     ) -> list[str]: ...
     @staticmethod
     def expected_error(
@@ -503,6 +505,7 @@ class testing:  # noqa: N801 - a submodule
         shapes: Sequence[tuple[int, ...]],
         descriptor: str,
         post: Mapping[str, Any] = ...,
+        dtypes: Sequence[str] = ...,
     ) -> tuple[int, int]: ...
     @staticmethod
     def packing(
@@ -512,6 +515,7 @@ class testing:  # noqa: N801 - a submodule
         shapes: Sequence[tuple[int, ...]],
         descriptor: str,
         post: Mapping[str, Any] = ...,
+        dtypes: Sequence[str] = ...,
     ) -> list[tuple[str, str, int, int, int]]: ...
     @staticmethod
     def refusals(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 # In the order of the core's table of types.
-_NUMBERS = ("float32", "float16", "bfloat16")
+_NUMBERS = ("float32", "float16", "bfloat16", "uint8")
 _NAMES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
 
 

@@ -79,7 +79,9 @@ class Lowering:
                     tensor, border, name = next(tensors)
                     with fake:
                         self._values[node] = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
-                    self._blobs[node] = graph.input(name, border.shape, border.schema)
+                    blob = graph.input(name, border.shape, border.schema)
+                    # Nothing in a region computes with integers.
+                    self._blobs[node] = blob if tensor.dtype in REALS else graph.add("cast", [blob], name=name)
                 else:
                     self._values[node] = int(next(numbers))
             elif node.op == "call_function":

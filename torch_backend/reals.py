@@ -11,6 +11,8 @@ from torch.fx.node import map_aggregate
 
 HALVES = (torch.float16, torch.bfloat16)
 REALS = (torch.float32, *HALVES)
+# Of tensors from the host that regions read as reals: images of bytes.
+BYTES = (torch.uint8,)
 
 
 def is_conversion(node: Node) -> bool:

@@ -28,15 +28,15 @@ class TorchPool {
   int threads_;
 };
 
-// The types in which torch has reals that nets take, by the core's.
-struct RealType {
+// The types in which torch has what nets take, by the core's: reals, and images of bytes.
+struct HostType {
   DType dtype;
   int32_t torch;
 };
-std::span<const RealType> real_types() {
-  static const std::array types{RealType{DType::float32, aoti_torch_dtype_float32()},
-                                RealType{DType::float16, aoti_torch_dtype_float16()},
-                                RealType{DType::bfloat16, aoti_torch_dtype_bfloat16()}};
+std::span<const HostType> host_types() {
+  static const std::array types{
+      HostType{DType::float32, aoti_torch_dtype_float32()}, HostType{DType::float16, aoti_torch_dtype_float16()},
+      HostType{DType::bfloat16, aoti_torch_dtype_bfloat16()}, HostType{DType::uint8, aoti_torch_dtype_uint8()}};
   return types;
 }
 
@@ -67,16 +67,16 @@ bool append_input(AtenTensorHandle input, std::vector<int64_t>& signature) {
   STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_dim(input, &rank));
   STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_sizes(input, &sizes));
   STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_is_contiguous(input, &contiguous));
-  const auto types = real_types();
-  const auto real = std::find_if(types.begin(), types.end(), [&](const RealType& r) { return r.torch == type; });
-  const bool known = real != types.end() && device == aoti_torch_device_type_cpu();
+  const auto types = host_types();
+  const auto found = std::find_if(types.begin(), types.end(), [&](const HostType& t) { return t.torch == type; });
+  const bool known = found != types.end() && device == aoti_torch_device_type_cpu();
   bool channels_last = false;
   if (!contiguous && known && rank >= 3) {
     STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_strides(input, &strides));
     channels_last = lies_as(sizes, strides, rank, Layout::nhwc());
   }
   constexpr int64_t no_type = 0xff;  // of which there is no net
-  signature.push_back(form_of(rank, known ? static_cast<int64_t>(real->dtype) : no_type, channels_last));
+  signature.push_back(form_of(rank, known ? static_cast<int64_t>(found->dtype) : no_type, channels_last));
   signature.insert(signature.end(), sizes, sizes + rank);
   return known && (contiguous || channels_last);
 }
@@ -106,9 +106,9 @@ AtenTensorHandle empty_output(const RegionEntry& entry, size_t output) {
     strides[axis] = stride;
     stride *= std::max<int64_t>(sizes[axis], 1);
   }
-  const auto types = real_types();
+  const auto types = host_types();
   const auto type =
-      std::find_if(types.begin(), types.end(), [&](const RealType& r) { return r.dtype == schema.dtype; });
+      std::find_if(types.begin(), types.end(), [&](const HostType& t) { return t.dtype == schema.dtype; });
   if (type == types.end()) throw Error("an output is " + schema.str() + ", which torch's tensors are not made for");
   AtenTensorHandle handle = nullptr;
   STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(shape.rank(), sizes.data(), strides.data(), type->torch,

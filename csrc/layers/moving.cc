@@ -1,6 +1,7 @@
 #include "layers/moving.h"
 
 #include <array>
+#include <cstring>
 
 namespace softneuro {
 
@@ -77,6 +78,13 @@ void zero_padding_lanes(const TensorView& view) {
 }
 
 void copy_blob(const TensorView& src, const TensorView& dst, int threads, const ParallelFor& parallel_for) {
+  if (dst.schema.dtype != DType::float32) {
+    parallel_for(images(dst), [&](int64_t n) {
+      std::memcpy(dst.at(n * dst.strides[0]), src.at(n * src.strides[0]),
+                  dtype_bytes(dst.schema.dtype, dst.image_elements()));
+    });
+    return;
+  }
   CopyJob job{.src = src.f32(), .dst = dst.f32()};
   if (src.dense() && dst.dense()) {
     job.length = images(dst) * dst.image_elements();
@@ -106,7 +114,7 @@ std::unique_ptr<const Prepared> ViewRoutine::prepare(const Problem& problem, con
   const Strides dense = dense_strides(problem.in[0].shape, info().in.layout);
   return prepared_call([threads = problem.threads, offset = view_offset(problem, dense)](const RunArgs& args) {
     TensorView src = args.in[0];
-    src.data = src.f32() + offset;
+    src.data = src.at(offset);
     if (src.data != args.out.data) copy_blob(src, args.out, threads, args.parallel_for);
   });
 }

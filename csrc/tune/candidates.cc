@@ -11,12 +11,16 @@ bool schema_allowed(const Schema& schema, const std::vector<std::string>& allowe
                      [&](const std::string& text) { return text == dtype_name(schema.dtype) || text == schema.str(); });
 }
 
-bool within(const Candidate& candidate, const SearchLimits& limits) {
+bool within(const Candidate& candidate, const Problem& problem, const SearchLimits& limits) {
   if (candidate.choice.routine->info().spreads_nonfinite && limits.strict_nonfinite) return false;
   if (candidate.error > limits.max_error) return false;
-  const auto allowed = [&](const Schema& schema) { return schema_allowed(schema, limits.schemas); };
-  return std::all_of(candidate.outs.begin(), candidate.outs.end(), allowed) &&
-         std::all_of(candidate.in.begin(), candidate.in.end(), allowed);
+  // Integers lose nothing in any type that holds them.
+  const auto allowed = [&](const Schema& schema, const TensorDesc& desc) {
+    return schema_allowed(schema, limits.schemas) ||
+           (desc.kind != ValueKind::real && schema_allowed(schema.with(DType::float32), limits.schemas));
+  };
+  return std::equal(candidate.outs.begin(), candidate.outs.end(), problem.outs.begin(), problem.outs.end(), allowed) &&
+         std::equal(candidate.in.begin(), candidate.in.end(), problem.in.begin(), problem.in.end(), allowed);
 }
 
 // Blocks are as wide as a level's vectors, all else of a schema is no matter of levels.
@@ -69,7 +73,7 @@ std::vector<Candidate> enumerate_candidates(const Problem& problem, const Search
       candidate.packed_bytes = routine->packed_bytes(problem, tuning);
       candidate.seconds = routine->info().view ? 0 : estimate_seconds(problem, all.size());
       all.push_back(candidate);
-      if (within(candidate, limits)) allowed.push_back(candidate);
+      if (within(candidate, problem, limits)) allowed.push_back(candidate);
     }
   }
   drop_lower_levels(allowed);

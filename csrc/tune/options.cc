@@ -88,7 +88,7 @@ std::string get_schemas(const Options& options) {
 
 constexpr OptionInfo table[] = {
     {"schemas", "list", "float32", "comma list of dtypes (float32) or schemas (cpu:float32:nchw16c)",
-     "Element types and layouts that routines may use."},
+     "Element types and layouts that routines may use for reals."},
     {"max_error", "float", "0.0001", "> 0", "Relative L2 error allowed per output of a compiled graph."},
     {"threads", "int", "0", "0 to 4096", "Threads that kernels use at once; 0: as many as the host."},
     {"tune", "choice", "profile", "profile, cached or off",

@@ -189,8 +189,8 @@ double expected_error(const std::string& type, const py::dict& attrs, const py::
 // (foretold, actual) bytes of a routine's packing.
 std::pair<size_t, size_t> packed_bytes(const std::string& type, const py::dict& attrs, const py::dict& weights,
                                        const std::vector<py::tuple>& shapes, const std::string& descriptor,
-                                       const py::dict& post) {
-  const OneLayer one(type, attrs, weights, shapes, post);
+                                       const py::dict& post, const std::vector<std::string>& dtypes) {
+  const OneLayer one(type, attrs, weights, shapes, post, dtypes);
   const Problem problem = one.problem(1);
   const RoutineChoice choice = find_routine(descriptor);
   const auto packed = choice.routine->packed(problem, choice.tuning);
@@ -199,8 +199,9 @@ std::pair<size_t, size_t> packed_bytes(const std::string& type, const py::dict& 
 
 // Sections of a routine's packing: (name, dtype, elements, of them the layer's own, bytes before it).
 py::list packing(const std::string& type, const py::dict& attrs, const py::dict& weights,
-                 const std::vector<py::tuple>& shapes, const std::string& descriptor, const py::dict& post) {
-  const OneLayer one(type, attrs, weights, shapes, post);
+                 const std::vector<py::tuple>& shapes, const std::string& descriptor, const py::dict& post,
+                 const std::vector<std::string>& dtypes) {
+  const OneLayer one(type, attrs, weights, shapes, post, dtypes);
   const RoutineChoice choice = find_routine(descriptor);
   py::list list;
   const Packing declared = choice.routine->packing(one.problem(1), choice.tuning);
@@ -260,9 +261,10 @@ void bind_routines(py::module_& m) {
   testing.def("expected_error", &expected_error, py::arg("type"), py::arg("attrs"), py::arg("weights"),
               py::arg("shapes"), py::arg("descriptor"), "Relative L2 error that a routine expects of its result.");
   testing.def("packed_bytes", &packed_bytes, py::arg("type"), py::arg("attrs"), py::arg("weights"), py::arg("shapes"),
-              py::arg("descriptor"), py::arg("post") = py::dict(), "(foretold, actual) bytes of a routine's packing.");
+              py::arg("descriptor"), py::arg("post") = py::dict(), py::arg("dtypes") = std::vector<std::string>(),
+              "(foretold, actual) bytes of a routine's packing.");
   testing.def("packing", &packing, py::arg("type"), py::arg("attrs"), py::arg("weights"), py::arg("shapes"),
-              py::arg("descriptor"), py::arg("post") = py::dict(),
+              py::arg("descriptor"), py::arg("post") = py::dict(), py::arg("dtypes") = std::vector<std::string>(),
               "Sections of a routine's packing: (name, dtype, elements, of them the layer's own, bytes before it).");
   testing.def("refusals", &refusals, py::arg("type"), py::arg("attrs"), py::arg("weights"), py::arg("shapes"),
               py::arg("post") = py::dict(), py::arg("threads") = 1, "Reason by descriptor of those that decline.");

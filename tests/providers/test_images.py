@@ -25,11 +25,12 @@ def network(head: list[Any], shape: list[int | str], kind: str = "UINT8", real: 
         *head,
         node("Div", ["f", "most"], ["d"]),
         node("Sub", ["d", "mean"], ["s"]),
-        node("Conv", ["s", "w"], ["c"], pads=[1, 1, 1, 1]),
+        node("Div", ["s", "deviation"], ["q"]),
+        node("Conv", ["q", "w"], ["c"], pads=[1, 1, 1, 1]),
         node("Relu", ["c"], ["y"]),
     ]
-    constants = {"most": np.array(255, dtype), "mean": abs(f32(1, 3, 1, 1)).astype(dtype), "w": f32(8, 3, 3, 3)}
-    constants["w"] = constants["w"].astype(dtype)
+    constants = {"most": f32() * 0 + 255, "mean": abs(f32(1, 3, 1, 1)), "deviation": 0.2 + abs(f32(1, 3, 1, 1))}
+    constants = {name: value.astype(dtype) for name, value in (constants | {"w": f32(8, 3, 3, 3)}).items()}
     return make_model(nodes, {"x": shape}, {"y": None}, constants, types={"x": kind, "y": real})
 
 
@@ -112,6 +113,43 @@ def test_sizes_stay_sizes() -> None:
     ]
     model = make_model(nodes, {"x": ["n", 3, 4]}, {"y": None}, {"rest": i64(-1)}, types={"x": "UINT8"})
     check_model(model, {"n": 2}, bound=0)
+
+
+FUSED = """layer 0 cast % 0
+layer 1 binary % 0
+layer 2 binary % 0
+layer 3 binary % 0
+layer 4 conv2d image_conv/cpu:uint8:nchw->cpu:float32:nchw4c/first_scalar{rows=10} 0
+adapt 5 cpu:float32:nchw4c cpu:float32:nchw 0
+"""
+FUSED_LAST = """layer 0 transpose transpose/cpu:uint8:nchw->cpu:uint8:nhwc/view 0
+layer 1 cast % 0
+layer 2 binary % 0
+layer 3 binary % 0
+layer 4 binary % 0
+layer 5 conv2d image_conv/cpu:uint8:nhwc->cpu:float32:nchw4c/first_scalar{rows=10} 0
+adapt 6 cpu:float32:nchw4c cpu:float32:nchw 0
+"""
+
+
+@pytest.mark.parametrize("head", ["cast", "cast and transpose", "transpose and cast"])
+def test_the_first_convolution_reads_bytes(tmp_path: Path, head: str) -> None:
+    """What scales them and the convolution are one step, which no conversion stands before."""
+    heads = {
+        "cast": [cast("x", "f")],
+        "cast and transpose": [cast("x", "t"), turned("t", "f")],
+        "transpose and cast": [turned("x", "t"), cast("t", "f")],
+    }
+    model = network(heads[head], [2, 3, 10, 9] if head == "cast" else [2, 10, 9, 3])
+    plan = tmp_path / "plan"
+    whole_session(model, plan=plan)
+    first = [line for line in plan.read_text().splitlines() if line.split()[0] in ("softneuro-plan", "plan", "seconds")]
+    fused = (FUSED if head == "cast" else FUSED_LAST).splitlines()
+    plan.write_text("\n".join([*first, *fused, "end", ""]))
+    ours, cpu = whole_session(model, plan=plan), cpu_session(model)
+    check_same(ours, cpu, random_feeds(cpu))
+    chosen = [layer["descriptor"] for event in events(ours) for layer in event.get("layers", [])]
+    assert chosen[-1].startswith("image_conv/cpu:uint8:")
 
 
 TURNED = """softneuro-plan 2

@@ -107,11 +107,11 @@ def test_packings_are_foretold(layer: str) -> None:
     @given(problem=strategy)
     def check(problem: dict[str, Any]) -> None:
         arguments = (layer, problem["attrs"], problem["weights"], [x.shape for x in problem["inputs"]])
-        post = problem.get("post", {})
-        for descriptor in _C.testing.accepting(*arguments, post):
-            foretold, actual = _C.testing.packed_bytes(*arguments, descriptor, post)
+        post, dtypes = problem.get("post", {}), problem.get("dtypes", [])
+        for descriptor in _C.testing.accepting(*arguments, post, 1, dtypes):
+            foretold, actual = _C.testing.packed_bytes(*arguments, descriptor, post, dtypes)
             end = own = 0
-            for name, dtype, count, values, offset in _C.testing.packing(*arguments, descriptor, post):
+            for name, dtype, count, values, offset in _C.testing.packing(*arguments, descriptor, post, dtypes):
                 size = {"float32": 4, "bfloat16": 2, "int32": 4}[dtype]
                 assert offset == -(-end // 64) * 64, (descriptor, name)
                 assert values <= count, (descriptor, name)

@@ -53,15 +53,17 @@ for _target, _function in {
     aten.minimum.default: "min",
     aten.maximum.default: "max",
 }.items():
-    converter(_target, check=_operands)(_binary(_function))
+    converter(_target, check=_operands, takes_bytes=True)(_binary(_function))
 for _target, _function in {
     aten.add.Tensor: "add",
     aten.add.Scalar: "add",
     aten.sub.Tensor: "sub",
     aten.sub.Scalar: "sub",
 }.items():
-    converter(_target, check=(equals(alpha=1), _operands))(_binary(_function))
-converter(aten.rsub.Tensor, aten.rsub.Scalar, check=(equals(alpha=1), _operands))(_binary("sub", "other", "self"))
+    converter(_target, check=(equals(alpha=1), _operands), takes_bytes=True)(_binary(_function))
+converter(aten.rsub.Tensor, aten.rsub.Scalar, check=(equals(alpha=1), _operands), takes_bytes=True)(
+    _binary("sub", "other", "self")
+)
 converter(aten.pow.Tensor_Tensor, aten.pow.Tensor_Scalar, aten.pow.Scalar, check=_operands)(
     _binary("pow", "self", "exponent")
 )
@@ -87,7 +89,7 @@ def _stays_real(call: Call) -> str | None:
     return None
 
 
-@converter(aten._to_copy.default, check=_stays_real, moves_only=True)
+@converter(aten._to_copy.default, check=_stays_real, moves_only=True, takes_bytes=True)
 def to_copy(low: Lowering, call: Call) -> int:
-    """A conversion between types of reals; blobs are values, so nothing is left of it."""
+    """A conversion between types of reals, or from bytes to them; blobs are values, so nothing is left of it."""
     return low.blob(call["self"])

@@ -15,7 +15,7 @@ import torch
 from torch.fx import Node
 from torch.fx.node import map_arg
 
-from softneuro.torch_backend.reals import REALS
+from softneuro.torch_backend.reals import BYTES, REALS
 
 if TYPE_CHECKING:
     from softneuro.torch_backend.lowering import Lowering
@@ -117,20 +117,25 @@ class Converter:
     check: Check | None
     moves_only: bool  # no arithmetic: a region of nothing else is not worth a call
     many: bool  # several results, each a blob; otherwise only the first result of a tuple is provided
+    takes_bytes: bool  # as reals, which is what it makes of them
 
 
 CONVERTERS: dict[Any, Converter] = {}
 
 
 def converter(
-    *targets: Any, check: Check | Iterable[Check] | None = None, moves_only: bool = False, many: bool = False
+    *targets: Any,
+    check: Check | Iterable[Check] | None = None,
+    moves_only: bool = False,
+    many: bool = False,
+    takes_bytes: bool = False,
 ) -> Callable[[Convert], Convert]:
     """Registers a converter of one or more ATen overloads."""
 
     def register(convert: Convert) -> Convert:
         for target in targets:
             assert target not in CONVERTERS, f"{target} has two converters"
-            CONVERTERS[target] = Converter(convert, merge_checks(check), moves_only, many)
+            CONVERTERS[target] = Converter(convert, merge_checks(check), moves_only, many, takes_bytes)
         return convert
 
     return register
@@ -187,13 +192,13 @@ def equals(**expected: Any) -> Check:
     return check
 
 
-def tensor_reason(value: Any) -> str | None:
+def tensor_reason(value: Any, dtypes: Sequence[torch.dtype] = REALS) -> str | None:
     """Why a tensor cannot flow through a region, or None."""
     if not isinstance(value, torch.Tensor):
         return "it is not on a tensor"
     if value.device.type != "cpu":
         return f"it is on {value.device.type}"
-    if value.dtype not in REALS:
+    if value.dtype not in dtypes:
         return f"its dtype is {str(value.dtype).removeprefix('torch.')}, which regions do not compute in"
     if value.layout != torch.strided:
         return "its layout is not strided"
@@ -222,9 +227,11 @@ def decline_reason(node: Node, constants: Set[Node]) -> str | None:
     else:
         wanted = [results]
     call = Call(node, constants)
-    for value in [*wanted, *(n.meta.get("val") for n in node.all_input_nodes if n not in constants)]:
-        if isinstance(value, torch.SymInt | int):
-            continue
-        if reason := tensor_reason(value):
-            return reason
+    read = [n.meta.get("val") for n in node.all_input_nodes if n not in constants]
+    for values, dtypes in ((wanted, REALS), (read, (*REALS, *BYTES) if found.takes_bytes else REALS)):
+        for value in values:
+            if isinstance(value, torch.SymInt | int):
+                continue
+            if reason := tensor_reason(value, dtypes):
+                return reason
     return found.check(call) if found.check else None

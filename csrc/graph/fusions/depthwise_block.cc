@@ -1,5 +1,7 @@
-// A depthwise convolution with the convolution before it, the 1x1 convolution after it, or both.
+// A depthwise convolution with the convolution before it, the 1x1 convolution after it, or both; with the image of
+// bytes that the first one reads, too.
 #include "graph/fusions.h"
+#include "graph/fusions/scaled_image.h"
 #include "layers/conv2d/conv2d.h"
 
 namespace softneuro::fusions {
@@ -16,9 +18,16 @@ class Finder {
     const bool expands = before >= 0 && !layer_at(before).post.residual && only_reader(before) == index;
     const int after = layer.post.residual ? -1 : pointwise(only_reader(index));
     const bool projects = after >= 0 && layer_at(after).inputs[0] == layer.output();
-    if (expands && projects) add(before, index, after);
-    if (expands) add(before, index, -1);
-    if (projects) add(-1, index, after);
+    const auto add_from_first = [&](const ScaledImage* image) {
+      if (projects) add(image, before, index, after);
+      add(image, before, index, -1);
+    };
+    if (expands) {
+      const auto image = scaled_image(graph_, before);
+      if (image) add_from_first(&*image);
+      add_from_first(nullptr);
+    }
+    if (projects) add(nullptr, -1, index, after);
   }
 
  private:
@@ -53,10 +62,15 @@ class Finder {
     }
   }
 
-  void add(int before, int index, int after) {
+  // image: that `before` reads, or null.
+  void add(const ScaledImage* image, int before, int index, int after) {
     Fusion& fusion = found_.emplace_back();
     Layer& block = fusion.layer;
     block.type = "depthwise_block";
+    if (image != nullptr) {
+      fusion.layers = image->layers;
+      block.set_weight("values", image->values);
+    }
     if (before >= 0) {
       fusion.layers.push_back(before);
       set_stage(block, "expand", layer_at(before), false);

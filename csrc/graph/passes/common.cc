@@ -38,6 +38,15 @@ Constant constant_of(const Graph& graph, int blob) {
   return producer != nullptr && producer->type == "constant" ? producer->weight("value") : nullptr;
 }
 
+bool per_channel(const Shape& other, const Shape& out, int axis) {
+  if (other.rank() > out.rank()) return false;
+  for (int k = 0; k < other.rank(); ++k) {
+    const int at = out.rank() - other.rank() + k;
+    if (other[k] != 1 && (at != axis || other[k] != out[axis])) return false;
+  }
+  return true;
+}
+
 void retire(Graph& graph, int layer, int replacement) {
   Layer& husk = graph.layer(layer);
   graph.replace_uses(husk.output(), replacement);

@@ -20,6 +20,9 @@ int sole_reader(const Graph& graph, int blob);
 // The value of a blob that a `constant` layer makes, else null.
 Constant constant_of(const Graph& graph, int blob);
 
+// Whether a constant operand of this shape has at most one value for each index of an axis of the result.
+bool per_channel(const Shape& other, const Shape& out, int axis);
+
 // Gives a layer's readers another blob of the same shape and leaves the layer behind as a husk that no pass looks at
 // and compact() drops.
 void retire(Graph& graph, int layer, int replacement);

@@ -36,16 +36,6 @@ MakeAffine scale_shift_affine(const Layer& layer) {
   return [layer] { return Affine{reference_weight(layer, "scale"), reference_weight(layer, "shift")}; };
 }
 
-// A constant operand that has at most one value per channel of the axis.
-bool per_channel(const Shape& other, const Shape& out, int axis) {
-  if (other.rank() > out.rank()) return false;
-  for (int k = 0; k < other.rank(); ++k) {
-    const int at = out.rank() - other.rank() + k;
-    if (other[k] != 1 && (at != axis || other[k] != out[axis])) return false;
-  }
-  return true;
-}
-
 std::optional<MakeAffine> binary_affine(const Layer& layer, const Shape& in, const Shape& out, int axis) {
   if (in != out || layer.main_inputs() != 1) return std::nullopt;
   const std::string function = layer.attrs.text("function");

@@ -39,7 +39,11 @@ class PreparedFirst final : public PreparedConv2dRows {
     // As an image that begins with these rows.
     ConvFirstArgs args = high(call.plane_rows);
     args.pad_top -= static_cast<int>(call.rows.begin) * args.stride_h;
-    args.src = call.src;
+    if (call.src_rows) {
+      args.pad_top += static_cast<int>(call.src_rows->begin);
+      args.h = static_cast<int>(call.src_rows->end - call.src_rows->begin);
+    }
+    args.src = static_cast<const float*>(call.src);
     args.dst = call.dst;
     kernel_.run(args, 0, static_cast<int>(call.rows.end - call.rows.begin), call.scratch);
   }

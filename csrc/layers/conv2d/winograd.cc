@@ -89,7 +89,7 @@ class PreparedWinograd final : public PreparedConv2dRows {
     s.images = 1;
     s.out_h = static_cast<int>(call.plane_rows);
     s.pad_top -= static_cast<int>(call.rows.begin) * s.stride_h;
-    args.src = call.src;
+    args.src = static_cast<const float*>(call.src);
     args.dst = call.dst;
     const int rows = ceil_div(static_cast<int>(call.rows.end - call.rows.begin), s.tile_h);  // of tiles
     run_(args, 0, panels_, 0, rows * s.tiles_w(), call.scratch);

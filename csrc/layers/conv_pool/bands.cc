@@ -1,11 +1,12 @@
 // conv_pool in bands of output rows: the convolution's rows are pooled while they are in the second cache. Any routine
-// of conv2d that can be asked for rows makes one of these.
+// of conv2d or image_conv that can be asked for rows makes one of these.
 #include <algorithm>
 #include <numeric>
 
 #include "layers/conv2d/row_bands.h"
 #include "layers/conv2d/shapes.h"
 #include "layers/conv_pool/conv_pool.h"
+#include "layers/image_conv/image_conv.h"
 #include "layers/images.h"
 #include "layers/pool2d/windows.h"
 
@@ -16,9 +17,11 @@ namespace {
 struct Stages {
   ConvPoolStages layers;
   Problem conv, pool;
+  Conv2dParams params;
 
   explicit Stages(const Problem& problem) : layers(conv_pool_stages(*problem.layer, problem.in[0])) {
     conv = {&layers.conv, problem.in, layers.between, 1};
+    params = conv_params(layers.conv, problem.in[0]);
     pool = {&layers.pool, {layers.between}, problem.out(), 1};
   }
   Stages(const Stages&) = delete;
@@ -49,8 +52,7 @@ class PreparedBands final : public Prepared {
     rows_ = std::min(round_up(rows, whole), out_height_);
     // Where rows are computed by several, what is next to each other depends on where a piece begins.
     const int64_t unit = step == 1 ? 1 : 0;
-    split_ = WorkSplit(out[0], 1, out_height_, worth_threads(conv2d_params(stages.conv), problem.threads),
-                       SplitBy::rows, unit);
+    split_ = WorkSplit(out[0], 1, out_height_, worth_threads(stages.params, problem.threads), SplitBy::rows, unit);
     plane_rows_ = most_rows_below(stages, rows_) + step - 1;
     band_ = round_to_line(static_cast<size_t>(blocks_ * plane_rows_ * width_ * block_) * sizeof(float));
     scratch_ = band_ + round_to_line(conv_.rows_scratch(plane_rows_));
@@ -60,13 +62,13 @@ class PreparedBands final : public Prepared {
 
   void run(const RunArgs& args) const override {
     for_row_bands(args, split_, [&](int64_t image, Range rows, KeptRows& kept, std::byte* scratch) {
-      run_rows(input_image(args, 0, image), output_image(args, image), rows, kept, reinterpret_cast<float*>(scratch),
-               scratch + band_);
+      run_rows(args.in[0].at(image * args.in[0].strides[0]), output_image(args, image), rows, kept,
+               reinterpret_cast<float*>(scratch), scratch + band_);
     });
   }
 
  private:
-  void run_rows(const float* src, float* dst, Range rows, KeptRows& kept, float* band, std::byte* scratch) const {
+  void run_rows(const void* src, float* dst, Range rows, KeptRows& kept, float* band, std::byte* scratch) const {
     const auto& spans = windows_.rows.spans;
     const int64_t row_floats = width_ * block_;
     for (int64_t row = rows.begin; row < rows.end; row += rows_) {
@@ -134,6 +136,7 @@ class ConvPoolBands final : public RowBandsRoutine<Stages> {
   Refusal check(const Problem& problem) const override {
     if (!problem.layer->post.empty()) return "takes no post-ops";
     const Stages stages(problem);
+    if (conv().info().layer_type != stages.layers.conv.type) return "its first stage is a " + stages.layers.conv.type;
     const Pool2dParams pool = pool2d_params(stages.layers.pool);
     if (pool.axes[0].dilation != 1 || pool.axes[1].dilation != 1) return "has a dilated window";
     constexpr int64_t most = int64_t{64} << 20;
@@ -186,6 +189,7 @@ void conv_pool_bands(RoutineList& list) {
   conv2d_first_winograd(convs);
   conv2d_first_bfloat16(convs);
   conv2d_winograd(convs);
+  image_conv_rows(convs);
   for (auto& conv : convs.take()) list.add<ConvPoolBands>(std::move(conv));
 }
 

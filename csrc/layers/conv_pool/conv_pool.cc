@@ -2,7 +2,8 @@
 
 #include <vector>
 
-#include "layers/routine.h"
+#include "layers/image_conv/image_conv.h"
+#include "layers/registry.h"
 #include "layers/validate.h"
 
 namespace softneuro {
@@ -16,9 +17,7 @@ ConvPoolStages conv_pool_stages(const Layer& layer, const TensorDesc& in) {
                            "pool_ceil_mode", "pool_count_include_pad"});
   ConvPoolStages stages;
   Layer &conv = stages.conv, &pool = stages.pool;
-  conv.type = "conv2d";
-  conv.set_weight("weight", layer.weight("conv_weight"));
-  if (const Constant* bias = layer.find_weight("conv_bias")) conv.set_weight("bias", *bias);
+  set_conv(conv, layer.find_weight("values"), layer.weight("conv_weight"), layer.find_weight("conv_bias"));
   conv.post.activation.kind = parse_activation(layer.attrs.text("conv_function", "none"));
   conv.post.activation.a = static_cast<float>(layer.attrs.real("conv_a", 0));
   conv.post.activation.b = static_cast<float>(layer.attrs.real("conv_b", 0));
@@ -29,7 +28,7 @@ ConvPoolStages conv_pool_stages(const Layer& layer, const TensorDesc& in) {
   for (const char* name : {"function", "kernel", "stride", "padding", "dilation", "ceil_mode", "count_include_pad"}) {
     if (const AttrValue* value = layer.attrs.find(std::string("pool_") + name)) pool.attrs.set(name, *value);
   }
-  stages.between = conv2d_layer().infer(conv, {&in, 1}).front();
+  stages.between = infer_outputs(layer_def(conv.type), conv, {&in, 1}).front();
   return stages;
 }
 
@@ -42,10 +41,11 @@ OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
 }
 
 void reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out) {
-  const ConvPoolStages stages = conv_pool_stages(layer, {in[0].shape});
+  const bool bytes = layer.find_weight("values") != nullptr;
+  const ConvPoolStages stages = conv_pool_stages(layer, desc_of(in[0].shape, bytes ? DType::uint8 : DType::float32));
   std::vector<double> memory(static_cast<size_t>(stages.between.shape.elements()));
   const RefTensor between{stages.between.shape, memory.data()};
-  run_reference(conv2d_layer(), stages.conv, in, {&between, 1});
+  run_reference(layer_def(stages.conv.type), stages.conv, in, {&between, 1});
   // The layer's own post-ops are applied to the whole's result.
   pool2d_reference(stages.pool, {&between, 1}, out);
 }
@@ -53,7 +53,7 @@ void reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out)
 }  // namespace
 
 const LayerDef& conv_pool_layer() {
-  static constexpr LayerDef def{"conv_pool", infer, one_output<reference>, collect_routines};
+  static constexpr LayerDef def{"conv_pool", infer, one_output<reference>, collect_routines, Takes::any};
   return def;
 }
 

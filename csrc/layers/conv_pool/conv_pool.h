@@ -1,7 +1,8 @@
 // conv_pool: a convolution with its activation, and the pooling of what it leaves. Put in by plans in place of the
 // layers that it covers, never by a door.
 //
-//   conv: x[N,C,H,W] -> [N,K,H',W'], `conv_weight`[K,C/groups,kh,kw], `conv_bias`[K], activation `conv_*`
+//   conv: x[N,C,H,W] -> [N,K,H',W'], `conv_weight`[K,C/groups,kh,kw], `conv_bias`[K], activation `conv_*`; with
+//   `values`[C,256] an image_conv
 //   pool: -> [N,K,H",W"], pool2d's attributes as `pool_*`
 #pragma once
 
@@ -11,7 +12,7 @@
 
 namespace softneuro {
 
-// The stages as the conv2d and the pool2d that they are: without inputs and outputs.
+// The stages as the conv2d or image_conv and the pool2d that they are: without inputs and outputs.
 struct ConvPoolStages {
   Layer conv, pool;
   TensorDesc between;  // the blob that is not there

@@ -1,12 +1,13 @@
 // depthwise_block whose first stage is a net's first convolution, in bands of output rows: the convolution's rows,
-// which are several times the image, are filtered while they are in cache. Any routine of conv2d that can be asked for
-// rows may make one of these; listed below are those that won somewhere.
+// which are several times the image, are filtered while they are in cache. Any routine of conv2d or image_conv that
+// can be asked for rows may make one of these; listed below are those that won somewhere.
 #include <algorithm>
 
 #include "layers/conv2d/depthwise.h"
 #include "layers/conv2d/row_bands.h"
 #include "layers/depthwise_block/bands.h"
 #include "layers/depthwise_block/pointwise_stage.h"
+#include "layers/image_conv/image_conv.h"
 #include "layers/images.h"
 
 namespace softneuro {
@@ -22,6 +23,7 @@ struct Stages {
       : layers(depthwise_block_stages(*problem.layer)), p(depthwise_block_params(layers, problem.in[0])), later(p) {
     if (!layers.expand) return;
     later.expand.reset();
+    later.of_bytes = false;
     const Conv2dParams& d = p.depthwise;
     conv = {&*layers.expand, {problem.in[0]}, TensorDesc{Shape{d.n, d.c, d.h, d.w}}, 1};
   }
@@ -76,13 +78,13 @@ class PreparedConvBands final : public Prepared {
 
   void run(const RunArgs& args) const override {
     for_row_bands(args, split_, [&](int64_t image, Range rows, KeptRows& kept, std::byte* scratch) {
-      run_rows(input_image(args, 0, image), residual_image(args, residual_, image), output_image(args, image), rows,
-               kept, scratch);
+      run_rows(args.in[0].at(image * args.in[0].strides[0]), residual_image(args, residual_, image),
+               output_image(args, image), rows, kept, scratch);
     });
   }
 
  private:
-  void run_rows(const float* src, const float* residual, float* dst, Range rows, KeptRows& kept,
+  void run_rows(const void* src, const float* residual, float* dst, Range rows, KeptRows& kept,
                 std::byte* scratch) const {
     const Conv2dParams& d = p_.depthwise;
     auto* band = reinterpret_cast<float*>(scratch);
@@ -143,6 +145,8 @@ class DepthwiseBlockConvBands final : public RowBandsRoutine<Stages> {
   Refusal check(const Problem& problem) const override {
     const Stages stages(problem);
     if (!stages.p.expand) return "has no first stage";
+    const std::string& first = stages.layers.expand->type;
+    if (conv().info().layer_type != first) return "its first stage is a " + first;
     if (const Refusal later = check_later_stages(stages.p); !later.accepted()) return later;
     return conv().check(stages.conv);
   }
@@ -186,7 +190,10 @@ class DepthwiseBlockConvBands final : public RowBandsRoutine<Stages> {
 void depthwise_block_conv_bands(RoutineList& list) {
   RoutineList convs;
   conv2d_first(convs);
-  for (auto& conv : convs.take()) list.add<DepthwiseBlockConvBands>(std::move(conv));
+  image_conv_rows(convs);
+  for (auto& conv : convs.take()) {
+    if (conv->info().algorithm == "first") list.add<DepthwiseBlockConvBands>(std::move(conv));
+  }
 }
 
 }  // namespace softneuro

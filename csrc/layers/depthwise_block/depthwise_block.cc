@@ -5,7 +5,8 @@
 #include "layers/conv2d/shapes.h"
 #include "layers/depthwise_block/bands.h"
 #include "layers/depthwise_block/packing.h"
-#include "layers/routine.h"
+#include "layers/image_conv/image_conv.h"
+#include "layers/registry.h"
 
 namespace softneuro {
 
@@ -16,9 +17,8 @@ namespace {
 
 Layer stage_of(const Layer& layer, const std::string& role, bool last) {
   Layer stage;
-  stage.type = "conv2d";
-  stage.set_weight("weight", layer.weight(role + "_weight"));
-  if (const Constant* bias = layer.find_weight(role + "_bias")) stage.set_weight("bias", *bias);
+  const Constant* values = role == "expand" ? layer.find_weight("values") : nullptr;
+  set_conv(stage, values, layer.weight(role + "_weight"), layer.find_weight(role + "_bias"));
   if (last) {
     stage.post = layer.post;
   } else {
@@ -37,11 +37,11 @@ OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
 
 void reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out) {
   const DepthwiseBlockStages stages = depthwise_block_stages(layer);
-  const LayerDef& conv = conv2d_layer();
   std::vector<double> memory[2];
   RefTensor x = in[0];
   const auto run = [&](const Layer& stage, bool last, std::vector<double>& result) {
-    const TensorDesc desc{x.shape};
+    const LayerDef& conv = layer_def(stage.type);
+    const TensorDesc desc = desc_of(x.shape, stage.type == "image_conv" ? DType::uint8 : DType::float32);
     RefTensor to = out;
     if (!last) {
       to.shape = conv.infer(stage, {&desc, 1}).front().shape;
@@ -85,11 +85,15 @@ DepthwiseBlockParams depthwise_block_params(const DepthwiseBlockStages& stages, 
   DepthwiseBlockParams params;
   TensorDesc x = in;
   const auto next = [&](const Layer& stage) {
-    const Conv2dParams p = conv2d_params(stage, x);
-    x.shape = Shape{p.n, p.k, p.oh, p.ow};
+    if (stage.type == "conv2d" && x.kind != ValueKind::real) throw Error("the input has no real values: " + x.str());
+    const Conv2dParams p = conv_params(stage, x);
+    x = {Shape{p.n, p.k, p.oh, p.ow}};
     return p;
   };
-  if (stages.expand) params.expand = next(*stages.expand);
+  if (stages.expand) {
+    params.expand = next(*stages.expand);
+    params.of_bytes = stages.expand->type == "image_conv";
+  }
   params.depthwise = next(stages.depthwise);
   if (params.depthwise.k != params.depthwise.c) throw Error("depthwise_weight must have one filter per channel");
   if (stages.project) {
@@ -120,6 +124,7 @@ int depthwise_block_threads(const DepthwiseBlockParams& p, int threads) {
 
 Refusal check_pointwise_block(const DepthwiseBlockParams& p) {
   if (p.expand) {
+    if (p.of_bytes) return "the first stage is an image_conv";
     if (!p.expand->pointwise() || p.expand->sh != 1 || p.expand->sw != 1) {
       return "the first stage is no 1x1 convolution of stride 1";
     }
@@ -136,7 +141,7 @@ Refusal check_later_stages(const DepthwiseBlockParams& p) {
 }
 
 const LayerDef& depthwise_block_layer() {
-  static const LayerDef def{"depthwise_block", infer, one_output<reference>, collect_routines};
+  static const LayerDef def{"depthwise_block", infer, one_output<reference>, collect_routines, Takes::any};
   return def;
 }
 

@@ -3,7 +3,8 @@
 // the layers that it covers, never by a door.
 //
 //   expand:    x[N,C,H,W] -> [N,E,H',W'], `expand_weight`[E,C,kh,kw], `expand_bias`[E], activation `expand_*`,
-//              `expand_stride`, `expand_padding`, `expand_dilation`; mostly 1x1 of stride 1
+//              `expand_stride`, `expand_padding`, `expand_dilation`; mostly 1x1 of stride 1; with `values`[C,256] an
+//              image_conv
 //   depthwise: `depthwise_weight`[E,1,kh,kw], `depthwise_bias`[E], activation `depthwise_*`
 //   project:   1x1, -> [N,K,H",W"], `project_weight`[K,E,1,1], `project_bias`[K]
 //
@@ -17,7 +18,7 @@
 
 namespace softneuro {
 
-// A stage as the conv2d that it is: without inputs and output.
+// A stage as the conv2d, or the first one as the image_conv, that it is: without inputs and output.
 struct DepthwiseBlockStages {
   std::optional<Layer> expand;
   Layer depthwise;
@@ -29,6 +30,7 @@ DepthwiseBlockStages depthwise_block_stages(const Layer& layer);
 // The stages, their input shapes implied by each other.
 struct DepthwiseBlockParams {
   std::optional<Conv2dParams> expand;
+  bool of_bytes = false;  // expand is an image_conv
   Conv2dParams depthwise;
   std::optional<Conv2dParams> project;
 

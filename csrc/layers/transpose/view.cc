@@ -9,7 +9,8 @@ namespace {
 // transpose makes of it: x[N,C,H,W] in nhwc is its own permutation 0,2,3,1 in nchw.
 class TransposeView final : public ViewRoutine {
  public:
-  TransposeView(const Layout& from, const Layout& to) : ViewRoutine("transpose", "view", from, to) {}
+  TransposeView(DType dtype, const Layout& from, const Layout& to)
+      : ViewRoutine("transpose", "view", from, to, dtype) {}
 
   Refusal check(const Problem& problem) const override {
     const Shape& in = problem.in[0].shape;
@@ -52,8 +53,10 @@ class TransposeStrides final : public ViewRoutine {
 }  // namespace
 
 void transpose_view_routines(RoutineList& list) {
-  for (const Layout& from : {Layout::nchw(), Layout::nhwc()}) {
-    for (const Layout& to : {Layout::nchw(), Layout::nhwc()}) list.add<TransposeView>(from, to);
+  for (const DType dtype : {DType::float32, DType::uint8}) {
+    for (const Layout& from : {Layout::nchw(), Layout::nhwc()}) {
+      for (const Layout& to : {Layout::nchw(), Layout::nhwc()}) list.add<TransposeView>(dtype, from, to);
+    }
   }
   for (const bool strided : {false, true}) list.add<TransposeStrides>(strided);
 }

@@ -1,16 +1,18 @@
-"""conv_pool: first layers of nets and others, with the windows of real nets and any others; batches, empty ones."""
+"""conv_pool: first layers of nets, of bytes too, and others; with windows of real nets and any others; batches."""
 
+import numpy as np
 from hypothesis import strategies as st
 
 from .common import ACTIVATIONS, Problem, generator, normal
 from .conv2d import output_size
+from .image_conv import tables
 from .pool2d import USUAL
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> Problem:
+def problems(draw: st.DrawFn, of_bytes: bool = False) -> Problem:
     """Layers whose kernel and window fit."""
-    first = draw(st.booleans())
+    first = of_bytes or draw(st.booleans())
     channels = draw(st.integers(1, 4) if first else st.integers(5, 40))
     outputs = draw(st.one_of(st.integers(1, 70), st.sampled_from([16, 32, 64])))
     kernel = draw(st.one_of(st.sampled_from([(3, 3), (5, 5), (7, 7)]), st.tuples(*[st.integers(1, 5)] * 2)))
@@ -48,4 +50,14 @@ def problems(draw: st.DrawFn) -> Problem:
     weights = {"conv_weight": normal(rng, outputs, channels, *kernel)}
     if draw(st.booleans()):
         weights["conv_bias"] = normal(rng, outputs)
-    return {"attrs": attrs, "weights": weights, "inputs": [normal(rng, batch, channels, *sizes)], "post": {}}
+    problem = {"attrs": attrs, "weights": weights, "inputs": [normal(rng, batch, channels, *sizes)], "post": {}}
+    if of_bytes:
+        weights["values"] = tables(draw, rng, channels)
+        problem["inputs"] = [rng.integers(0, 256, (batch, channels, *sizes)).astype(np.float32)]
+        problem["dtypes"] = ["uint8"]
+    return problem
+
+
+def special() -> list[st.SearchStrategy[Problem]]:
+    """Images of bytes."""
+    return [problems(of_bytes=True)]

@@ -1,12 +1,14 @@
 """depthwise_block: with and without its first and last stage, odd sizes, strides and padding, batches, empty ones.
 
-The first stage is a 1x1 convolution or, as where a net begins, one of few channels and any window.
+The first stage is a 1x1 convolution or, as where a net begins, one of few channels and any window, at times of bytes.
 """
 
+import numpy as np
 from hypothesis import strategies as st
 
 from .common import ACTIVATIONS, Problem, generator, normal, with_post_ops
 from .conv2d import output_size
+from .image_conv import tables
 
 Pair = tuple[int, int]
 Window = tuple[Pair, Pair, Pair, tuple[int, ...]]  # kernel, stride, dilation, padding
@@ -36,10 +38,10 @@ def outputs_of(window: Window, inputs: Pair) -> list[int]:
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> Problem:
+def problems(draw: st.DrawFn, of_bytes: bool = False) -> Problem:
     """Blocks whose kernels fit the padded inputs."""
-    expand, project = draw(st.sampled_from([(True, True), (True, False), (False, True)]))
-    first = expand and draw(st.booleans())
+    expand, project = draw(st.sampled_from([(True, True), (True, False), (of_bytes, True)]))
+    first = of_bytes or (expand and draw(st.booleans()))
     inner = draw(st.one_of(st.integers(2, 70), st.sampled_from([24, 40, 72, 96])))
     channels = draw(st.integers(1, 4) if first else st.integers(1, 40)) if expand else inner
     window = draw(windows())
@@ -75,4 +77,14 @@ def problems(draw: st.DrawFn) -> Problem:
                 attrs[f"{stage}_{'function' if name == 'activation' else name}"] = value
     inputs = [normal(rng, batch, channels, height, width)]
     inputs, post = with_post_ops(draw, rng, inputs, (batch, last, *out))
-    return {"attrs": attrs, "weights": weights, "inputs": inputs, "post": post}
+    problem = {"attrs": attrs, "weights": weights, "inputs": inputs, "post": post}
+    if of_bytes:
+        weights["values"] = tables(draw, rng, channels)
+        inputs[0] = rng.integers(0, 256, inputs[0].shape).astype(np.float32)
+        problem["dtypes"] = ["uint8", "float32"][: len(inputs)]
+    return problem
+
+
+def special() -> list[st.SearchStrategy[Problem]]:
+    """Images of bytes."""
+    return [problems(of_bytes=True)]

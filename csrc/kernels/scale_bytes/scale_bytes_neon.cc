@@ -1,0 +1,1 @@
+#include "kernels/scale_bytes/generic.h"
