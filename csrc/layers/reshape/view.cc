@@ -18,7 +18,7 @@ class ReshapeView final : public ViewRoutine {
   }
 };
 
-// An axis cut in several: whatever the axes' strides are, the new ones follow from them.
+// An axis cut in several, or one of size one left out: whatever the axes' strides are, the new ones follow from them.
 class ReshapeStrides final : public ViewRoutine {
  public:
   ReshapeStrides() : ViewRoutine("reshape", "strides", Layout::nchw().with_strides(), Layout::nchw().with_strides()) {}
@@ -46,7 +46,10 @@ class ReshapeStrides final : public ViewRoutine {
     std::vector<int> of;
     int64_t left = 1;
     for (int axis = 0, from = -1; axis < out.rank(); ++axis) {
-      if (left == 1 && (from + 1 < in.rank())) left = in[++from];
+      while (left == 1 && from + 1 < in.rank()) {
+        left = in[++from];
+        if (out[axis] == 1) break;
+      }
       if (from < 0 || left % out[axis] != 0) return {};
       left /= out[axis];
       of.push_back(from);
