@@ -250,6 +250,17 @@ class Graph:
         post: Mapping[str, Any] = ...,
         **attrs: Any,
     ) -> int: ...
+    def add_host(
+        self,
+        name: str,
+        op: str,
+        function: Callable[[list[Any], list[Any]], object],
+        inputs: Sequence[int],
+        outputs: Sequence[tuple[Sequence[int], str]],
+        *,
+        read_only: bool = True,
+        strided: bool = False,
+    ) -> list[int]: ...
     def output(self, blob: int, schema: str | None = None) -> None: ...
     def shape(self, blob: int) -> tuple[int, ...]: ...
     def optimize(self) -> None: ...

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/team.h"
+#include "layers/host/host.h"
 #include "net/program.h"
 #include "net/read_ahead.h"
 
@@ -58,7 +59,8 @@ class RunMemory {
           run_steps(begin, end);
         });
       } else {
-        run_steps(begin, ++end);
+        ++end;
+        naming_layer(steps[begin], [&] { run_steps(begin, end); });
       }
       begin = end;
     }
@@ -69,6 +71,18 @@ class RunMemory {
     void** data;
     size_t index, offset;
   };
+
+  // What the host's own code throws says which layer it was.
+  template <typename Fn>
+  static void naming_layer(const Step& step, Fn&& fn) {
+    try {
+      fn();
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw HostStepError(error.what(), "layer '" + step.name + "' (" + step.descriptor + ")");
+    }
+  }
 
   void add_view(const Program& program, int value) {
     const Value& v = program.values[static_cast<size_t>(value)];

@@ -35,9 +35,10 @@ Tensors random_inputs(const Graph& graph) {
     const TensorDesc& desc = graph.blob(graph.inputs()[k]).desc;
     // Of integers some of each: nearly normal around the middle of a byte.
     const bool integer = desc.kind == ValueKind::integer || desc.quantization != nullptr;
+    const bool zero = zero_integers(graph, desc);
     tensors.emplace_back(desc, graph.input_schemas()[k]).fill([&] {
       const float x = uniform() + uniform() + uniform();
-      return integer ? 128 + 40 * x : x;
+      return zero ? 0 : integer ? 128 + 40 * x : x;
     });
   }
   return tensors;

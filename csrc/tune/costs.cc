@@ -242,6 +242,7 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& 
         continue;
       }
       ++costs.candidates;
+      if (!measurable(item.problem)) continue;
       if (const auto known = ledger.find(signature_of(item, candidate), candidate.descriptor)) {
         candidate.seconds = *known;
         candidate.measured = true;
@@ -294,6 +295,7 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& 
       // Twice an even share: most layers stop well before theirs.
       profiler.measure(work.layers[i].problem, missing[i], 2 * left() / static_cast<double>(waiting--));
       for (const Candidate* candidate : missing[i]) {
+        if (!candidate->measured) continue;
         ledger.add(signature_of(work.layers[i], *candidate), candidate->descriptor, candidate->seconds);
         ++costs.measured;
       }
@@ -303,7 +305,10 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& 
     }
     if (left() > 0) {
       std::vector<TimedLayer> timed;
-      for (size_t i = 0; i < missing.size(); ++i) timed.push_back({&work.layers[i].problem, missing[i]});
+      for (size_t i = 0; i < missing.size(); ++i) {
+        const Problem& problem = work.layers[i].problem;
+        if (problem.layer->host == nullptr) timed.push_back({&problem, missing[i]});
+      }
       bring_to_one_pace(timed, profiler, std::min(left(), pace_share * settings.time_budget_s));
     }
     for (size_t i = 0; i < missing.size(); ++i) {

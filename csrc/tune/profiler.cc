@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/arch.h"
+#include "base/log.h"
 
 namespace softneuro {
 namespace {
@@ -110,6 +111,12 @@ void set_pace(std::span<std::vector<double>* const> samples) {
       if (pace > 0 && round < own->size()) (*own)[round] /= pace;
     }
   }
+}
+
+bool measurable(const Problem& problem) {
+  return problem.layer->host == nullptr || std::none_of(problem.in.begin(), problem.in.end(), [](const auto& desc) {
+           return desc.kind == ValueKind::integer;
+         });
 }
 
 struct Profiler::Contender {
@@ -239,7 +246,21 @@ void Profiler::race(std::vector<Contender>& contenders, std::span<Candidate* con
   }
 }
 
+// With the host's threads free, as they are in a net's run.
+void Profiler::measure_host(const Problem& problem, std::span<Candidate* const> candidates, double allowance) {
+  if (!measurable(problem)) return;
+  for (const Candidate* candidate : candidates) prepare_blobs({&problem, candidate});
+  std::vector<Contender> contenders;
+  for (const Candidate* candidate : candidates) contenders.push_back(contender({&problem, candidate}));
+  try {
+    race(contenders, candidates, allowance, host_);
+  } catch (const std::exception& error) {
+    log_info("tune: " + problem.layer->name + " refuses values of no meaning: " + error.what());
+  }
+}
+
 void Profiler::measure(const Problem& problem, std::span<Candidate* const> candidates, double allowance) {
+  if (problem.layer->host != nullptr) return measure_host(problem, candidates, allowance);
   for (const Candidate* candidate : candidates) prepare_blobs({&problem, candidate});
   size_t held = 0;
   std::vector<Contender> contenders;

@@ -29,6 +29,10 @@ enum class Coldness : unsigned char { hot, out_of_l2, out_of_l3 };
 Coldness coldness_for(size_t model_weight_bytes);
 std::string_view coldness_name(Coldness coldness);
 
+// Whether values of no meaning will do. Not for a step of the host that takes integers: they may be places in
+// something.
+bool measurable(const Problem& problem);
+
 class Profiler {
  public:
   using Clock = std::chrono::steady_clock;
@@ -42,7 +46,8 @@ class Profiler {
   };
 
   // Times the candidates interleaved and sets seconds and measured. Drops out of the rounds what is clearly slower than
-  // the leader. Spends little more than `allowance` seconds, but at least one sample each.
+  // the leader. Spends little more than `allowance` seconds, but at least one sample each. Steps of the host that are
+  // not measurable or that refuse the values keep their guess.
   void measure(const Problem& problem, std::span<Candidate* const> candidates, double allowance);
   double measure_adapt(const TensorDesc& desc, const Routine& routine, double allowance);
 
@@ -56,6 +61,7 @@ class Profiler {
   Contender contender(const Entry& entry);
   void settle(const Contender& contender, const ParallelFor& parallel_for);
   double time_once(const Contender& contender, const ParallelFor& parallel_for);
+  void measure_host(const Problem& problem, std::span<Candidate* const> candidates, double allowance);
   void race(std::vector<Contender>& contenders, std::span<Candidate* const> candidates, double allowance,
             const ParallelFor& parallel_for);
 

@@ -1,7 +1,12 @@
 #include "tune/trial.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
+#include <exception>
 #include <utility>
+
+#include "layers/host/host.h"
 
 namespace softneuro {
 
@@ -19,6 +24,37 @@ void HostTensor::fill(const std::function<float()>& next) {
 
 Elements HostTensor::elements() const {
   return Elements(schema.dtype, memory.data(), physical_elements(desc.shape, schema.layout));
+}
+
+static bool has_host_steps(const Graph& graph) {
+  return std::any_of(graph.layers().begin(), graph.layers().end(),
+                     [](const Layer& layer) { return layer.host != nullptr; });
+}
+
+static std::shared_ptr<const HostOp> that_bears_all(std::shared_ptr<const HostOp> host) {
+  HostOp patient = *host;
+  patient.run = [host = std::move(host)](std::span<const TensorView> in, std::span<const TensorView> outs) {
+    try {
+      host->run(in, outs);
+    } catch (const std::exception&) {
+      for (const TensorView& out : outs) std::memset(out.data, 0, dtype_bytes(out.schema.dtype, out.shape.elements()));
+    }
+  };
+  return std::make_shared<const HostOp>(std::move(patient));
+}
+
+std::shared_ptr<const Net> Trials::prepare(const Graph& graph, const Assignment& plan) const {
+  if (!has_host_steps(graph)) return Net::prepare(graph, plan, settings.threads, cache);
+  Graph patient = graph;
+  for (size_t l = 0; l < graph.layers().size(); ++l) {
+    Layer& layer = patient.layer(static_cast<int>(l));
+    if (layer.host != nullptr) layer.host = that_bears_all(layer.host);
+  }
+  return Net::prepare(patient, plan, settings.threads, cache);
+}
+
+bool zero_integers(const Graph& graph, const TensorDesc& desc) {
+  return desc.kind == ValueKind::integer && desc.most > 255 && has_host_steps(graph);
 }
 
 static Tensors make_tensors(const Graph& graph, const std::vector<int>& blobs, const std::vector<Schema>& schemas) {

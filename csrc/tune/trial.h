@@ -32,11 +32,14 @@ struct Trials {
   const ParallelFor& parallel_for;
   PackedCache& cache;
 
-  std::shared_ptr<const Net> prepare(const Graph& graph, const Assignment& plan) const {
-    return Net::prepare(graph, plan, settings.threads, cache);
-  }
+  // Where a step of the host refuses inputs of no meaning, its results are zeros.
+  std::shared_ptr<const Net> prepare(const Graph& graph, const Assignment& plan) const;
   bool may_measure() const { return settings.mode == TuneMode::profile; }
 };
+
+// Whether inputs of integers are to be zeros: a step of the host may take them for places in something, which begin
+// there.
+bool zero_integers(const Graph& graph, const TensorDesc& desc);
 
 class Trial {
  public:

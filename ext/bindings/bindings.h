@@ -12,6 +12,7 @@
 #include "graph/graph.h"
 #include "layers/attrs.h"
 #include "layers/constant_data.h"
+#include "layers/host/host.h"
 
 namespace softneuro::bindings {
 
@@ -37,6 +38,11 @@ Attrs to_attrs(const py::dict& values);
 // Borrows a contiguous float32 array (kept alive by the constant); copies anything else that NumPy can convert.
 Constant to_constant(const py::handle& array);
 Layer to_layer(const std::string& type, const py::dict& attrs, const py::dict& weights, const py::dict& post);
+// A step of a net that calls function(inputs, outputs) with lists of arrays on the net's memory, and each output as
+// (shape, dtype). What the function raises becomes an Error.
+HostOp host_function(py::function function, const py::sequence& outputs, bool read_only, bool strided);
+// bfloat16 and qint8 as bits.
+py::dtype numpy_type(DType dtype);
 Shape to_shape(const py::handle& dims);
 py::tuple from_shape(const Shape& shape);
 template <typename T>

@@ -43,7 +43,7 @@ py::tuple from_shape(const Shape& shape) {
   return dims;
 }
 
-static py::dtype numpy_type(DType dtype) {
+py::dtype numpy_type(DType dtype) {
   switch (dtype) {
     case DType::float32:
       return py::dtype::of<float>();

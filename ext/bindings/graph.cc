@@ -131,6 +131,27 @@ void bind_graph(py::module_& m) {
           "is "
           "not valid.")
       .def(
+          "add_host",
+          [](Graph& graph, const std::string& name, const std::string& op, py::function function,
+             const std::vector<int>& inputs, const py::sequence& outputs, bool read_only, bool strided) {
+            HostOp host = host_function(std::move(function), outputs, read_only, strided);
+            for (const int input : inputs)
+              if (input >= 0 && input < static_cast<int>(graph.blobs().size()))
+                host.ins.push_back(graph.blob(input).desc);
+            Layer layer = host_layer(name, op, std::move(host));
+            layer.inputs = inputs;
+            return producer_outputs(graph, graph.add_layer(std::move(layer)));
+          },
+          py::arg("name"), py::arg("op"), py::arg("function"), py::arg("inputs"), py::arg("outputs"), py::kw_only(),
+          py::arg("read_only") = true, py::arg("strided") = false,
+          "Adds a step that calls function(inputs, outputs) and returns its outputs' blob ids. `op` names what it "
+          "computes, "
+          "with all that its results and its time depend on. `outputs`: (shape, dtype) of each. The function is given "
+          "lists of arrays, which are the net's memory for as long as the call lasts; it writes the outputs whole, and "
+          "the inputs, read-only arrays unless `read_only` is false, not at all. Float32 inputs need not be contiguous "
+          "if `strided`. It may be called from several threads "
+          "at once, and while tuning with inputs of no meaning, which it may refuse by raising.")
+      .def(
           "output",
           [](Graph& graph, int blob, const std::optional<std::string>& schema) {
             schema ? graph.add_output(blob, parse_border(*schema)) : graph.add_output(blob);

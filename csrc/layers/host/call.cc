@@ -27,7 +27,10 @@ class HostCall final : public Routine {
       : Routine({.layer_type = "host", .algorithm = "call", .isa_in_name = false, .in = f32_nchw, .out = f32_nchw}) {}
 
   Schema input_schema(const Problem& problem, int input) const override {
-    return natural_schema(problem.in[static_cast<size_t>(input)]);
+    const TensorDesc& desc = problem.in[static_cast<size_t>(input)];
+    const Schema schema = natural_schema(desc);
+    const bool strided = problem.layer->host->strided && schema.dtype == DType::float32 && desc.shape.rank() >= 2;
+    return strided ? schema.with(schema.layout.with_strides()) : schema;
   }
   Schema output_schema(const Problem& problem, int output) const override {
     return natural_schema(problem.outs[static_cast<size_t>(output)]);

@@ -36,9 +36,13 @@ void reference(const Layer& layer, std::span<const RefTensor> in, std::span<cons
     memory.emplace_back(bytes(desc, schema));
     return views.emplace_back(dense_view(memory.back().data(), desc.shape, schema));
   };
-  for (const RefTensor& tensor : in) {
-    float* const data = add(in_views, {tensor.shape}).f32();
-    for (int64_t i = 0; i < tensor.shape.elements(); ++i) data[i] = static_cast<float>(tensor.data[i]);
+  for (size_t k = 0; k < in.size(); ++k) {
+    const TensorView& view = add(in_views, host.ins.empty() ? TensorDesc{in[k].shape} : host.ins[k]);
+    with_dtype(view.schema.dtype, [&](auto kind) {
+      auto* data = view.as<decltype(kind)>();
+      for (int64_t i = 0; i < in[k].shape.elements(); ++i)
+        data[i] = element_from<decltype(kind)>(static_cast<float>(in[k].data[i]));
+    });
   }
   for (const TensorDesc& desc : host.outs) add(out_views, desc);
   host.run(in_views, out_views);

@@ -6,16 +6,26 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "layers/layer.h"
 
 namespace softneuro {
 
+// What a step of the host has thrown, and where.
+class HostStepError : public Error {
+ public:
+  using Error::Error;
+};
+
 // What a front door calls. Immutable; `run` may be called from several threads at once.
 struct HostOp {
-  // Dense row-major memory, each blob in its natural_schema: inputs are only read, each output is written whole. Called
-  // on the thread that runs the net while no other of the host's threads works for it. What it throws, the run throws.
+  // Row-major memory, dense but for inputs where `strided`, each blob in its natural_schema: inputs are only read, each
+  // output is written whole. Called on the thread that runs the net while no other of the host's threads works for it.
+  // What it throws, the run throws as a HostStepError, but for what allocations throw.
   std::function<void(std::span<const TensorView> in, std::span<const TensorView> outs)> run;
   std::vector<TensorDesc> outs;
+  bool strided = false;              // takes reals of two axes or more as parts of larger blobs, by their strides
+  std::vector<TensorDesc> ins = {};  // for the reference, which is not told what numbers stand for; empty: reals
 };
 
 // A layer of the type. `op` names the op with all that its results depend on, for signatures.
