@@ -13,12 +13,12 @@ from torch.fx import GraphModule, Node
 
 from softneuro import messages
 from softneuro.torch_backend import guards, host, ops
+from softneuro.torch_backend.apart import put_regions
 from softneuro.torch_backend.compiled import CompiledGraph
 from softneuro.torch_backend.direct import DirectCall
 from softneuro.torch_backend.fetching import fetch_apart
 from softneuro.torch_backend.options import Options, parse
-from softneuro.torch_backend.partitioner import find_regions, replace_regions, sort_stable
-from softneuro.torch_backend.runtime import RegionRuntime
+from softneuro.torch_backend.partitioner import find_regions
 from softneuro.torch_backend.tracing import trace_inference
 
 log = logging.getLogger("softneuro.torch_backend")
@@ -43,19 +43,13 @@ def compile_inference(
     """
     placeholders: list[Node] = [n for n in module.graph.nodes if n.op == "placeholder"]
     static = [i for i in static if isinstance(example_inputs[i], torch.Tensor)]
-    partition = find_regions(module, {placeholders[i] for i in static}, options.min_region_size)
+    weights = {placeholders[i] for i in static}
+    # Inductor has fused what stays with it to what no step could be as fast as.
+    partition = find_regions(module, weights, options.min_region_size, join=options.host == "eager")
     if not partition.regions:
         log.info("no supported region: the graph stays with the host")
         return host.compile_graph(module, example_inputs, options)
-    runtimes = []
-    for region in partition.regions:
-        runtime = RegionRuntime(region, options, host.compile_region(region, options))
-        runtimes.append(runtime)
-        log.info("region %s: %d ops, %d inputs, %d outputs", runtime.handle, region.ops, len(region.inputs),
-                 len(region.outputs))  # fmt: skip
-    calls = [(region, runtime.handle) for region, runtime in zip(partition.regions, runtimes, strict=True)]
-    replace_regions(module, calls, torch.ops.softneuro.run_region.default)
-    sort_stable(module)
+    runtimes = put_regions(partition, options)
     direct = DirectCall.of(module)
     run = host.compile_graph(module, example_inputs, options)
     return CompiledGraph(partition, runtimes, static, direct, run, inputs=len(example_inputs))

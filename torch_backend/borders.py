@@ -7,9 +7,20 @@ from dataclasses import dataclass
 
 import torch
 
-# In the order of the core's table of types.
-_NUMBERS = ("float32", "float16", "bfloat16", "uint8")
-_NAMES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
+from softneuro.torch_backend.reals import REALS
+
+# THE table of torch's types that nets take and give, by the core's names and in the order of the core's own table.
+TYPES = {
+    torch.float32: "float32",
+    torch.float16: "float16",
+    torch.bfloat16: "bfloat16",
+    torch.uint8: "uint8",
+    torch.int8: "int8",
+    torch.int32: "int32",
+    torch.int64: "int64",
+    torch.bool: "bool",
+}
+_BY_NUMBER = tuple(TYPES.values())
 
 
 @dataclass(frozen=True)
@@ -40,7 +51,7 @@ def borders_of(signature: Sequence[int], inputs: int) -> list[Border]:
     def read(numbers: Iterator[int]) -> Border:
         form = next(numbers)
         shape = tuple(next(numbers) for _ in range(form & 0xFF))
-        return Border(shape, _NUMBERS[form >> 8 & 0xFF], bool(form >> 16))
+        return Border(shape, _BY_NUMBER[form >> 8 & 0xFF], bool(form >> 16))
 
     numbers = iter(signature)
     next(numbers)
@@ -50,6 +61,6 @@ def borders_of(signature: Sequence[int], inputs: int) -> list[Border]:
 def output_schema(dtype: torch.dtype, order: Sequence[int]) -> tuple[str, bool]:
     """The schema of an output whose axes lie in this order; False if it is to be transposed for it first."""
     rank = len(order)
-    if rank >= 3 and tuple(order) == (0, *range(2, rank), 1):
-        return f"cpu:{_NAMES[dtype]}:nhwc", True
-    return f"cpu:{_NAMES[dtype]}:nchw", tuple(order) == tuple(range(rank))
+    if rank >= 3 and dtype in REALS and tuple(order) == (0, *range(2, rank), 1):
+        return f"cpu:{TYPES[dtype]}:nhwc", True
+    return f"cpu:{TYPES[dtype]}:nchw", tuple(order) == tuple(range(rank))

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from softneuro.torch_backend import registry
+from softneuro.torch_backend import raising, registry
 from softneuro.torch_backend.direct import DirectCall, listeners, pick
 from softneuro.torch_backend.partitioner import Partition
 from softneuro.torch_backend.runtime import RegionRuntime
@@ -50,7 +50,12 @@ class CompiledGraph:
         if self.direct is not None and (results := self.direct(arguments)) is not None:
             arguments.clear()
             return results
-        return self._run(arguments)
+        try:
+            return self._run(arguments)
+        except RuntimeError as error:
+            if (original := raising.take(error)) is None:
+                raise
+            raise original from None
 
     def _notice_changes(self, weights: Sequence[torch.Tensor]) -> None:
         versions = versions_of(weights)
@@ -59,5 +64,5 @@ class CompiledGraph:
             # Anew for weights not seen before, too: they may have been changed since another object held them.
             addresses = set(addresses_of(weights))
             for region in self.regions:
-                region.weights.forget(addresses)
+                region.forget(addresses)
             self._versions[id(weights[0])] = versions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from softneuro.torch_backend.borders import borders_of
 from softneuro.torch_backend.compiled import CompiledGraph
 from softneuro.torch_backend.direct import listeners
 from softneuro.torch_backend.exported import LoadedProgram
+from softneuro.torch_backend.partitioner import Partition
 from softneuro.torch_backend.runtime import RegionRuntime, Shaped
 
 _HOST_EXAMPLES = 3  # names shown per op
@@ -88,7 +89,8 @@ def tune(model: Any, inputs: Any, **options: Any) -> ModelPlan:
         graphs = _run(model, arguments, {"tune": "profile", **options})
     finally:
         planning.tune_anew.reset(token)
-    plans = [shaped.plan for graph in graphs for region in graph.regions for shaped in region.shaped.values()]
+    regions = [part for graph in graphs for region in graph.regions for part in (region, *region.parts)]
+    plans = [shaped.plan for region in regions for shaped in region.shaped.values()]
     return ModelPlan([plan for plan in plans if plan is not None])
 
 
@@ -100,20 +102,32 @@ def explain(model: Any, *inputs: Any, **options: Any) -> str:
         lines.append(f"graph {number}: {len(graph.regions)} region(s)")
         for region in graph.regions:
             lines += _describe(region)
-        if graph.partition.host:
-            lines.append("  on the host:")
-        for op, calls in sorted(graph.partition.host.items()):
-            for reason in sorted({reason for _, reason in calls}):
-                names = [name for name, other in calls if other == reason]
-                shown = ", ".join(names[:_HOST_EXAMPLES]) + (", ..." if len(names) > _HOST_EXAMPLES else "")
-                lines.append(f"    {op} x{len(names)} ({shown}): {reason}")
+        lines += _host_lines(graph.partition)
     text = "\n".join(lines)
     print(text)
     return text
 
 
+def _host_lines(partition: Partition) -> list[str]:
+    lines = ["  on the host:"] if partition.host else []
+    for op, calls in sorted(partition.host.items()):
+        lines += (f"    {line}" for line in _calls(op, calls))
+    return lines
+
+
+def _calls(op: str, calls: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """An op's calls, given as (name, reason), by reason."""
+    for reason in sorted({reason for _, reason in calls}):
+        names = [name for name, other in calls if other == reason]
+        shown = ", ".join(names[:_HOST_EXAMPLES]) + (", ..." if len(names) > _HOST_EXAMPLES else "")
+        yield f"{op} x{len(names)} ({shown}): {reason}"
+
+
 def _describe(region: RegionRuntime) -> list[str]:
-    lines = [f"  region {region.handle}: {region.region.ops} ops"]
+    steps = len(region.region.steps)
+    lines = [f"  region {region.handle}: {region.region.ops} ops" + (f", {steps} step(s) of the host" if steps else "")]
+    for op, calls in sorted(region.region.step_ops.items()):
+        lines += (f"    stays with the host as a step: {line}" for line in _calls(op, calls))
     if region.given_up is not None:
         lines.append(f"    the host runs every call: {region.given_up}")
     for signature, shaped in region.shaped.items():
@@ -126,6 +140,10 @@ def _describe(region: RegionRuntime) -> list[str]:
         for layer in shaped.plan.layers if shaped.plan else []:
             routine = layer.descriptor or "with a layer below"
             lines.append(f"      {layer.name:32} {routine:60} {_times(layer)}")
+    if region.apart is not None:
+        lines.append(f"    in its place, without the step(s): {len(region.parts)} region(s)")
+        inner = [line for part in region.parts for line in _describe(part)] + _host_lines(region.apart.partition)
+        lines += (f"    {line}" for line in inner)
     return lines
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 import operator
 import re
 from collections.abc import Sequence
@@ -13,9 +15,13 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
 
 import softneuro
-from softneuro.torch_backend.borders import Border, output_schema
+from softneuro.torch_backend.borders import TYPES, Border, output_schema
 from softneuro.torch_backend.converters.registry import CONVERTERS, Call
+from softneuro.torch_backend.host_steps import HostStep, step_reason
+from softneuro.torch_backend.orders import inverse
 from softneuro.torch_backend.reals import REALS, in_float32, is_conversion
+
+log = logging.getLogger("softneuro.torch_backend")
 
 
 @dataclass
@@ -39,27 +45,24 @@ def layer_name(node: Node) -> str:
     return node.name
 
 
-def axis_order(strides: Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:
-    """Axes by falling stride, stable; the identity for row-major memory."""
-    axes = range(len(shape))
-    moved = sorted((axis for axis in axes if shape[axis] != 1), key=lambda axis: (-strides[axis], axis))
-    # Axes of size one have no order of their own: they keep their places.
-    free = iter(moved)
-    return tuple(axis if shape[axis] == 1 else next(free) for axis in axes)
-
-
 class Lowering:
     """Adds the layers of one region to a core graph, for one signature of shapes."""
 
     def __init__(
-        self, module: GraphModule, weights: dict[Node, tuple[int, torch.Tensor]], constants: set[Node]
+        self,
+        module: GraphModule,
+        weights: dict[Node, tuple[int, torch.Tensor]],
+        constants: set[Node],
+        steps: Sequence[Sequence[Node]] = (),
     ) -> None:
         self.result = Lowered(softneuro.Graph())
         self._module = module
         self._weights = weights  # by placeholder: index and tensor
         self._constants = constants
+        self._steps = {node: nodes for nodes in steps for node in nodes}
         self._values: dict[Node, Any] = {}
         self._blobs: dict[Node, int | list[int]] = {}
+        self._casts: dict[Node, int] = {}  # to reals, of integers
         self._evaluated: dict[Node, Any] = {}
         self._node: Node | None = None
 
@@ -79,9 +82,7 @@ class Lowering:
                     tensor, border, name = next(tensors)
                     with fake:
                         self._values[node] = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
-                    blob = graph.input(name, border.shape, border.schema)
-                    # Nothing in a region computes with integers.
-                    self._blobs[node] = blob if tensor.dtype in REALS else graph.add("cast", [blob], name=name)
+                    self._blobs[node] = graph.input(name, border.shape, border.schema)
                 else:
                     self._values[node] = int(next(numbers))
             elif node.op == "call_function":
@@ -91,26 +92,66 @@ class Lowering:
                     self._convert(node)
         for node in self._module.graph.output_node().args[0]:
             self._node = node
-            value, blob = self._values[node], self.blob(node)
-            order = node.meta.get("order") or range(value.dim())
+            value, blob = self._values[node], self._stored(node)
+            order = list(node.meta.get("order") or range(value.dim()))
             schema, done = output_schema(value.dtype, order)
             if not done:
-                blob = self.add("transpose", [blob], perm=list(order))
-            self.result.orders.append([] if done else list(order))
+                blob = self._in_order(blob, order, value.dtype)
+            self.result.orders.append([] if done else order)
             graph.output(blob, schema)
         return self.result
 
     def _arguments(self, arguments: Any) -> Any:
         return torch.fx.node.map_arg(arguments, lambda n: self._values[n])
 
+    def _in_order(self, blob: int, order: Sequence[int], dtype: torch.dtype) -> int:
+        if dtype in REALS:
+            return self.add("transpose", [blob], perm=list(order))
+        shape = self.result.graph.shape(blob)
+
+        def permute(inputs: list[Any], outputs: list[Any]) -> None:
+            outputs[0][...] = inputs[0].transpose(order)
+
+        promised = [(tuple(shape[axis] for axis in order), TYPES[dtype])]
+        return self.result.graph.add_host("output", f"permute{list(order)}", permute, [blob], promised)[0]
+
     def _convert(self, node: Node) -> None:
         self._node = node
-        if node.target is operator.getitem:
+        if node in self._blobs:  # of an op that became a step after all
+            return
+        if step := self._steps.get(node):
+            if node is step[-1]:
+                self._add_step(step)
+        elif node.target is operator.getitem:
             source = self._blobs[node.args[0]]
             self._blobs[node] = source[node.args[1]] if isinstance(source, list) else source
+        else:
+            call = Call(node, self._constants, self._values)
+            try:
+                self._blobs[node] = CONVERTERS[node.target].convert(self, call)
+            except softneuro.Error as error:
+                # Its shapes were not known when the region was made; what was added for it leads nowhere.
+                if step_reason(node, self._constants) is not None:
+                    raise
+                log.debug("%s stays with the host as a step: %s", node.target, error)
+                items = [user for user in node.users if user.target is operator.getitem]
+                self._values.update({item: self._values[node][item.args[1]] for item in items})
+                self._add_step([node, *items])
+
+    def _add_step(self, nodes: Sequence[Node]) -> None:
+        step = HostStep(nodes, self._values, lambda n: self._evaluate(n) if n in self._constants else None)
+        if not step.outputs:
             return
-        call = Call(node, self._constants, self._values)
-        self._blobs[node] = CONVERTERS[node.target].convert(self, call)
+        # In the order of the host's memory, which is likely to be what transposes around it are there for.
+        inputs = [self._permuted(self._stored(node), order) for node, order in step.inputs.items()]
+        name = layer_name(nodes[0])
+        add = functools.partial(self.result.graph.add_host, read_only=False, strided=True)
+        blobs = add(name, step.text, step, inputs, step.promised)
+        for blob, (node, order) in zip(blobs, step.outputs.items(), strict=True):
+            self._blobs[node] = self._permuted(blob, inverse(order))
+
+    def _permuted(self, blob: int, order: Sequence[int]) -> int:
+        return blob if list(order) == sorted(order) else self.add("transpose", [blob], perm=list(order))
 
     # What converters use.
 
@@ -123,9 +164,17 @@ class Lowering:
         return self.result.graph.add(kind, inputs, name=layer_name(self._node), weights=given, **attributes)
 
     def blob(self, node: Node) -> int:
-        """The blob of a tensor; of a weight, a constant blob."""
+        """The blob of a tensor's values, which are reals; of a weight, a constant blob."""
         if node in self._constants and node not in self._blobs:
             self._blobs[node] = self.add("constant", [], {"value": self.constant(node)})
+        if node in self._constants or self._values[node].dtype in REALS:
+            return self._stored(node)
+        if node not in self._casts:
+            self._casts[node] = self.result.graph.add("cast", [self._stored(node)], name=layer_name(node))
+        return self._casts[node]
+
+    def _stored(self, node: Node) -> int:
+        """The blob of a tensor that is no weight, integers as the host has them."""
         blob = self._blobs[node]
         assert isinstance(blob, int)
         return blob

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "layers/host/host.h"
 #include "net/layer_call.h"
 #include "net/region.h"
 #include "torch_backend/known_run.h"
@@ -111,12 +112,12 @@ class WeightList {
   size_t size_ = 0;
 };
 
-// Anything that is not ready is prepared, measured or run on the host by Python.
-std::vector<Tensor> run_region_slow(const std::string& handle, const std::vector<Tensor>& inputs, WeightList& weights,
-                                    const std::vector<int64_t>& sizes) {
+// An op that Python implements.
+std::vector<Tensor> run_in_python(const char* op, const std::string& handle, const std::vector<Tensor>& inputs,
+                                  WeightList& weights, const std::vector<int64_t>& sizes) {
   StableIValue stack[] = {torch::stable::detail::from(handle), torch::stable::detail::from(inputs),
                           torch::stable::detail::from(weights.release()), torch::stable::detail::from(sizes)};
-  if (torch_call_dispatcher("softneuro::run_region_slow", "", stack, TORCH_ABI_VERSION) != 0) {
+  if (torch_call_dispatcher(op, "", stack, TORCH_ABI_VERSION) != 0) {
     throw softneuro::Error(softneuro::take_region_error(), "region " + handle);
   }
   return torch::stable::detail::to<std::vector<Tensor>>(stack[0]);
@@ -131,9 +132,25 @@ std::vector<Tensor> run_region(const std::string& handle, const std::vector<Tens
   WeightList weights(weight_list);
   Inputs inputs(tensors, sizes);
   const auto entry = RegionTable::global().find(handle, inputs.signature(), weights.addresses());
-  if (!entry) return run_region_slow(handle, tensors, weights, sizes);
-  const softneuro::ProfilerRange range(handle);
-  return run_net(*entry, inputs.memory());
+  // What is not ready is prepared, measured or run on the host.
+  if (!entry) return run_in_python("softneuro::run_region_slow", handle, tensors, weights, sizes);
+  try {
+    const softneuro::ProfilerRange range(handle);
+    return run_net(*entry, inputs.memory());
+  } catch (const softneuro::HostStepError&) {
+    return run_in_python("softneuro::run_region_on_host", handle, tensors, weights, sizes);
+  }
+}
+
+// As run_net, for an op that gives nothing where the caller is to take the way around, which is run_region's.
+std::vector<Tensor> try_net(const std::string& handle, const RegionEntry& entry, const std::vector<const void*>& in,
+                            std::span<const CacheLines* const> read_next = {}) {
+  try {
+    const softneuro::ProfilerRange range(handle);
+    return run_net(entry, in, read_next);
+  } catch (const softneuro::HostStepError&) {
+    return {};
+  }
 }
 
 // The same for weights that the caller keeps alive, by their addresses: a call with hundreds of tensors spends more
@@ -145,9 +162,7 @@ std::vector<Tensor> run_ready(const std::string& handle, const std::vector<Tenso
                  [](int64_t address) { return reinterpret_cast<const void*>(address); });
   Inputs inputs(tensors, sizes);
   const auto entry = RegionTable::global().find(handle, inputs.signature(), weights);
-  if (!entry) return {};
-  const softneuro::ProfilerRange range(handle);
-  return run_net(*entry, inputs.memory());
+  return entry ? try_net(handle, *entry, inputs.memory()) : std::vector<Tensor>();
 }
 
 // The same for a set of weights that the caller has found to be what it was. What the caller reads at its next call, a
@@ -158,9 +173,8 @@ std::vector<Tensor> run_known(const std::string& handle, const std::vector<Tenso
   Inputs inputs(tensors, sizes);
   const auto entry = RegionTable::global().find(handle, inputs.signature(), static_cast<uint64_t>(weight_set));
   if (!entry) return {};
-  const softneuro::ProfilerRange range(handle);
   const std::array lines{&entry->looked_at, reinterpret_cast<const CacheLines*>(read_next)};
-  return run_net(*entry, inputs.memory(), std::span(lines).first(read_next != 0 ? 2 : 1));
+  return try_net(handle, *entry, inputs.memory(), std::span(lines).first(read_next != 0 ? 2 : 1));
 }
 
 // Layers called eagerly. The net is kept by everything but the weights' content, which is compared whole at each call.
@@ -256,6 +270,7 @@ STABLE_TORCH_LIBRARY(softneuro, m) {
   m.def("tensor_fields() -> int[]");
   m.def("known_run() -> int");
   m.def("run_region_slow(str handle, Tensor[] inputs, Tensor[] weights, SymInt[] sizes) -> Tensor[]");
+  m.def("run_region_on_host(str handle, Tensor[] inputs, Tensor[] weights, SymInt[] sizes) -> Tensor[]");
   m.def(
       "conv2d(Tensor x, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, "
       "SymInt[2] dilation=1, SymInt groups=1, str activation='none', str routine='') -> Tensor");

@@ -6,13 +6,16 @@ import functools
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn import functional
 
 import softneuro
 from softneuro.torch_backend import registry
+
+if TYPE_CHECKING:
+    from softneuro.torch_backend.runtime import RegionRuntime
 
 log = logging.getLogger("softneuro.torch_backend")
 _ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -51,9 +54,11 @@ def load() -> torch.library.Library:
         )
     torch.ops.load_library(_path)
     library = torch.library.Library("softneuro", "IMPL")
-    library.impl("run_region_slow", _run_region_slow, "CPU")
+    library.impl("run_region_slow", _region_op(lambda region: region.resolve), "CPU")
+    library.impl("run_region_on_host", _region_op(lambda region: region.stand_in), "CPU")
     torch.library.register_fake("softneuro::run_region", _fake_region, lib=library)
     torch.library.register_fake("softneuro::run_region_slow", _fake_region, lib=library)
+    torch.library.register_fake("softneuro::run_region_on_host", _fake_region, lib=library)
     # No net is ever ready for tensors without values: run_region takes them.
     torch.library.register_fake("softneuro::run_ready", lambda *_: [], lib=library)
     torch.library.register_fake("softneuro::run_known", lambda *_: [], lib=library)
@@ -62,16 +67,19 @@ def load() -> torch.library.Library:
     return library
 
 
-def _run_region_slow(
-    handle: str, inputs: list[torch.Tensor], weights: list[torch.Tensor], sizes: list[int]
-) -> list[torch.Tensor]:
-    try:
-        return registry.find(handle).resolve(inputs, weights, sizes)
-    except Exception as error:
-        # The C interface between here and the caller keeps no message.
-        softneuro._C.set_region_error(f"{type(error).__name__}: {error}")
-        log.debug("region %s failed", handle, exc_info=True)
-        raise
+def _region_op(method: Callable[[RegionRuntime], Callable[..., list[torch.Tensor]]]) -> Callable[..., Any]:
+    """An op of a region's handle, inputs, weights and sizes."""
+
+    def op(handle: str, *arguments: Any) -> list[torch.Tensor]:
+        try:
+            return method(registry.find(handle))(*arguments)
+        except Exception as error:
+            # The C interface between here and the caller keeps no message.
+            softneuro._C.set_region_error(f"{type(error).__name__}: {error}")
+            log.debug("region %s failed", handle, exc_info=True)
+            raise
+
+    return op
 
 
 def _fake_region(

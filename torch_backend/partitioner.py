@@ -1,23 +1,22 @@
-"""Splits an ATen graph into convex regions and replaces each by one op.
-
-A supported node's depth is the largest number of host ops "gaps" on any path that leads to it: it grows by one whenever
-a path goes from the host back into a region. Nodes of one depth form a convex set, its connected parts are the regions,
-and no two regions can wait for each other. One pass over the graph, whatever its size.
-"""
+"""Splits an ATen graph into convex regions and replaces each by one op."""
 
 from __future__ import annotations
 
 import hashlib
 import operator
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from softneuro.torch_backend.converters import CONVERTERS, decline_reason
-from softneuro.torch_backend.lowering import axis_order, layer_name
+from softneuro.torch_backend.constants import find_constants, free_of_values
+from softneuro.torch_backend.converters import decline_reason
+from softneuro.torch_backend.grouping import assign_regions, find_steps, is_computing, moves_between
+from softneuro.torch_backend.host_steps import step_reason
+from softneuro.torch_backend.lowering import layer_name
+from softneuro.torch_backend.orders import axis_order
 from softneuro.torch_backend.reals import changes_type
 
 
@@ -34,6 +33,8 @@ class Region:
     weight_nodes: list[Node]  # placeholders in module.graph, in the order of weights
     content: str  # hash of everything above but weight values
     ops: int  # that compute
+    steps: list[list[Node]]  # in module.graph: ops of the host that follow each other
+    step_ops: dict[str, list[tuple[str, str]]]  # by op: (name, reason) of what the host runs
 
 
 @dataclass
@@ -45,74 +46,25 @@ class Partition:
     host: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # by op: (name, reason) of what stays
 
 
-def find_constants(graph: Graph, static: Set[Node]) -> set[Node]:
-    """Nodes whose values follow from weights alone, weights included."""
-    constants: set[Node] = set(static)
-    for node in graph.nodes:
-        if node.op == "get_attr" and isinstance(node.meta.get("val"), torch.Tensor):
-            constants.add(node)
-        elif node.op == "call_function" and node.all_input_nodes and all(n in constants for n in node.all_input_nodes):
-            if node.target is operator.getitem:
-                constants.add(node)
-                continue
-            schema = getattr(node.target, "_schema", None)
-            tags = getattr(node.target, "tags", ())
-            if schema and not schema.is_mutable and torch.Tag.nondeterministic_seeded not in tags:
-                constants.add(node)
-    return constants
-
-
-def is_computing(node: Node) -> bool:
-    """Whether an op does arithmetic, rather than move elements."""
-    return node.target is not operator.getitem and not CONVERTERS[node.target].moves_only
-
-
-def assign_regions(graph: Graph, supported: Set[Node]) -> list[list[Node]]:
-    """Convex sets of supported nodes, each in graph order."""
-    depth: dict[Node, int] = {}
-    parent: dict[Node, Node] = {}
-
-    def root(node: Node) -> Node:
-        while parent[node] is not node:
-            parent[node] = parent[parent[node]]
-            node = parent[node]
-        return node
-
-    for node in graph.nodes:
-        inside = node in supported
-        depth[node] = max(
-            (depth[n] + (1 if inside and n not in supported and depth[n] >= 0 else 0) for n in node.all_input_nodes),
-            default=0 if inside else -1,
-        )
-        if inside:
-            depth[node] = max(depth[node], 0)
-            parent[node] = node
-            for source in node.all_input_nodes:
-                if source in supported and depth[source] == depth[node]:
-                    parent[root(source)] = root(node)
-    groups: dict[Node, list[Node]] = {}
-    for node in graph.nodes:
-        if node in supported:
-            groups.setdefault(root(node), []).append(node)
-    return list(groups.values())
-
-
-def trim(nodes: list[Node]) -> list[Node]:
+def trim(nodes: list[Node], steps: Set[Node]) -> list[Node]:
     """Drops moves at the rim whose results only the host reads: the host does them without a copy.
 
     Conversions of what the region computes stay: a net writes either type.
     """
     kept = set(nodes)
     for node in reversed(nodes):
-        moves = not is_computing(node) and node.target is not operator.getitem
+        moves = node not in steps and node.target is not operator.getitem and not is_computing(node)
         wanted = any(user in kept for user in node.users) or (changes_type(node) and node.args[0] in kept)
         if moves and not wanted:
             kept.discard(node)
     return [node for node in nodes if node in kept]
 
 
-def build_region(nodes: list[Node], constants: Set[Node]) -> Region:
-    """Copies the nodes, and the constants that they need, into a module of their own."""
+def build_region(nodes: list[Node], constants: Set[Node], steps: Mapping[Node, str]) -> Region:
+    """Copies the nodes, and the constants that they need, into a module of their own.
+
+    `steps`: ops of the host, and why they are.
+    """
     inside = set(nodes)
     needed: list[Node] = []
     seen: set[Node] = set()
@@ -148,6 +100,13 @@ def build_region(nodes: list[Node], constants: Set[Node]) -> Region:
         strides = [_hint(s) for s in value.stride()]
         copies[node].meta["order"] = axis_order(strides, [_hint(s) for s in value.shape])
     module = GraphModule({}, graph)
+    own = [n for n in nodes if n in steps]
+    joined = assign_regions(graph, {copies[n] for n in own})
+    step_ops: dict[str, list[tuple[str, str]]] = {}
+    for node in own:
+        note(step_ops, node, steps[node])
+    if joined:
+        sort_stable(module, joined)
     return Region(
         module=module,
         inputs=inputs,
@@ -157,7 +116,9 @@ def build_region(nodes: list[Node], constants: Set[Node]) -> Region:
         constants={copies[n] for n in [*weights, *computed]},
         weight_nodes=[copies[n] for n in weights],
         content=content_hash(graph),
-        ops=sum(is_computing(n) for n in nodes),
+        ops=sum(n not in steps and is_computing(n) for n in nodes),
+        steps=joined,
+        step_ops=step_ops,
     )
 
 
@@ -178,12 +139,23 @@ def content_hash(graph: Graph) -> str:
     return digest.hexdigest()[:24]
 
 
-def find_regions(module: GraphModule, static: Set[Node], min_region_size: int) -> Partition:
-    """The regions of a graph that are worth a call, and why every other op stays with the host."""
+def note(by_op: dict[str, list[tuple[str, str]]], node: Node, reason: str) -> None:
+    """Adds an op that the host runs."""
+    if node.target is not operator.getitem:
+        by_op.setdefault(str(node.target), []).append((layer_name(node), reason))
+
+
+def find_regions(module: GraphModule, static: Set[Node], min_region_size: int, *, join: bool) -> Partition:
+    """The regions of a graph that are worth a call, and why every other op stays with the host.
+
+    With `join`, ops of the host become steps of regions that they would cut apart.
+    """
     graph = module.graph
     partition = Partition(module)
+    free_of_values(graph)
     constants = find_constants(graph, static)
     supported: set[Node] = set()
+    reasons: dict[Node, str] = {}  # of all others
     for node in graph.nodes:
         if node.op != "call_function" or node in constants:
             continue
@@ -196,17 +168,27 @@ def find_regions(module: GraphModule, static: Set[Node], min_region_size: int) -
         if reason is None:
             supported.add(node)
         else:
-            partition.host.setdefault(str(node.target), []).append((layer_name(node), reason))
-    for nodes in assign_regions(graph, supported):
-        kept = trim(nodes)
-        ops = sum(is_computing(n) for n in kept)
+            reasons[node] = reason
+
+    def possible(node: Node) -> bool:
+        return step_reason(node, constants) is None
+
+    steps = find_steps(graph, supported, set(filter(possible, reasons)) if join else set(), min_region_size)
+    moves = dict.fromkeys(moves_between(supported, steps, possible) if steps else (), "it lies between steps")
+    steps, reasons = steps | moves.keys(), reasons | moves
+    for node, reason in reasons.items():
+        if node not in steps:
+            note(partition.host, node, reason)
+    for nodes in assign_regions(graph, supported | steps):
+        kept = trim(nodes, steps)
+        ops = sum(n not in steps and is_computing(n) for n in kept)
         if ops and ops >= min_region_size:
-            partition.regions.append(build_region(kept, constants))
+            partition.regions.append(build_region(kept, constants, {n: reasons[n] for n in kept if n in steps}))
             continue
         for node in nodes:
-            if is_computing(node):
+            if node not in steps and is_computing(node):
                 reason = f"its region has {ops} op(s), fewer than min_region_size={min_region_size}"
-                partition.host.setdefault(str(node.target), []).append((layer_name(node), reason))
+                note(partition.host, node, reason)
     return partition
 
 
@@ -231,25 +213,32 @@ def replace_regions(module: GraphModule, regions: Sequence[tuple[Region, str]], 
         output.replace_all_uses_with(item)
 
 
-def sort_stable(module: GraphModule) -> None:
-    """Restores topological order after regions were put in, moving as few nodes as possible; drops dead nodes."""
+def sort_stable(module: GraphModule, together: Sequence[Sequence[Node]] = ()) -> None:
+    """Restores topological order, moving as few nodes as possible; drops dead nodes.
+
+    Each group of `together`, in its own order, is left without other nodes in between.
+    """
     graph = module.graph
     order = sorted(graph.nodes, key=lambda n: n.op != "placeholder")
     placed: set[Node] = set()
     output = graph.output_node()
+    groups = {node: group for group in together for node in group}
 
     def place(node: Node) -> None:
         stack = [node]
         while stack:
             top = stack[-1]
-            waiting = [n for n in top.all_input_nodes if n not in placed]
+            group = groups.get(top, (top,))
+            read = (n for member in group for n in member.all_input_nodes if groups.get(n) is not group)
+            waiting = [n for n in read if n not in placed]
             if waiting and top not in placed:
                 stack.extend(reversed(waiting))
                 continue
             stack.pop()
             if top not in placed:
-                placed.add(top)
-                output.prepend(top)
+                placed.update(group)
+                for member in group:
+                    output.prepend(member)
 
     for node in order:
         if node is not output:

@@ -28,15 +28,17 @@ class TorchPool {
   int threads_;
 };
 
-// The types in which torch has what nets take, by the core's: reals, and images of bytes.
-struct HostType {
+// THE table of torch's types that nets take and give, by the core's.
+struct TorchType {
   DType dtype;
   int32_t torch;
 };
-std::span<const HostType> host_types() {
+std::span<const TorchType> torch_types() {
   static const std::array types{
-      HostType{DType::float32, aoti_torch_dtype_float32()}, HostType{DType::float16, aoti_torch_dtype_float16()},
-      HostType{DType::bfloat16, aoti_torch_dtype_bfloat16()}, HostType{DType::uint8, aoti_torch_dtype_uint8()}};
+      TorchType{DType::float32, aoti_torch_dtype_float32()},   TorchType{DType::float16, aoti_torch_dtype_float16()},
+      TorchType{DType::bfloat16, aoti_torch_dtype_bfloat16()}, TorchType{DType::uint8, aoti_torch_dtype_uint8()},
+      TorchType{DType::int8, aoti_torch_dtype_int8()},         TorchType{DType::int32, aoti_torch_dtype_int32()},
+      TorchType{DType::int64, aoti_torch_dtype_int64()},       TorchType{DType::boolean, aoti_torch_dtype_bool()}};
   return types;
 }
 
@@ -67,11 +69,13 @@ bool append_input(AtenTensorHandle input, std::vector<int64_t>& signature) {
   STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_dim(input, &rank));
   STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_sizes(input, &sizes));
   STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_is_contiguous(input, &contiguous));
-  const auto types = host_types();
-  const auto found = std::find_if(types.begin(), types.end(), [&](const HostType& t) { return t.torch == type; });
+  const auto types = torch_types();
+  const auto found = std::find_if(types.begin(), types.end(), [&](const TorchType& t) { return t.torch == type; });
   const bool known = found != types.end() && device == aoti_torch_device_type_cpu();
   bool channels_last = false;
-  if (!contiguous && known && rank >= 3) {
+  // Of integers, nets reorder images of bytes alone.
+  const bool reordered = known && (dtype_kind(found->dtype) == DTypeKind::real || found->dtype == DType::uint8);
+  if (!contiguous && reordered && rank >= 3) {
     STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_strides(input, &strides));
     channels_last = lies_as(sizes, strides, rank, Layout::nhwc());
   }
@@ -106,9 +110,9 @@ AtenTensorHandle empty_output(const RegionEntry& entry, size_t output) {
     strides[axis] = stride;
     stride *= std::max<int64_t>(sizes[axis], 1);
   }
-  const auto types = host_types();
+  const auto types = torch_types();
   const auto type =
-      std::find_if(types.begin(), types.end(), [&](const HostType& t) { return t.dtype == schema.dtype; });
+      std::find_if(types.begin(), types.end(), [&](const TorchType& t) { return t.dtype == schema.dtype; });
   if (type == types.end()) throw Error("an output is " + schema.str() + ", which torch's tensors are not made for");
   AtenTensorHandle handle = nullptr;
   STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(shape.rank(), sizes.data(), strides.data(), type->torch,

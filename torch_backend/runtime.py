@@ -7,18 +7,22 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 import softneuro
-from softneuro.torch_backend import judging, planning, registry
+from softneuro.torch_backend import judging, planning, raising, registry
 from softneuro.torch_backend.borders import borders_of
 from softneuro.torch_backend.lowering import Lowered, Lowering
 from softneuro.torch_backend.options import Options
+from softneuro.torch_backend.orders import contiguous_in
 from softneuro.torch_backend.partitioner import Region
 from softneuro.torch_backend.reals import InFloat32, has_halves
 from softneuro.torch_backend.weights import Weights, WeightSet, guards_of
+
+if TYPE_CHECKING:
+    from softneuro.torch_backend.apart import Apart
 
 log = logging.getLogger("softneuro.torch_backend")
 Signature = tuple[int, ...]
@@ -34,25 +38,27 @@ class Shaped:
     net_stats: dict[str, int] | None = None  # of the prepared net
 
 
-def contiguous_in(order: Sequence[int], tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor with its memory in the given order of axes."""
-    inverse = sorted(range(len(order)), key=lambda i: order[i])
-    return tensor.permute(tuple(order)).contiguous().permute(inverse)
-
-
 class RegionRuntime:
     """Prepares nets for a region and decides between net and host.
 
     The op calls `resolve` when it finds no net that is ready and fresh; everything else happens in the op.
     """
 
-    def __init__(self, region: Region, options: Options, host: Callable[..., Any] | None = None) -> None:
+    def __init__(
+        self,
+        region: Region,
+        options: Options,
+        host: Callable[..., Any] | None = None,
+        split: Callable[[], Apart] | None = None,
+    ) -> None:
         self.region = region
         self.options = options
         self.shaped: OrderedDict[Signature, Shaped] = OrderedDict()
         self.handle = registry.add(region.content, self)
         self.weights = Weights(self.handle)
         self._host = host or region.module
+        self._split = split  # of a region with steps
+        self.apart: Apart | None = None  # it without them, once its net has lost
         self._lock = threading.RLock()
         orders = [node.meta["order"] for node in region.module.graph.output_node().args[0]]
         self._orders = [None if tuple(order) == tuple(range(len(order))) else order for order in orders]
@@ -71,7 +77,7 @@ class RegionRuntime:
         signature = self.signature(inputs, sizes)
         known = self.shaped.get(signature)
         if known is not None and known.host is not None:
-            return self.run_host(inputs, weights, sizes)
+            return self.run_otherwise(inputs, weights, sizes)
         if getattr(self._busy, "entered", False):  # missed again, by a weight that changes under us
             return self.run_host(inputs, weights, sizes)
         self._busy.entered = True
@@ -82,7 +88,7 @@ class RegionRuntime:
                 return outputs
         finally:
             self._busy.entered = False
-        return self.run_host(inputs, weights, sizes)
+        return self.run_otherwise(inputs, weights, sizes)
 
     def signature(self, inputs: Sequence[torch.Tensor], sizes: Sequence[int]) -> Signature:
         """What the op looks a net up by: threads, each input's form (borders.py) and sizes, the symbolic sizes."""
@@ -92,8 +98,37 @@ class RegionRuntime:
         self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[Any]
     ) -> list[torch.Tensor]:
         """The host's own ops, with outputs as the op promises them: in memory order, aliasing nothing."""
+        try:
+            with torch.no_grad():
+                results = self._host(*inputs, *sizes, *weights)
+        except Exception as error:
+            raising.keep(error)
+            raise
+        return self.as_promised(results, inputs)
+
+    def stand_in(
+        self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[int]
+    ) -> list[torch.Tensor]:
+        """Outputs where a step of the net has raised: the host raises the same, or it is to run these shapes."""
+        outputs = self.run_host(inputs, weights, sizes)
+        reason = "a step of the host raised in the net, and not outside of it"
+        log.warning("%s: the host runs it for inputs %s: %s", self.handle, _shapes(inputs), reason)
+        with self._lock:
+            self._remember(self.signature(inputs, sizes), Shaped(host=reason))
+            softneuro._C.region_clear(self.handle)
+        return outputs
+
+    def run_otherwise(
+        self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[Any]
+    ) -> list[torch.Tensor]:
+        """What runs in the place of a net that lost: regions between its steps if it has any, else the host."""
+        if self._split is None or self.given_up is not None:
+            return self.run_host(inputs, weights, sizes)
+        if self.apart is None:
+            with self._lock:
+                self.apart = self.apart or self._split()
         with torch.no_grad():
-            results = self._host(*inputs, *sizes, *weights)
+            results = self.apart(*inputs, *sizes, *weights)
         return self.as_promised(results, inputs)
 
     def as_promised(self, results: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -133,6 +168,8 @@ class RegionRuntime:
             except softneuro._C.PlanFileError:
                 raise  # the caller's to mend
             except Exception as error:
+                if raising.original(error) is not None:
+                    raise  # the caller's, too: nothing is known yet of calls that do not raise
                 # Whatever went wrong, memory that ran out most likely: the host can still give the result.
                 reason = str(error) or type(error).__name__
                 log.warning("%s: the host runs it for inputs %s: %s", self.handle, _shapes(inputs), reason)
@@ -174,13 +211,17 @@ class RegionRuntime:
             self._publish(signature, lowered, weights, weight_set, net)
             if shaped.verdict is not None or not self.options.never_worse:
                 break
-            shaped.verdict = judging.judge(
-                net=lambda: list(torch.ops.softneuro.run_region(self.handle, inputs, weights, sizes)),
-                host=lambda: self.run_host(inputs, weights, sizes),
-                truth=exact and (lambda: exact.outputs([*inputs, *sizes, *weights])),
-                key=judging.verdict_key(self.region.content, signature, self.options, shaped.plan, allowed),
-                options=self.options,
-            )
+            try:
+                shaped.verdict = judging.judge(
+                    net=lambda: list(torch.ops.softneuro.run_region(self.handle, inputs, weights, sizes)),
+                    host=lambda: self.run_host(inputs, weights, sizes),
+                    truth=exact and (lambda: exact.outputs([*inputs, *sizes, *weights])),
+                    key=judging.verdict_key(self.region.content, signature, self.options, shaped.plan, allowed),
+                    options=self.options,
+                )
+            except Exception:  # no net without a verdict
+                softneuro._C.region_drop_weight_set(self.handle, weight_set.number)
+                raise
             if shaped.verdict is None:
                 break
             allowed = judging.tighter(shaped.verdict, allowed, self.options)
@@ -207,7 +248,8 @@ class RegionRuntime:
         """An optimised core graph for these inputs and weights."""
         placed = {node: (i, weights[i]) for i, node in enumerate(self.region.weight_nodes)}
         borders = borders_of(signature, len(inputs))
-        lowered = Lowering(self.region.module, placed, self.region.constants).run(inputs, borders, sizes, self._names)
+        lowering = Lowering(self.region.module, placed, self.region.constants, self.region.steps)
+        lowered = lowering.run(inputs, borders, sizes, self._names)
         lowered.graph.optimize()
         return lowered
 
@@ -234,6 +276,17 @@ class RegionRuntime:
         self.shaped.move_to_end(signature)
         while len(self.shaped) > planning.SHAPES_PER_REGION:
             self.shaped.popitem(last=False)
+
+    @property
+    def parts(self) -> list[RegionRuntime]:
+        """Regions that run in this one's place."""
+        return self.apart.regions if self.apart is not None else []
+
+    def forget(self, addresses: Set[int]) -> None:
+        """Drops the nets made from weights at these addresses."""
+        self.weights.forget(addresses)
+        for part in self.parts:
+            part.forget(addresses)
 
     def refresh(self, addresses: Set[int] | None) -> None:
         """Forgets the nets made from weights at these addresses, or all, and that the host runs every call."""

@@ -71,17 +71,27 @@ def compile_model():
 
 
 @pytest.fixture
-def states():
-    """What the test's live regions know: the host's reason or None, by region and signature."""
+def regions():
+    """The test's live regions."""
     gc.collect()
     before = registry.all_regions()  # an error that a test keeps may keep its region
 
     def collect():
         gc.collect()
-        regions = [region for region in registry.all_regions() if region not in before]
-        return [shaped.host for region in regions for shaped in region.shaped.values()]
+        return [region for region in registry.all_regions() if region not in before]
 
     return collect
+
+
+@pytest.fixture
+def image():
+    return torch.randn(2, 3, 12, 16)
+
+
+@pytest.fixture
+def states(regions):
+    """What the test's live regions know: the host's reason or None, by region and signature."""
+    return lambda: [shaped.host for region in regions() for shaped in region.shaped.values()]
 
 
 @pytest.fixture

@@ -69,7 +69,7 @@ def _step(step, routine):
 
 def test_several_regions_and_models(path, model, compile_model, agree):
     def function(x):
-        return model[2](torch.erfinv(model[1](model[0](x)).clamp(-0.9, 0.9)))
+        return model[2](torch.erfinv(model[1](model[0](x)).clamp(-0.9, 0.9).double()).float())
 
     for _ in range(2):
         torch._dynamo.reset()

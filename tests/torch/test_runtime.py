@@ -112,7 +112,7 @@ class Branches(nn.Module):
 
     def forward(self, x):
         for conv in self.convs:
-            x = conv(x).cumsum(1) + conv(x)
+            x = conv(x).double().cumsum(1).float() + conv(x)
         return x
 
 

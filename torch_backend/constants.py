@@ -1,0 +1,65 @@
+"""What of a graph is the same at every call: what follows from weights, and from shapes, alone."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Set
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import Graph, Node
+
+from softneuro.torch_backend.converters.registry import Call
+
+aten = torch.ops.aten
+# Ops that read no more than the shape and the type of a tensor, and what they fill a new one with.
+_FILLED: dict[Any, float | None] = {
+    aten.new_zeros.default: 0,
+    aten.new_ones.default: 1,
+    aten.new_full.default: None,  # an argument
+    aten.zeros_like.default: 0,
+    aten.ones_like.default: 1,
+    aten.full_like.default: None,
+}
+_LARGEST = 1 << 20  # elements of a tensor that is kept, rather than made again at every call
+
+
+def free_of_values(graph: Graph) -> None:
+    """Replaces ops that read a tensor's shape, if that is known, by ones that read nothing."""
+    for node in list(graph.nodes):
+        if node.target not in _FILLED:
+            continue
+        value, filling = node.meta["val"], _FILLED[node.target]
+        if filling is None:
+            filling = Call(node, set()).args["fill_value"]
+        if _is_small(value) and value.is_contiguous() and not isinstance(filling, Node):
+            with graph.inserting_before(node):
+                made = graph.call_function(aten.full.default, (list(value.shape), filling),
+                                           {"dtype": value.dtype, "device": value.device})  # fmt: skip
+            made.meta = dict(node.meta)
+            node.replace_all_uses_with(made)
+            graph.erase_node(node)
+
+
+def find_constants(graph: Graph, static: Set[Node]) -> set[Node]:
+    """Nodes whose values follow from weights, which are given and included, or from nothing at all."""
+    constants: set[Node] = set(static)
+    for node in graph.nodes:
+        value = node.meta.get("val")
+        if node.op == "get_attr" and isinstance(value, torch.Tensor):
+            constants.add(node)
+        elif node.op == "call_function" and all(n in constants for n in node.all_input_nodes):
+            if node.target is operator.getitem:
+                constants.add(node)
+            elif isinstance(node.target, OpOverload) and (node.all_input_nodes or _is_small(value)):
+                random = torch.Tag.nondeterministic_seeded in node.target.tags
+                if not random and not node.target._schema.is_mutable:
+                    constants.add(node)
+    return constants
+
+
+def _is_small(value: Any) -> bool:
+    if not isinstance(value, torch.Tensor) or any(not isinstance(size, int) for size in value.shape):
+        return False
+    return value.numel() <= _LARGEST and value.device.type == "cpu"
