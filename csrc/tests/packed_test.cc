@@ -143,8 +143,8 @@ void check_packed(const Problem& problem, const Routine& routine, const Tuning& 
     }
     if (!packing.empty()) routine.pack(problem, tuning, packed[i]);
   }
-  const bool same = std::memcmp(packed[0].data(), packed[1].data(), packing.bytes()) == 0;
-  expect(packing.empty() || same, (where + ": all that is declared is packed").c_str());
+  const bool same = packing.empty() || std::memcmp(packed[0].data(), packed[1].data(), packing.bytes()) == 0;
+  expect(same, (where + ": all that is declared is packed").c_str());
   expect(routine.packed_bytes(problem, tuning) == packing.value_bytes(), (where + ": bytes are foretold").c_str());
   const auto whole = routine.packed(problem, tuning);
   expect(packing.empty() ? whole == nullptr : std::memcmp(whole->data(), packed[0].data(), packing.bytes()) == 0,
