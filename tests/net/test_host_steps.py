@@ -42,6 +42,22 @@ def test_in_the_middle_of_a_graph(threads):
         np.testing.assert_allclose(result, graph.reference([x])[0], rtol=1e-4, atol=1e-4)
 
 
+def test_without_inputs():
+    """What a step reads may be constants of its own."""
+
+    def count(inputs, outputs):
+        assert not inputs
+        outputs[0][...] = np.arange(16, dtype=np.float32).reshape(1, 16, 1, 1)
+
+    graph = softneuro.Graph()
+    blob = convolution(graph, graph.input("x", (1, 3, 8, 8)), 3, 16, "first")
+    (numbers,) = graph.add_host("numbers", "count", count, [], [((1, 16, 1, 1), "float32")])
+    graph.output(graph.add("binary", [blob, numbers], function="add"))
+    x = image()
+    (result,) = softneuro.Net(graph, threads=1).run([x])
+    np.testing.assert_allclose(result, graph.reference([x])[0], rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("strided", [False, True])
 def test_parts_of_a_blob(strided):
     """As they lie, where that is asked for."""
