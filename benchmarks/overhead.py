@@ -68,7 +68,7 @@ def measure(layers: int, batches: int, evict: torch.Tensor) -> dict[str, float]:
     tensors = {tensor.data_ptr(): tensor for tensor in (*model.parameters(), *model.buffers())}
     weights = [tensors[address] for address in region.weights.addresses()]
     op = torch.ops.softneuro.run_region.default
-    lowered = region.lower([x], weights, [])
+    lowered = region.lower(region.signature([x], []), [x], weights, [])
     net = softneuro.Net(lowered.graph, next(iter(region.shaped.values())).plan)
     kernels = min(sum(step[3] for step in net.profile([x.numpy()], 200)) for _ in range(5)) * 1e6
     loaded = softneuro.torch_backend.load(torch.export.export(model, (x,)), **OPTIONS)
