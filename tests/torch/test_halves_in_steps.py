@@ -8,7 +8,7 @@ from torch import nn
 
 from softneuro.error_measure import measure_error
 from softneuro.torch_backend.judging import numbers
-from tests.torch.test_host_steps import ODD, Odd
+from tests.torch.odd_ops import ODD, Odd
 
 
 def assert_no_worse(results, hosts, truths):

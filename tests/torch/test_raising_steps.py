@@ -10,7 +10,7 @@ import softneuro
 from softneuro.torch_backend import load
 from softneuro.torch_backend.converters.registry import aten
 from softneuro.torch_backend.host_steps import HostStep
-from tests.torch.test_host_steps import ODD, Odd, Placed, by_index, by_op
+from tests.torch.odd_ops import ODD, Odd, Placed, by_index, by_op
 
 
 def raises_as_eager(compiled, model, *inputs):
