@@ -112,7 +112,7 @@ class RegionRuntime:
         """Outputs where a step of the net has raised: the host raises the same, or it is to run these shapes."""
         outputs = self.run_host(inputs, weights, sizes)
         reason = "a step of the host raised in the net, and not outside of it"
-        log.warning("%s: the host runs it for inputs %s: %s", self.handle, _shapes(inputs), reason)
+        log.warning("%s: no net of it runs for inputs %s: %s", self.handle, _shapes(inputs), reason)
         with self._lock:
             self._remember(self.signature(inputs, sizes), Shaped(host=reason))
             softneuro._C.region_clear(self.handle)
