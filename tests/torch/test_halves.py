@@ -271,11 +271,11 @@ def test_a_model_without_a_float32_copy(dtype, compile_model):
         return resident() - before, model, compiled
 
     run(8)  # what the first compilation loads
-    grown, model, _ = run(4096)
+    grown, model, _ = run(8192)  # far larger than what a process gains beside it
     packed = sum(shaped.net_stats["packed_bytes"] for shaped in registry.all_regions()[-1].shaped.values())
     copy_bytes = 4 * model[0].weight.numel()
     assert packed > 0.9 * copy_bytes
-    assert grown < packed + 0.5 * copy_bytes
+    assert grown < packed + 0.6 * copy_bytes
 
 
 def resident():
