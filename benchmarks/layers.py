@@ -23,7 +23,7 @@ from rich.table import Table
 import softneuro
 from benchmarks import models
 from softneuro import device
-from softneuro.torch_backend.runtime import RegionRuntime
+from softneuro.torch_backend.call.runtime import RegionRuntime
 
 
 @dataclass

@@ -12,14 +12,16 @@ from torch._guards import TracingContext
 from torch.fx import GraphModule, Node
 
 from softneuro import messages
-from softneuro.torch_backend import guards, host, ops
-from softneuro.torch_backend.apart import put_regions
-from softneuro.torch_backend.compiled import CompiledGraph
-from softneuro.torch_backend.direct import DirectCall
-from softneuro.torch_backend.fetching import fetch_apart
+from softneuro.torch_backend import ops
+from softneuro.torch_backend.call.compiled import CompiledGraph
+from softneuro.torch_backend.call.direct import DirectCall
+from softneuro.torch_backend.compile import host
+from softneuro.torch_backend.compile.apart import put_regions
+from softneuro.torch_backend.compile.partitioner import find_regions
+from softneuro.torch_backend.compile.tracing import trace_inference
+from softneuro.torch_backend.freshness import guards
+from softneuro.torch_backend.freshness.fetching import fetch_apart
 from softneuro.torch_backend.options import Options, parse
-from softneuro.torch_backend.partitioner import find_regions
-from softneuro.torch_backend.tracing import trace_inference
 
 log = logging.getLogger("softneuro.torch_backend")
 

@@ -11,13 +11,14 @@ from typing import Any
 import torch
 
 import softneuro
-from softneuro.torch_backend import backend, planning
-from softneuro.torch_backend.borders import borders_of
-from softneuro.torch_backend.compiled import CompiledGraph
-from softneuro.torch_backend.direct import listeners
+from softneuro.torch_backend import backend
+from softneuro.torch_backend.call import planning
+from softneuro.torch_backend.call.compiled import CompiledGraph
+from softneuro.torch_backend.call.direct import listeners
+from softneuro.torch_backend.call.runtime import RegionRuntime, Shaped
+from softneuro.torch_backend.compile.borders import borders_of
+from softneuro.torch_backend.compile.partitioner import Partition
 from softneuro.torch_backend.exported import LoadedProgram
-from softneuro.torch_backend.partitioner import Partition
-from softneuro.torch_backend.runtime import RegionRuntime, Shaped
 
 _HOST_EXAMPLES = 3  # names shown per op
 

@@ -18,10 +18,10 @@ import softneuro
 from softneuro import messages
 from softneuro.torch_backend import ops
 from softneuro.torch_backend.backend import compile_inference
-from softneuro.torch_backend.compiled import CompiledGraph
-from softneuro.torch_backend.direct import FixedCall, listeners
+from softneuro.torch_backend.call.compiled import CompiledGraph
+from softneuro.torch_backend.call.direct import FixedCall, listeners
+from softneuro.torch_backend.compile.tracing import trace_inference
 from softneuro.torch_backend.options import parse
-from softneuro.torch_backend.tracing import trace_inference
 
 log = logging.getLogger("softneuro.torch_backend")
 _KINDS_KNOWN = 1024  # of arguments: shapes, dtypes, devices

@@ -15,7 +15,7 @@ import softneuro
 from softneuro.torch_backend import registry
 
 if TYPE_CHECKING:
-    from softneuro.torch_backend.runtime import RegionRuntime
+    from softneuro.torch_backend.call.runtime import RegionRuntime
 
 log = logging.getLogger("softneuro.torch_backend")
 _ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {

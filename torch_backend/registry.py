@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import softneuro
 
 if TYPE_CHECKING:
-    from softneuro.torch_backend.runtime import RegionRuntime
+    from softneuro.torch_backend.call.runtime import RegionRuntime
 
 _regions: dict[str, RegionRuntime] = {}
 _lock = threading.Lock()

@@ -8,7 +8,7 @@ from torch import nn
 import softneuro
 from softneuro.error_measure import relative_error
 from softneuro.torch_backend import registry
-from softneuro.torch_backend.judging import numbers
+from softneuro.torch_backend.call.judging import numbers
 
 OPTIONS = {"never_worse": False, "tune": "off"}
 

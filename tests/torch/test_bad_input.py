@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import softneuro
-from softneuro.torch_backend import judging
+from softneuro.torch_backend.call import judging
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from softneuro.torch_backend.converters import CONVERTERS
+from softneuro.torch_backend.compile.converters import CONVERTERS
 
 aten = torch.ops.aten
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import softneuro
-from softneuro.torch_backend import fetching, guards, weights
+from softneuro.torch_backend.freshness import fetching, guards, weights
 from tests.torch.conftest import OPTIONS, small
 
 pytestmark = pytest.mark.usefixtures("no_grad")

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from softneuro.torch_backend import weights
+from softneuro.torch_backend.freshness import weights
 from tests.torch.conftest import OPTIONS
 
 

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 import softneuro
 from softneuro.torch_backend import explain, load
-from softneuro.torch_backend.converters.registry import CONVERTERS, aten
+from softneuro.torch_backend.compile.converters.registry import CONVERTERS, aten
 from tests.torch.odd_ops import ODD, Odd, Placed, by_index, by_op
 
 

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from softneuro.torch_backend import load
-from softneuro.torch_backend.runtime import RegionRuntime
+from softneuro.torch_backend.call.runtime import RegionRuntime
 from tests.torch.conftest import OPTIONS
 from tests.torch.test_channels_last import LAST, copies
 

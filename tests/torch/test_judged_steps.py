@@ -4,7 +4,8 @@ import pytest
 import torch
 
 import softneuro
-from softneuro.torch_backend import explain, judging, registry
+from softneuro.torch_backend import explain, registry
+from softneuro.torch_backend.call import judging
 from tests.torch.odd_ops import ODD, Odd
 
 

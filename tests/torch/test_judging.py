@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import softneuro
-from softneuro.torch_backend import judging
+from softneuro.torch_backend.call import judging
 
 
 def sleeper(*seconds):
@@ -146,7 +146,7 @@ def test_never_worse(model, compile_model, states):
 
 @pytest.mark.parametrize("errors", [[3e-4, 2e-5], [3e-4, 3e-4, 3e-4, 3e-4]])
 def test_a_plan_too_inexact_on_real_inputs_is_chosen_again(model, compile_model, states, monkeypatch, errors):
-    from softneuro.torch_backend import judging, planning
+    from softneuro.torch_backend.call import judging, planning
 
     allowed, judged, make_plan = [], iter(errors), planning.make_plan
 

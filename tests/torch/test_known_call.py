@@ -12,7 +12,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import softneuro
 from softneuro import torch_backend
-from softneuro.torch_backend import direct, fetching, registry, weights
+from softneuro.torch_backend import registry
+from softneuro.torch_backend.call import direct
+from softneuro.torch_backend.freshness import fetching, weights
 from tests.torch.conftest import OPTIONS, small
 
 pytestmark = pytest.mark.usefixtures("no_grad")

@@ -6,8 +6,9 @@ from torch import nn
 from torch._subclasses import FakeTensorMode
 
 import softneuro
-from softneuro.torch_backend import ops, weights
-from softneuro.torch_backend.weights import addresses_of, memory_of, stamps_of, versions_of
+from softneuro.torch_backend import ops
+from softneuro.torch_backend.freshness import weights
+from softneuro.torch_backend.freshness.weights import addresses_of, memory_of, stamps_of, versions_of
 
 
 @pytest.fixture(autouse=True, params=["as built", "another torch"])

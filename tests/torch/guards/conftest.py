@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from softneuro.torch_backend import guards
+from softneuro.torch_backend.freshness import guards
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import softneuro
-from softneuro.torch_backend import guards
+from softneuro.torch_backend.freshness import guards
 from tests.torch.guards.model import Counting, Model
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from softneuro.torch_backend.converters.registry import Call, aten, converter, equals, ranks
-from softneuro.torch_backend.lowering import Lowering
+from typing import TYPE_CHECKING
+
+from softneuro.torch_backend.compile.converters.registry import Call, aten, converter, equals, ranks
+
+if TYPE_CHECKING:
+    from softneuro.torch_backend.compile.lowering import Lowering
 
 
 def _pair(values: list[int] | int) -> list[int]:

@@ -16,10 +16,10 @@ from torch.fx import GraphModule, Node
 from torch.utils._python_dispatch import _disable_current_modes
 
 import softneuro
-from softneuro.torch_backend.weights import Weights, addresses_of, known_run, versions_of
+from softneuro.torch_backend.freshness.weights import Weights, addresses_of, known_run, versions_of
 
 if TYPE_CHECKING:
-    from softneuro.torch_backend.compiled import CompiledGraph
+    from softneuro.torch_backend.call.compiled import CompiledGraph
 
 log = logging.getLogger("softneuro.torch_backend")
 # Called with every compiled graph that runs, while `tune` or `explain` listens.

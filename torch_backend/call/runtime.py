@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import softneuro
-from softneuro.torch_backend import judging, planning, raising, registry
-from softneuro.torch_backend.borders import borders_of
-from softneuro.torch_backend.lowering import Lowered, Lowering
+from softneuro.torch_backend import registry
+from softneuro.torch_backend.call import judging, planning, raising
+from softneuro.torch_backend.compile.borders import borders_of
+from softneuro.torch_backend.compile.lowering import Lowered, Lowering
+from softneuro.torch_backend.compile.orders import contiguous_in
+from softneuro.torch_backend.compile.partitioner import Region
+from softneuro.torch_backend.compile.reals import InFloat32, has_halves
+from softneuro.torch_backend.freshness.weights import Weights, WeightSet, guards_of
 from softneuro.torch_backend.options import Options
-from softneuro.torch_backend.orders import contiguous_in
-from softneuro.torch_backend.partitioner import Region
-from softneuro.torch_backend.reals import InFloat32, has_halves
-from softneuro.torch_backend.weights import Weights, WeightSet, guards_of
 
 if TYPE_CHECKING:
-    from softneuro.torch_backend.apart import Apart
+    from softneuro.torch_backend.compile.apart import Apart
 
 log = logging.getLogger("softneuro.torch_backend")
 Signature = tuple[int, ...]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from softneuro.torch_backend.converters.registry import Call, aten, converter
-from softneuro.torch_backend.lowering import Lowering
-from softneuro.torch_backend.reals import REALS
+from typing import TYPE_CHECKING
+
+from softneuro.torch_backend.compile.converters.registry import Call, aten, converter
+from softneuro.torch_backend.compile.reals import REALS
+
+if TYPE_CHECKING:
+    from softneuro.torch_backend.compile.lowering import Lowering
 
 
 def _check(call: Call) -> str | None:

@@ -8,11 +8,12 @@ from typing import Any
 
 import torch
 
-from softneuro.torch_backend import raising, registry
-from softneuro.torch_backend.direct import DirectCall, listeners, pick
-from softneuro.torch_backend.partitioner import Partition
-from softneuro.torch_backend.runtime import RegionRuntime
-from softneuro.torch_backend.weights import addresses_of, versions_of
+from softneuro.torch_backend import registry
+from softneuro.torch_backend.call import raising
+from softneuro.torch_backend.call.direct import DirectCall, listeners, pick
+from softneuro.torch_backend.call.runtime import RegionRuntime
+from softneuro.torch_backend.compile.partitioner import Partition
+from softneuro.torch_backend.freshness.weights import addresses_of, versions_of
 
 
 class CompiledGraph:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from softneuro.torch_backend.converters.registry import Call, aten, constant, converter, required
-from softneuro.torch_backend.lowering import Lowering
+from typing import TYPE_CHECKING
+
+from softneuro.torch_backend.compile.converters.registry import Call, aten, constant, converter, required
+
+if TYPE_CHECKING:
+    from softneuro.torch_backend.compile.lowering import Lowering
 
 _STATISTICS = (constant("weight", "bias", "running_mean", "running_var"), required("running_mean", "running_var"))
 

@@ -22,11 +22,11 @@ from torch._guards import Source, TracingContext
 from torch.fx import GraphModule
 
 import softneuro
-from softneuro.torch_backend import guards
-from softneuro.torch_backend.compiled import CompiledGraph
-from softneuro.torch_backend.direct import DirectCall, Known, known_call, listeners
-from softneuro.torch_backend.paths import Paths, root_of
-from softneuro.torch_backend.weights import addresses_of, versions_of
+from softneuro.torch_backend.call.compiled import CompiledGraph
+from softneuro.torch_backend.call.direct import DirectCall, Known, known_call, listeners
+from softneuro.torch_backend.freshness import guards
+from softneuro.torch_backend.freshness.paths import Paths, root_of
+from softneuro.torch_backend.freshness.weights import addresses_of, versions_of
 
 log = logging.getLogger("softneuro.torch_backend")
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Set
 import torch
 from torch.fx import Graph, Node
 
-from softneuro.torch_backend.converters import CONVERTERS
+from softneuro.torch_backend.compile.converters import CONVERTERS
 
 
 def is_computing(node: Node) -> bool:

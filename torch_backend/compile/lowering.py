@@ -15,11 +15,11 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
 
 import softneuro
-from softneuro.torch_backend.borders import TYPES, Border, output_schema
-from softneuro.torch_backend.converters.registry import CONVERTERS, Call
-from softneuro.torch_backend.host_steps import HostStep, step_reason
-from softneuro.torch_backend.orders import inverse
-from softneuro.torch_backend.reals import REALS, in_float32, is_conversion
+from softneuro.torch_backend.compile.borders import TYPES, Border, output_schema
+from softneuro.torch_backend.compile.converters.registry import CONVERTERS, Call
+from softneuro.torch_backend.compile.host_steps import HostStep, step_reason
+from softneuro.torch_backend.compile.orders import inverse
+from softneuro.torch_backend.compile.reals import REALS, in_float32, is_conversion
 
 log = logging.getLogger("softneuro.torch_backend")
 

@@ -11,10 +11,11 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from softneuro.torch_backend import host, registry
+from softneuro.torch_backend import registry
+from softneuro.torch_backend.call.runtime import RegionRuntime
+from softneuro.torch_backend.compile import host
+from softneuro.torch_backend.compile.partitioner import Partition, Region, find_regions, replace_regions, sort_stable
 from softneuro.torch_backend.options import Options
-from softneuro.torch_backend.partitioner import Partition, Region, find_regions, replace_regions, sort_stable
-from softneuro.torch_backend.runtime import RegionRuntime
 
 log = logging.getLogger("softneuro.torch_backend")
 

@@ -15,10 +15,10 @@ from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
 from torch.fx.node import map_arg
 
 import softneuro
-from softneuro.torch_backend.borders import TYPES
-from softneuro.torch_backend.converters.registry import MAX_RANK, Call
-from softneuro.torch_backend.orders import axis_order, inverse
-from softneuro.torch_backend.reals import HALVES, REALS
+from softneuro.torch_backend.compile.borders import TYPES
+from softneuro.torch_backend.compile.converters.registry import MAX_RANK, Call
+from softneuro.torch_backend.compile.orders import axis_order, inverse
+from softneuro.torch_backend.compile.reals import HALVES, REALS
 
 aten = torch.ops.aten
 # Where these are views depends on strides, and a net's memory has others than the host's.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch.fx import Node
 
-from softneuro.torch_backend.converters.registry import Call, aten, converter, ranks
-from softneuro.torch_backend.lowering import Lowering
+from softneuro.torch_backend.compile.converters.registry import Call, aten, converter, ranks
+
+if TYPE_CHECKING:
+    from softneuro.torch_backend.compile.lowering import Lowering
 
 
 def pad(low: Lowering, call: Call, mode: str, value: float = 0.0) -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from softneuro.torch_backend.converters.registry import Call, aten, converter, ranks
-from softneuro.torch_backend.lowering import Lowering
+from softneuro.torch_backend.compile.converters.registry import Call, aten, converter, ranks
+
+if TYPE_CHECKING:
+    from softneuro.torch_backend.compile.lowering import Lowering
 
 
 @converter(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from softneuro.torch_backend.converters.registry import Call, aten, constant, converter
-from softneuro.torch_backend.lowering import Lowering
+from typing import TYPE_CHECKING
+
+from softneuro.torch_backend.compile.converters.registry import Call, aten, constant, converter
+
+if TYPE_CHECKING:
+    from softneuro.torch_backend.compile.lowering import Lowering
 
 
 def _check(call: Call) -> str | None:

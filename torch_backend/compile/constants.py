@@ -10,7 +10,7 @@ import torch
 from torch._ops import OpOverload
 from torch.fx import Graph, Node
 
-from softneuro.torch_backend.converters.registry import Call
+from softneuro.torch_backend.compile.converters.registry import Call
 
 aten = torch.ops.aten
 # Ops that read no more than the shape and the type of a tensor, and what they fill a new one with.

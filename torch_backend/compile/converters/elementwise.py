@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import Node
 
-from softneuro.torch_backend.converters.registry import Call, Convert, aten, converter, equals
-from softneuro.torch_backend.lowering import Lowering
-from softneuro.torch_backend.reals import REALS
+from softneuro.torch_backend.compile.converters.registry import Call, Convert, aten, converter, equals
+from softneuro.torch_backend.compile.reals import REALS
+
+if TYPE_CHECKING:
+    from softneuro.torch_backend.compile.lowering import Lowering
 
 
 def _operands(call: Call) -> str | None:

@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from softneuro.torch_backend.constants import find_constants, free_of_values
-from softneuro.torch_backend.converters import decline_reason
-from softneuro.torch_backend.grouping import assign_regions, find_steps, is_computing, moves_between
-from softneuro.torch_backend.host_steps import step_reason
-from softneuro.torch_backend.lowering import layer_name
-from softneuro.torch_backend.orders import axis_order
-from softneuro.torch_backend.reals import changes_type
+from softneuro.torch_backend.compile.constants import find_constants, free_of_values
+from softneuro.torch_backend.compile.converters import decline_reason
+from softneuro.torch_backend.compile.grouping import assign_regions, find_steps, is_computing, moves_between
+from softneuro.torch_backend.compile.host_steps import step_reason
+from softneuro.torch_backend.compile.lowering import layer_name
+from softneuro.torch_backend.compile.orders import axis_order
+from softneuro.torch_backend.compile.reals import changes_type
 
 
 @dataclass

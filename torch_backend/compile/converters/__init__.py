@@ -1,6 +1,6 @@
 """Converters from ATen ops to layers, one file per op family; importing this package fills the table."""
 
-from softneuro.torch_backend.converters import (  # noqa: F401  (registers)
+from softneuro.torch_backend.compile.converters import (  # noqa: F401  (registers)
     activation,
     conv,
     elementwise,
@@ -11,6 +11,6 @@ from softneuro.torch_backend.converters import (  # noqa: F401  (registers)
     resample,
     shape,
 )
-from softneuro.torch_backend.converters.registry import CONVERTERS, Call, Converter, decline_reason
+from softneuro.torch_backend.compile.converters.registry import CONVERTERS, Call, Converter, decline_reason
 
 __all__ = ["CONVERTERS", "Call", "Converter", "decline_reason"]

@@ -25,9 +25,9 @@ from torch._dynamo.source import LocalSource
 from torch._guards import Guard, TracingContext
 
 import softneuro
-from softneuro.torch_backend.direct import Known
-from softneuro.torch_backend.paths import CONSTANTS, Paths, Step, root_of
-from softneuro.torch_backend.weights import memory_of
+from softneuro.torch_backend.call.direct import Known
+from softneuro.torch_backend.freshness.paths import CONSTANTS, Paths, Step, root_of
+from softneuro.torch_backend.freshness.weights import memory_of
 
 log = logging.getLogger("softneuro.torch_backend")
 

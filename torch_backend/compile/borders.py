@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from softneuro.torch_backend.reals import REALS
+from softneuro.torch_backend.compile.reals import REALS
 
 # THE table of torch's types that nets take and give, by the core's names and in the order of the core's own table.
 TYPES = {

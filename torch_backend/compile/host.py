@@ -11,8 +11,8 @@ from torch._functorch.aot_autograd import make_boxed_func
 from torch.fx import GraphModule
 from torch.fx._lazy_graph_module import _LazyGraphModule
 
+from softneuro.torch_backend.compile.partitioner import Region
 from softneuro.torch_backend.options import Options
-from softneuro.torch_backend.partitioner import Region
 
 
 def compile_training(module: GraphModule, example_inputs: Sequence[Any], options: Options) -> Callable[..., Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from softneuro.torch_backend.converters.registry import Call, Convert, aten, constant, converter, equals
-from softneuro.torch_backend.lowering import Lowering
+from softneuro.torch_backend.compile.converters.registry import Call, Convert, aten, constant, converter, equals
+
+if TYPE_CHECKING:
+    from softneuro.torch_backend.compile.lowering import Lowering
 
 
 def _plain(function: str) -> Convert:

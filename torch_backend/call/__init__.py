@@ -1,0 +1,1 @@
+"""What happens at a call of a compiled graph."""

@@ -1,0 +1,1 @@
+"""From a graph of the host's to regions and core graphs."""
