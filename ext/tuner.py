@@ -19,20 +19,22 @@ log = logging.getLogger("softneuro.tune")
 listener: ContextVar[Callable[[int, int], None] | None] = ContextVar("listener", default=None)
 
 
-class _Bar:
+class Bar:
     """A progress bar that appears only when there is something to measure and somebody to see it."""
 
-    def __init__(self, label: str, visible: bool) -> None:
+    def __init__(self, label: str = "softneuro: tuning") -> None:
         self._label = label
-        self._visible = visible
+        self._visible = sys.stderr.isatty()
         self._bar: tqdm[Any] | None = None
 
     def __call__(self, done: int, total: int) -> None:
+        """Shows how many routines of how many are measured."""
         if self._bar is None:
             self._bar = tqdm(total=total, desc=self._label, unit="routine", leave=False, disable=not self._visible)
         self._bar.update(done - self._bar.n)
 
     def close(self) -> None:
+        """Takes the bar away."""
         if self._bar is not None:
             self._bar.close()
 
@@ -51,7 +53,7 @@ def tune(graph: _C.Graph, options: Mapping[str, Any] | None = None, *, label: st
     """
     parsed = _C.parse_options(option_texts(options))
     messages.show(parsed.verbose)
-    bar = _Bar(label, sys.stderr.isatty())
+    bar = Bar(label)
     try:
         plan = _C.tune(graph, parsed, parsed.threads or _C.physical_cores(), listener.get() or bar)
     finally:

@@ -12,10 +12,9 @@ import torch
 
 import softneuro
 from softneuro.torch_backend import backend
-from softneuro.torch_backend.call import planning
 from softneuro.torch_backend.call.compiled import CompiledGraph
 from softneuro.torch_backend.call.direct import listeners
-from softneuro.torch_backend.call.runtime import RegionRuntime, Shaped
+from softneuro.torch_backend.call.runtime import RegionRuntime, Shaped, tune_anew
 from softneuro.torch_backend.compile.borders import borders_of
 from softneuro.torch_backend.compile.partitioner import Partition
 from softneuro.torch_backend.exported import LoadedProgram
@@ -85,11 +84,11 @@ def tune(model: Any, inputs: Any, **options: Any) -> ModelPlan:
     `torch.compile` or `load` with the same options measures nothing.
     """
     arguments = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
-    token = planning.tune_anew.set(True)
+    token = tune_anew.set(True)
     try:
         graphs = _run(model, arguments, {"tune": "profile", **options})
     finally:
-        planning.tune_anew.reset(token)
+        tune_anew.reset(token)
     regions = [part for graph in graphs for region in graph.regions for part in (region, *region.parts)]
     plans = [shaped.plan for region in regions for shaped in region.shaped.values()]
     return ModelPlan([plan for plan in plans if plan is not None])

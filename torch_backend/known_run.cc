@@ -8,10 +8,10 @@
 #endif
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
-#include "net/known_run.h"
+#include "runtime/known_run.h"
+#include "runtime/region_table.h"
 #include "torch_backend/run_net.h"
 
 namespace softneuro {
@@ -43,7 +43,7 @@ const void* data_of(AtenTensorHandle input, std::vector<int64_t>& signature) {
 void drop(void* tensor) { aoti_torch_delete_tensor_object(handle_of(tensor)); }
 
 size_t run(std::string_view region, std::span<void* const> inputs, std::span<const int64_t> sizes, uint64_t weight_set,
-           const CacheLines* read_next, std::span<void*> outputs) {
+           std::span<void*> outputs) {
   std::vector<int64_t> signature;
   signature.reserve(1 + inputs.size() * 5 + sizes.size());
   signature.push_back(torch::stable::get_num_threads());
@@ -54,8 +54,9 @@ size_t run(std::string_view region, std::span<void* const> inputs, std::span<con
     if (in.back() == nullptr) return 0;
   }
   signature.insert(signature.end(), sizes.begin(), sizes.end());
-  const auto entry = RegionTable::global().find(region, signature, weight_set);
-  const size_t count = entry ? entry->net->output_descs().size() : 0;
+  const auto known = RegionTable::global().find(region);
+  const auto ready = known ? known->find(signature, weight_set) : nullptr;
+  const size_t count = ready && ready->net ? ready->net->output_descs().size() : 0;
   if (count == 0 || count > outputs.size()) return 0;
 
   const ProfilerRange range(region);
@@ -63,14 +64,13 @@ size_t run(std::string_view region, std::span<void* const> inputs, std::span<con
   size_t made = 0;
   try {
     while (made < count) {
-      const AtenTensorHandle output = empty_output(*entry, made);
+      const AtenTensorHandle output = empty_output(*ready, made);
       outputs[made++] = output;
       void* data = nullptr;
       STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_data_ptr(output, &data));
       out[made - 1] = data;
     }
-    const std::array lines{&entry->looked_at, read_next};
-    run_on_torch(*entry, in, out, std::span(lines).first(read_next != nullptr ? 2 : 1));
+    run_on_torch(*ready, in, out);
   } catch (...) {
     std::for_each_n(outputs.begin(), made, drop);
     throw;

@@ -14,15 +14,14 @@
 #include "base/error.h"
 #include "layers/host/host.h"
 #include "net/layer_call.h"
-#include "net/region.h"
+#include "runtime/region_table.h"
 #include "torch_backend/known_run.h"
 #include "torch_backend/run_net.h"
 #include "torch_backend/tensor_fields.h"
 
 namespace {
 
-using softneuro::CacheLines;
-using softneuro::RegionEntry;
+using softneuro::Ready;
 using softneuro::RegionTable;
 using torch::headeronly::ScalarType;
 using torch::stable::Tensor;
@@ -58,15 +57,14 @@ class Inputs {
   std::vector<Tensor> copies_;
 };
 
-std::vector<Tensor> run_net(const RegionEntry& entry, const std::vector<const void*>& in,
-                            std::span<const CacheLines* const> read_next = {}) {
+std::vector<Tensor> run_net(const Ready& ready, const std::vector<const void*>& in) {
   std::vector<Tensor> outputs;
   std::vector<void*> out;
-  for (size_t i = 0; i < entry.net->output_descs().size(); ++i) {
-    outputs.emplace_back(softneuro::empty_output(entry, i));
+  for (size_t i = 0; i < ready.net->output_descs().size(); ++i) {
+    outputs.emplace_back(softneuro::empty_output(ready, i));
     out.push_back(outputs.back().data_ptr());
   }
-  softneuro::run_on_torch(entry, in, out, read_next);
+  softneuro::run_on_torch(ready, in, out);
   return outputs;
 }
 
@@ -131,26 +129,32 @@ std::vector<Tensor> run_region(const std::string& handle, const std::vector<Tens
                                StableListHandle weight_list, const std::vector<int64_t>& sizes) {
   WeightList weights(weight_list);
   Inputs inputs(tensors, sizes);
-  const auto entry = RegionTable::global().find(handle, inputs.signature(), weights.addresses());
+  const auto region = RegionTable::global().find(handle);
+  const auto ready = region ? region->find(inputs.signature(), weights.addresses()) : nullptr;
   // What is not ready is prepared, measured or run on the host.
-  if (!entry) return run_in_python("softneuro::run_region_slow", handle, tensors, weights, sizes);
+  if (!ready) return run_in_python("softneuro::run_region_slow", handle, tensors, weights, sizes);
+  if (!ready->net) return run_in_python("softneuro::run_region_instead", handle, tensors, weights, sizes);
   try {
     const softneuro::ProfilerRange range(handle);
-    return run_net(*entry, inputs.memory());
+    return run_net(*ready, inputs.memory());
   } catch (const softneuro::HostStepError&) {
     return run_in_python("softneuro::run_region_on_host", handle, tensors, weights, sizes);
   }
 }
 
 // As run_net, for an op that gives nothing where the caller is to take the way around, which is run_region's.
-std::vector<Tensor> try_net(const std::string& handle, const RegionEntry& entry, const std::vector<const void*>& in,
-                            std::span<const CacheLines* const> read_next = {}) {
+std::vector<Tensor> try_net(const std::string& handle, const Ready& ready, const std::vector<const void*>& in) {
   try {
     const softneuro::ProfilerRange range(handle);
-    return run_net(entry, in, read_next);
+    return run_net(ready, in);
   } catch (const softneuro::HostStepError&) {
     return {};
   }
+}
+
+// A net that the region is about to judge, at this address. No outputs where a step of it has raised.
+std::vector<Tensor> run_made(const std::string& handle, const std::vector<Tensor>& tensors, int64_t ready) {
+  return try_net(handle, *reinterpret_cast<const Ready*>(ready), Inputs(tensors, {}).memory());
 }
 
 // The same for weights that the caller keeps alive, by their addresses: a call with hundreds of tensors spends more
@@ -161,20 +165,19 @@ std::vector<Tensor> run_ready(const std::string& handle, const std::vector<Tenso
   std::transform(addresses.begin(), addresses.end(), weights.begin(),
                  [](int64_t address) { return reinterpret_cast<const void*>(address); });
   Inputs inputs(tensors, sizes);
-  const auto entry = RegionTable::global().find(handle, inputs.signature(), weights);
-  return entry ? try_net(handle, *entry, inputs.memory()) : std::vector<Tensor>();
+  const auto region = RegionTable::global().find(handle);
+  const auto ready = region ? region->find(inputs.signature(), weights) : nullptr;
+  softneuro::set_left_to_host(ready && !ready->net);
+  return ready && ready->net ? try_net(handle, *ready, inputs.memory()) : std::vector<Tensor>();
 }
 
-// The same for a set of weights that the caller has found to be what it was. What the caller reads at its next call, a
-// CacheLines that it keeps alive, or null, is fetched while the net ends its run, which has driven it out of the
-// caches.
+// The same for a set of weights that the caller has found to be what it was.
 std::vector<Tensor> run_known(const std::string& handle, const std::vector<Tensor>& tensors, int64_t weight_set,
-                              const std::vector<int64_t>& sizes, int64_t read_next) {
+                              const std::vector<int64_t>& sizes) {
   Inputs inputs(tensors, sizes);
-  const auto entry = RegionTable::global().find(handle, inputs.signature(), static_cast<uint64_t>(weight_set));
-  if (!entry) return {};
-  const std::array lines{&entry->looked_at, reinterpret_cast<const CacheLines*>(read_next)};
-  return try_net(handle, *entry, inputs.memory(), std::span(lines).first(read_next != 0 ? 2 : 1));
+  const auto region = RegionTable::global().find(handle);
+  const auto ready = region ? region->find(inputs.signature(), static_cast<uint64_t>(weight_set)) : nullptr;
+  return ready && ready->net ? try_net(handle, *ready, inputs.memory()) : std::vector<Tensor>();
 }
 
 // Layers called eagerly. The net is kept by everything but the weights' content, which is compared whole at each call.
@@ -205,25 +208,25 @@ Tensor run_layer(softneuro::Layer layer, const Tensor& x, const Tensor& weight, 
   const Tensor dense_bias = !bias || bias->is_contiguous() ? bias.value_or(weight) : torch::stable::contiguous(*bias);
   const auto threads = static_cast<int>(torch::stable::get_num_threads());
   const std::string key = layer.type + "{" + layer.attrs.str() + "}" + layer.post.str() + routine;
-  std::vector<int64_t> signature{threads, bias ? 1 : 0};
+  softneuro::Signature signature{threads, bias ? 1 : 0};
+  softneuro::append_text(signature, key);
   append_shape(signature, x);
   append_shape(signature, weight);
   std::vector<const void*> data{dense_weight.data_ptr()};
   if (bias) data.push_back(dense_bias.data_ptr());
-  auto entry = RegionTable::global().find(key, signature, data);
-  if (!entry) {
+  auto ready = softneuro::layer_nets().find(signature, data);
+  if (!ready) {
     layer.set_weight("weight", constant_of(dense_weight));
     if (bias) layer.set_weight("bias", constant_of(dense_bias));
-    RegionEntry made;
+    Ready made;
     made.signature = std::move(signature);
     made.weights.add(data[0], static_cast<size_t>(dense_weight.numel()) * sizeof(float), true);
     if (bias) made.weights.add(data[1], static_cast<size_t>(dense_bias.numel()) * sizeof(float), true);
     made.net = softneuro::prepare_layer(std::move(layer), {{shape_of(x)}}, routine, threads);
-    entry = std::make_shared<const RegionEntry>(made);
-    constexpr size_t capacity = 64;
-    RegionTable::global().put(key, std::move(made), capacity);
+    ready = std::make_shared<const Ready>(made);
+    softneuro::layer_nets().put(std::move(made));
   }
-  return run_net(*entry, {dense_x.data_ptr()})[0];
+  return run_net(*ready, {dense_x.data_ptr()})[0];
 }
 
 softneuro::PostOps post_ops(const std::string& activation) {
@@ -265,11 +268,13 @@ Tensor linear(const Tensor& x, const Tensor& weight, const std::optional<Tensor>
 STABLE_TORCH_LIBRARY(softneuro, m) {
   m.def("run_region(str handle, Tensor[] inputs, Tensor[] weights, SymInt[] sizes) -> Tensor[]");
   m.def("run_ready(str handle, Tensor[] inputs, int[] addresses, SymInt[] sizes) -> Tensor[]");
-  m.def("run_known(str handle, Tensor[] inputs, int weight_set, SymInt[] sizes, int read_next) -> Tensor[]");
+  m.def("run_known(str handle, Tensor[] inputs, int weight_set, SymInt[] sizes) -> Tensor[]");
+  m.def("run_made(str handle, Tensor[] inputs, int ready) -> Tensor[]");
   m.def("region_signature(Tensor[] inputs, SymInt[] sizes) -> int[]");
   m.def("tensor_fields() -> int[]");
   m.def("known_run() -> int");
   m.def("run_region_slow(str handle, Tensor[] inputs, Tensor[] weights, SymInt[] sizes) -> Tensor[]");
+  m.def("run_region_instead(str handle, Tensor[] inputs, Tensor[] weights, SymInt[] sizes) -> Tensor[]");
   m.def("run_region_on_host(str handle, Tensor[] inputs, Tensor[] weights, SymInt[] sizes) -> Tensor[]");
   m.def(
       "conv2d(Tensor x, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, "
@@ -287,6 +292,7 @@ STABLE_TORCH_LIBRARY_IMPL(softneuro, CPU, m) {
   m.impl("run_region", TORCH_BOX(&run_region));
   m.impl("run_ready", TORCH_BOX(&run_ready));
   m.impl("run_known", TORCH_BOX(&run_known));
+  m.impl("run_made", TORCH_BOX(&run_made));
   m.impl("conv2d", TORCH_BOX(&conv2d));
   m.impl("linear", TORCH_BOX(&linear));
 }

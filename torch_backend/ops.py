@@ -55,9 +55,11 @@ def load() -> torch.library.Library:
     torch.ops.load_library(_path)
     library = torch.library.Library("softneuro", "IMPL")
     library.impl("run_region_slow", _region_op(lambda region: region.resolve), "CPU")
+    library.impl("run_region_instead", _region_op(lambda region: region.run_otherwise), "CPU")
     library.impl("run_region_on_host", _region_op(lambda region: region.stand_in), "CPU")
     torch.library.register_fake("softneuro::run_region", _fake_region, lib=library)
     torch.library.register_fake("softneuro::run_region_slow", _fake_region, lib=library)
+    torch.library.register_fake("softneuro::run_region_instead", _fake_region, lib=library)
     torch.library.register_fake("softneuro::run_region_on_host", _fake_region, lib=library)
     # No net is ever ready for tensors without values: run_region takes them.
     torch.library.register_fake("softneuro::run_ready", lambda *_: [], lib=library)

@@ -93,11 +93,11 @@ ProfilerRange::~ProfilerRange() {
   if (handle_ != nullptr) aoti_record_function_end(handle_);
 }
 
-AtenTensorHandle empty_output(const RegionEntry& entry, size_t output) {
-  const Shape& shape = entry.net->output_descs()[output].shape;
-  const Schema& schema = entry.net->output_schemas()[output];
+AtenTensorHandle empty_output(const Ready& ready, size_t output) {
+  const Shape& shape = ready.net->output_descs()[output].shape;
+  const Schema& schema = ready.net->output_schemas()[output];
   const std::vector<int64_t>* const order =
-      entry.orders.empty() || entry.orders[output].empty() ? nullptr : &entry.orders[output];
+      ready.orders.empty() || ready.orders[output].empty() ? nullptr : &ready.orders[output];
   const auto rank = static_cast<size_t>(shape.rank());
   const bool channels_last = schema.layout == Layout::nhwc();
   std::vector<int64_t> sizes(rank), strides(rank);
@@ -120,10 +120,9 @@ AtenTensorHandle empty_output(const RegionEntry& entry, size_t output) {
   return handle;
 }
 
-void run_on_torch(const RegionEntry& entry, std::span<const void* const> inputs, std::span<void* const> outputs,
-                  std::span<const CacheLines* const> read_next) {
-  TorchPool pool(entry.net->threads());
-  entry.net->run(inputs, outputs, pool.parallel_for(), read_next);
+void run_on_torch(const Ready& ready, std::span<const void* const> inputs, std::span<void* const> outputs) {
+  TorchPool pool(ready.net->threads());
+  ready.net->run(inputs, outputs, pool.parallel_for());
 }
 
 }  // namespace softneuro

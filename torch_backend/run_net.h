@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "net/region.h"
+#include "runtime/net_cache.h"
 
 namespace softneuro {
 
@@ -31,10 +31,8 @@ class ProfilerRange {
 bool append_input(AtenTensorHandle input, std::vector<int64_t>& signature);
 
 // A new tensor for one of the net's outputs, which the caller owns. Throws where torch cannot make it.
-AtenTensorHandle empty_output(const RegionEntry& entry, size_t output);
+AtenTensorHandle empty_output(const Ready& ready, size_t output);
 
-// `read_next` as Net::run takes it.
-void run_on_torch(const RegionEntry& entry, std::span<const void* const> inputs, std::span<void* const> outputs,
-                  std::span<const CacheLines* const> read_next);
+void run_on_torch(const Ready& ready, std::span<const void* const> inputs, std::span<void* const> outputs);
 
 }  // namespace softneuro

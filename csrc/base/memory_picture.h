@@ -8,8 +8,6 @@
 #include <cstring>
 #include <vector>
 
-#include "base/cache_lines.h"
-
 namespace softneuro {
 
 class MemoryPicture {
@@ -29,11 +27,6 @@ class MemoryPicture {
       kept += pieces_[i].size;
     }
     return true;
-  }
-
-  // Adds what unchanged() reads.
-  void list(CacheLines& lines) const {
-    for (const Piece& piece : pieces_) lines.add(reinterpret_cast<uintptr_t>(piece.at), piece.size);
   }
 
  private:

@@ -54,7 +54,8 @@ ConstantData::ConstantData(TensorDesc desc, DType dtype, Memory memory)
   }
 }
 
-ConstantData::ConstantData(const Shape& shape, std::function<Values()> make) : desc_{shape}, make_(std::move(make)) {}
+ConstantData::ConstantData(const Shape& shape, std::function<Values()> make, std::string identity)
+    : desc_{shape}, make_(std::move(make)), identity_(std::move(identity)) {}
 
 ConstantData::ConstantData(Constant rows, MakeFactors factors)
     : desc_{rows->shape()}, rows_(std::move(rows)), factors_(std::move(factors)) {}
@@ -141,6 +142,12 @@ const std::string& ConstantData::identity() const {
   const std::lock_guard lock(mutex_);
   if (identity_.empty()) identity_ = std::move(found);
   return identity_;
+}
+
+bool ConstantData::identity_known() const {
+  if (rows_ != nullptr) return rows_->identity_known();
+  const std::lock_guard lock(mutex_);
+  return !identity_.empty();
 }
 
 const WeightTraits& ConstantData::traits() const {

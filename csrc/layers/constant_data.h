@@ -28,8 +28,9 @@ class ConstantData {
   ConstantData(const Shape& shape, Values values);
   // Borrows memory of any type: row-major elements of `dtype`, which has to fit the description. Throws Error.
   ConstantData(TensorDesc desc, DType dtype, Memory memory);
-  // Computes float32 values at each call of values(); `make` must be pure and thread-safe.
-  ConstantData(const Shape& shape, std::function<Values()> make);
+  // Computes float32 values at each call of values(); `make` must be pure and thread-safe. `identity`: if it is known
+  // without computing them.
+  ConstantData(const Shape& shape, std::function<Values()> make, std::string identity = {});
   // The rows of another, which are its parts along axis 0, each times its own factor; computed at each call of
   // values().
   ConstantData(Constant rows, MakeFactors factors);
@@ -49,6 +50,8 @@ class ConstantData {
   // Hash of what the values come from, computed once: equal for weights that come from equal ones in the same way,
   // wherever they are.
   const std::string& identity() const;
+  // Whether it has been computed.
+  bool identity_known() const;
   // What is special about the values, found once.
   const WeightTraits& traits() const;
 

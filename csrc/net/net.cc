@@ -7,7 +7,6 @@
 #include "base/team.h"
 #include "layers/host/host.h"
 #include "net/program.h"
-#include "net/read_ahead.h"
 
 namespace softneuro {
 namespace {
@@ -15,11 +14,10 @@ namespace {
 // Memories kept for the next run; more exist while more threads than that run at once.
 constexpr size_t max_idle_memories = 8;
 
-// The memory of one run, with every step's arguments bound to it.
+// What one run at a time needs: every step's arguments, bound to the memory that it is given.
 class RunMemory {
  public:
-  explicit RunMemory(const Program& program) : team_(program.threads) {
-    for (const size_t bytes : program.arenas) arenas_.emplace_back(bytes);
+  explicit RunMemory(const Program& program) : team_(program.threads), program_(program) {
     size_t count = 0;
     for (const Step& step : program.steps) count += step.in.size() + step.outs.size();
     views_.reserve(count);
@@ -29,14 +27,30 @@ class RunMemory {
       for (int value : step.in) add_view(program, value);
       const TensorView* const outs = views_.data() + views_.size();
       for (int value : step.outs) add_view(program, value);
-      auto* const arena = static_cast<std::byte*>(arenas_[static_cast<size_t>(Platform::cpu)].data());
-      const Workspace workspace(arena + step.workspace, arena + program.tasks, program.task_stride);
-      args_.push_back({in, outs, workspace, parallel_for_});
+      args_.push_back({in, outs, Workspace(nullptr, nullptr, 0), parallel_for_});
     }
+    bound_.resize(program.arenas.size(), nullptr);
   }
   RunMemory(const RunMemory&) = delete;
   RunMemory& operator=(const RunMemory&) = delete;
 
+  // As much as what it keeps itself, whatever the run's memory.
+  size_t own_bytes() const {
+    return views_.size() * sizeof(TensorView) + args_.size() * (sizeof(RunArgs) + sizeof(Step)) +
+           arena_patches_.size() * sizeof(Patch);
+  }
+
+  // Memory of the arenas, by platform.
+  void bind_arenas(const std::vector<AlignedBuffer>& arenas) {
+    const auto same = [](const AlignedBuffer& arena, const std::byte* at) { return arena.data() == at; };
+    if (std::equal(arenas.begin(), arenas.end(), bound_.begin(), same)) return;
+    for (size_t a = 0; a < arenas.size(); ++a) bound_[a] = static_cast<std::byte*>(arenas[a].data());
+    for (const Patch& patch : arena_patches_) *patch.data = bound_[patch.index] + patch.offset;
+    std::byte* const arena = bound_[static_cast<size_t>(Platform::cpu)];
+    for (size_t s = 0; s < args_.size(); ++s) {
+      args_[s].workspace = Workspace(arena + program_.steps[s].workspace, arena + program_.tasks, program_.task_stride);
+    }
+  }
   void attach(std::span<const void* const> inputs, std::span<void* const> outputs) {
     // A view's data pointer is not const because outputs share the type; inputs are read unless declared otherwise.
     for (const Patch& patch : input_patches_)
@@ -46,7 +60,7 @@ class RunMemory {
   }
   // Calls body(index, run_step) for each step, with the host's threads together but for the host's own steps.
   template <typename Body>
-  void run(const ParallelFor& host, ReadAhead& ahead, const std::vector<Step>& steps, const Body& body) {
+  void run(const ParallelFor& host, const std::vector<Step>& steps, const Body& body) {
     const auto run_steps = [&](size_t begin, size_t end) {
       for (size_t s = begin; s < end; ++s) body(s, [&] { steps[s].prepared->run(args_[s]); });
     };
@@ -55,7 +69,7 @@ class RunMemory {
       while (end < steps.size() && !steps[end].prepared->on_caller()) ++end;
       if (end > begin) {
         team_.run(host, [&](const ParallelFor& parallel_for) {
-          parallel_for_ = ahead.within(parallel_for);
+          parallel_for_ = parallel_for;
           run_steps(begin, end);
         });
       } else {
@@ -93,7 +107,7 @@ class RunMemory {
   void bind(const Program& program, const Value& value, void** data) {
     const MemoryPlace& place = value.place;
     if (place.home == MemoryPlace::Home::arena) {
-      *data = static_cast<std::byte*>(arenas_[static_cast<size_t>(value.schema.platform)].data()) + place.offset;
+      arena_patches_.push_back({data, static_cast<size_t>(value.schema.platform), place.offset});
     } else if (place.home == MemoryPlace::Home::output) {
       output_patches_.push_back({data, static_cast<size_t>(place.root), place.offset});
     } else {
@@ -106,18 +120,20 @@ class RunMemory {
   }
 
   Team team_;
-  std::vector<AlignedBuffer> arenas_;  // by platform
+  const Program& program_;
+  std::vector<std::byte*> bound_;  // by platform: the arena that it was bound to last
   ParallelFor parallel_for_;
   std::vector<TensorView> views_;  // of all steps
   std::vector<RunArgs> args_;
-  std::vector<Patch> input_patches_, output_patches_;
+  std::vector<Patch> arena_patches_, input_patches_, output_patches_;
 };
 
 }  // namespace
 
 struct Net::State {
   Program program;
-  mutable std::mutex mutex;
+  std::shared_ptr<ArenaPool> arenas;
+  mutable ForkMutex mutex;
   mutable std::vector<std::unique_ptr<RunMemory>> idle;
 
   // Memory for as long as the lease lives.
@@ -125,16 +141,20 @@ struct Net::State {
    public:
     explicit Lease(const State& state) : state_(state) {
       {
-        const std::lock_guard lock(state.mutex);
+        const std::unique_lock lock(state.mutex);
         if (!state.idle.empty()) {
           memory_ = std::move(state.idle.back());
           state.idle.pop_back();
         }
       }
       if (memory_ == nullptr) memory_ = std::make_unique<RunMemory>(state.program);
+      arenas_.reserve(state.program.arenas.size());
+      for (const size_t bytes : state.program.arenas) arenas_.push_back(state.arenas->take(bytes));
+      memory_->bind_arenas(arenas_);
     }
     ~Lease() {
-      const std::lock_guard lock(state_.mutex);
+      for (AlignedBuffer& arena : arenas_) state_.arenas->give_back(std::move(arena));
+      const std::unique_lock lock(state_.mutex);
       if (state_.idle.size() < max_idle_memories) state_.idle.push_back(std::move(memory_));
     }
     Lease(const Lease&) = delete;
@@ -144,6 +164,7 @@ struct Net::State {
    private:
     const State& state_;
     std::unique_ptr<RunMemory> memory_;
+    std::vector<AlignedBuffer> arenas_;
   };
 
   void check_arguments(size_t inputs, size_t outputs) const {
@@ -158,29 +179,26 @@ Net::Net() : state_(std::make_unique<State>()) {}
 Net::~Net() = default;
 
 std::shared_ptr<const Net> Net::prepare(const Graph& graph, const Assignment& assignment, int threads,
-                                        PackedCache& cache) {
+                                        PackedCache& cache, std::shared_ptr<ArenaPool> arenas) {
   std::shared_ptr<Net> net(new Net);
   State& state = *net->state_;
+  state.arenas = arenas != nullptr ? std::move(arenas) : std::make_shared<ArenaPool>();
   state.program = build_program(graph, assignment, threads, cache);
   state.idle.reserve(max_idle_memories);  // giving one back must not throw
   state.idle.push_back(std::make_unique<RunMemory>(state.program));
+  NetStats& stats = state.program.stats;
+  stats.own_bytes = state.program.values.size() * sizeof(Value) + state.idle.front()->own_bytes();
   return net;
 }
 
-void Net::run(std::span<const void* const> inputs, std::span<void* const> outputs, const ParallelFor& parallel_for,
-              std::span<const CacheLines* const> read_next) const {
+void Net::run(std::span<const void* const> inputs, std::span<void* const> outputs,
+              const ParallelFor& parallel_for) const {
   state_->check_arguments(inputs.size(), outputs.size());
   const State::Lease lease(*state_);
   RunMemory& memory = *lease;
   memory.attach(inputs, outputs);
   const std::vector<Step>& steps = state_->program.steps;
-  if (steps.empty()) return;
-  ReadAhead ahead(read_next, steps.size());
-  memory.run(parallel_for, ahead, steps, [&](size_t s, const auto& run_step) {
-    ahead.begin(s);
-    run_step();
-  });
-  ahead.fetch();
+  memory.run(parallel_for, steps, [](size_t, const auto& run_step) { run_step(); });
 }
 
 std::vector<StepTime> Net::profile(std::span<const void* const> inputs, std::span<void* const> outputs,
@@ -193,9 +211,8 @@ std::vector<StepTime> Net::profile(std::span<const void* const> inputs, std::spa
   memory.attach(inputs, outputs);
   const std::vector<Step>& steps = state_->program.steps;
   std::vector<std::vector<double>> seconds(steps.size());
-  ReadAhead nothing({}, 0);
   for (int round = 0; round < rounds; ++round)
-    memory.run(parallel_for, nothing, steps, [&](size_t s, const auto& run_step) {
+    memory.run(parallel_for, steps, [&](size_t s, const auto& run_step) {
       const auto start = Clock::now();
       run_step();
       seconds[s].push_back(std::chrono::duration<double>(Clock::now() - start).count());
@@ -215,6 +232,7 @@ const std::vector<Schema>& Net::input_schemas() const { return state_->program.i
 const std::vector<Schema>& Net::output_schemas() const { return state_->program.output_schemas; }
 int Net::updated_input(size_t output) const { return state_->program.updated_inputs[output]; }
 const NetStats& Net::stats() const { return state_->program.stats; }
+const std::vector<std::shared_ptr<const Packed>>& Net::packings() const { return state_->program.packings; }
 std::vector<BlobMemory> Net::memory() const {
   std::vector<BlobMemory> memory;
   for (const Value& value : state_->program.values) {

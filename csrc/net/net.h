@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "base/cache_lines.h"
 #include "base/tensor.h"
 #include "base/threads.h"
 #include "graph/graph.h"
 #include "layers/registry.h"
+#include "net/arena_pool.h"
 
 namespace softneuro {
 
@@ -47,12 +47,14 @@ class PackedCache {
   // The process's own.
   static PackedCache& shared();
   std::shared_ptr<const Packed> get(const RoutineChoice& choice, const Problem& problem);
+  // What get() would give without packing, or even looking at weights; null if there is nothing.
+  std::shared_ptr<const Packed> find(const RoutineChoice& choice, const Problem& problem) const;
   size_t bytes() const;  // of packings alive
   // Those alive, to be given to another cache by adopt(), in another process of the same build on the same device.
   std::vector<Item> items() const;
-  // Packings made earlier. They are held, and taken where key and sections are those of what a routine would pack,
-  // until the next call of adopt().
-  void adopt(std::vector<Item> items);
+  // Packings made earlier, which the caller keeps alive: they are taken where key and sections are those of what a
+  // routine would pack.
+  void adopt(const std::vector<Item>& items);
 
  private:
   struct State;
@@ -63,7 +65,9 @@ struct NetStats {
   size_t arena_bytes = 0;  // planned, workspace included
   size_t blob_bytes = 0;   // sum of all blobs, for comparison
   size_t packed_bytes = 0;
-  int steps = 0;  // that run; views and in-place concatenations need none
+  size_t own_bytes = 0;  // about what the net itself takes: steps, views
+  double packing_s = 0;  // of preparing it, what packing weights took
+  int steps = 0;         // that run; views and in-place concatenations need none
 };
 
 // Where a blob is during a run, in one schema: for reports and for checking the plan.
@@ -84,17 +88,16 @@ struct StepTime {
 
 class Net {
  public:
-  // Throws Error if the assignment does not fit the graph, or memory is short.
+  // Throws Error if the assignment does not fit the graph, or memory is short. `arenas`: where runs take their memory;
+  // null: a pool of the net's own.
   static std::shared_ptr<const Net> prepare(const Graph& graph, const Assignment& assignment, int threads,
-                                            PackedCache& cache);
+                                            PackedCache& cache, std::shared_ptr<ArenaPool> arenas = nullptr);
   ~Net();
 
   // Dense memory of the graph's inputs and outputs in their boundary schemas; outputs must not overlap inputs or each
   // other. One that is declared to be an input's memory (updated_input) is not written elsewhere, its pointer is
-  // ignored. Reentrant: any number of threads at once, each takes a workspace from a pool. What `read_next` lists is
-  // fetched during the last step, for whoever goes on when the run is over.
-  void run(std::span<const void* const> inputs, std::span<void* const> outputs, const ParallelFor& parallel_for,
-           std::span<const CacheLines* const> read_next = {}) const;
+  // ignored. Reentrant: any number of threads at once, each takes memory from the pool.
+  void run(std::span<const void* const> inputs, std::span<void* const> outputs, const ParallelFor& parallel_for) const;
   // The same with a clock around each step; medians over `rounds`.
   std::vector<StepTime> profile(std::span<const void* const> inputs, std::span<void* const> outputs,
                                 const ParallelFor& parallel_for, int rounds) const;
@@ -106,6 +109,8 @@ class Net {
   // The input whose memory an output is, -1 for one with memory of its own.
   int updated_input(size_t output) const;
   const NetStats& stats() const;
+  // That it runs on, each once.
+  const std::vector<std::shared_ptr<const Packed>>& packings() const;
   std::vector<BlobMemory> memory() const;
   int threads() const;
 

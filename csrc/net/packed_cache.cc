@@ -26,7 +26,7 @@ std::string key_of(const RoutineChoice& choice, const Problem& problem) {
 struct PackedCache::State {
   mutable std::mutex mutex;
   std::map<std::string, std::shared_ptr<Entry>> entries;
-  std::map<std::string, std::shared_ptr<const Packed>> adopted;
+  std::map<std::string, std::weak_ptr<const Packed>> adopted;
   size_t tidy_at = 256;
 
   std::shared_ptr<Entry> entry(const std::string& key) {
@@ -48,7 +48,7 @@ struct PackedCache::State {
   std::shared_ptr<const Packed> find_adopted(const std::string& key) const {
     const std::lock_guard lock(mutex);
     const auto found = adopted.find(key);
-    return found == adopted.end() ? nullptr : found->second;
+    return found == adopted.end() ? nullptr : found->second.lock();
   }
 };
 
@@ -60,10 +60,19 @@ PackedCache& PackedCache::shared() {
   return *cache;
 }
 
+std::shared_ptr<const Packed> PackedCache::find(const RoutineChoice& choice, const Problem& problem) const {
+  const auto& weights = problem.layer->weights;
+  const auto known = [](const auto& weight) { return weight.second->identity_known(); };
+  if (weights.empty() || !std::all_of(weights.begin(), weights.end(), known)) return nullptr;
+  const auto entry = state_->entry(key_of(choice, problem));
+  return state_->find(*entry);
+}
+
 std::shared_ptr<const Packed> PackedCache::get(const RoutineChoice& choice, const Problem& problem) {
   const Packing wanted = choice.routine->packing(problem, choice.tuning);
   if (wanted.empty()) return nullptr;
   if (problem.layer->weights.empty()) return choice.routine->packed(problem, choice.tuning);
+  if (auto known = find(choice, problem)) return known;
   // Weights computed on demand stay for as long as they are held here: once for the key and the packing. Those that
   // come from rows need not be computed for either.
   std::vector<ConstantData::Values> held;
@@ -104,10 +113,10 @@ std::vector<PackedCache::Item> PackedCache::items() const {
   return found;
 }
 
-void PackedCache::adopt(std::vector<Item> items) {
+void PackedCache::adopt(const std::vector<Item>& items) {
   const std::lock_guard lock(state_->mutex);
-  state_->adopted.clear();
-  for (Item& item : items) state_->adopted.emplace(std::move(item.key), std::move(item.packed));
+  std::erase_if(state_->adopted, [](const auto& item) { return item.second.expired(); });
+  for (const Item& item : items) state_->adopted[item.key] = item.packed;
 }
 
 }  // namespace softneuro

@@ -1,5 +1,6 @@
 // Graph + Assignment -> Program: steps in order, weights packed.
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <set>
 
@@ -48,11 +49,14 @@ class Builder {
       program_.input_descs.push_back(graph_.blob(blob).desc);
       program_.input_schemas.push_back(schema);
     }
+    const auto start = std::chrono::steady_clock::now();
     pack_ahead();
+    packing_ += std::chrono::steady_clock::now() - start;
     for (size_t l = 0; l < graph_.layers().size(); ++l) add_layer(static_cast<int>(l));
     ahead_.clear();
     add_outputs();
     place(draft_);
+    program_.stats.packing_s = std::chrono::duration<double>(packing_).count();
     return std::move(draft_.program);
   }
 
@@ -159,20 +163,30 @@ class Builder {
     std::vector<int> layers;
     for (int index = 0; index < static_cast<int>(graph_.layers().size()); ++index)
       if (!fused_->covered(index) && !fused_->layer(index).weights.empty()) layers.push_back(index);
-    if (layers.size() < 2) return;
     ahead_.resize(layers.size());
+    // What other shapes have packed is there already, and of a few there is nothing to gain.
+    std::vector<size_t> missing;
+    for (size_t i = 0; i < layers.size(); ++i) {
+      if (!(ahead_[i] = get_packed(layers[i], false))) missing.push_back(i);
+    }
+    if (missing.size() < 2) return;
     ThreadPool pool(threads_);
-    pool.parallel_for()(static_cast<int64_t>(layers.size()), [&](int64_t task) {
-      const int index = layers[static_cast<size_t>(task)];
-      const RoutineChoice& choice = assignment_.layers[at(index)];
-      if (choice.routine == nullptr || !isa_available(choice.routine->info().isa)) return;
-      try {
-        const Problem problem = fused_->problem(index, threads_);
-        if (problem.out().shape.elements() > 0 && accepts(*choice.routine, problem).accepted())
-          ahead_[static_cast<size_t>(task)] = cache_.get(choice, problem);
-      } catch (...) {
-      }
+    pool.parallel_for()(static_cast<int64_t>(missing.size()), [&](int64_t task) {
+      const size_t i = missing[static_cast<size_t>(task)];
+      ahead_[i] = get_packed(layers[i], true);
     });
+  }
+
+  std::shared_ptr<const Packed> get_packed(int index, bool make) {
+    const RoutineChoice& choice = assignment_.layers[at(index)];
+    if (choice.routine == nullptr || !isa_available(choice.routine->info().isa)) return nullptr;
+    try {
+      const Problem problem = fused_->problem(index, threads_);
+      if (problem.out().shape.elements() == 0 || !accepts(*choice.routine, problem).accepted()) return nullptr;
+      return make ? cache_.get(choice, problem) : cache_.find(choice, problem);
+    } catch (...) {
+      return nullptr;
+    }
   }
 
   void add_constant(const Layer& layer) {
@@ -287,8 +301,13 @@ class Builder {
   }
 
   std::shared_ptr<const Packed> pack(const RoutineChoice& choice, const Problem& problem, const std::string& where) {
+    const auto start = std::chrono::steady_clock::now();
     auto packed = guarded(where, [&] { return cache_.get(choice, problem); });
-    if (packed != nullptr && seen_packed_.insert(packed.get()).second) program_.stats.packed_bytes += packed->bytes();
+    packing_ += std::chrono::steady_clock::now() - start;
+    if (packed != nullptr && seen_packed_.insert(packed.get()).second) {
+      program_.stats.packed_bytes += packed->bytes();
+      program_.packings.push_back(packed);
+    }
     return packed;
   }
 
@@ -322,6 +341,7 @@ class Builder {
   std::vector<std::vector<std::pair<Schema, int>>> values_of_blob_;
   std::vector<bool> adapt_used_;
   std::vector<std::shared_ptr<const Packed>> ahead_;  // keeps packings alive until steps hold them
+  std::chrono::steady_clock::duration packing_{};
   std::set<const Packed*> seen_packed_;
   std::set<int> updating_blobs_;
 };

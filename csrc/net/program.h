@@ -39,6 +39,7 @@ struct Program {
   std::vector<Step> steps;
   std::vector<ConstantData::Memory> constants;  // keep alive
   std::vector<AlignedBuffer> adapted_constants;
+  std::vector<std::shared_ptr<const Packed>> packings;  // each once
   NetStats stats;
   std::vector<size_t> arenas;  // bytes by platform
   // Of what each task has for itself, the same memory in all steps: offset in the arena, and from task to task.

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "tune/accuracy.h"
+#include "tune/carry.h"
 #include "tune/cost_keys.h"
 #include "tune/measures.h"
 #include "tune/memory_limit.h"
@@ -130,19 +131,6 @@ void report(const Graph& graph, const GraphCosts& costs, const Objective& object
   if (over > 0 && over < 1e-9 * result.predicted_s) result.lower_bound_s = result.predicted_s;
 }
 
-// How far a choice of the same routine is from the wanted one: 0 for the same params, well below 1 for others. Shapes
-// differ in the params they offer; those that share the packed weights come first.
-double distance(const Problem& problem, const RoutineChoice& wanted, const RoutineChoice& choice) {
-  if (choice.tuning == wanted.tuning) return 0;
-  double sum = 0;
-  for (size_t i = 0; i < choice.tuning.size() && i < wanted.tuning.size(); ++i) {
-    sum += std::fabs(std::log((std::abs(choice.tuning[i]) + 1.0) / (std::abs(wanted.tuning[i]) + 1.0)));
-  }
-  const Routine& routine = *wanted.routine;
-  if (routine.pack_key(problem, choice.tuning) != routine.pack_key(problem, wanted.tuning)) sum += 100;
-  return 1e-4 * (1 + std::min(sum, 1000.0));
-}
-
 // Of a plan's routine for another shape, which has proven bearable there. None of params that mean nothing here.
 double proven_error(const Problem& problem, const RoutineChoice& choice) {
   try {
@@ -215,7 +203,7 @@ TuneResult carry_over(const Graph& graph, const std::vector<std::string>& descri
     // Guesses decide only where the plan's routine declines the new shape.
     for (Candidate& candidate : costs.layers[l]) {
       if (candidate.choice.routine != wanted.routine) continue;
-      candidate.seconds *= distance(problem, wanted, candidate.choice);
+      candidate.seconds *= params_distance(problem, wanted, candidate.choice);
       proven[l] = proven_error(problem, wanted);
     }
   }

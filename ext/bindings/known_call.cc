@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "net/known_run.h"
+#include "runtime/known_run.h"
 
 #include "ext/bindings/bindings.h"
 #include "ext/bindings/object_state.h"
@@ -40,12 +40,10 @@ bool is_of(const py::object& reference, PyObject* object) {
 class KnownWeights {
  public:
   struct Known {
-    py::object root;          // a weak reference, or null for None
-    py::object state_object;  // of `state`
-    py::object stamps_object, lines_object;
+    py::object root;                         // a weak reference, or null for None
+    py::object state_object, stamps_object;  // of `state` and `stamps`
     ObjectState* state;
     TensorStamps* stamps;
-    const CacheLines* lines;
     uint64_t number;
 
     // Also false once the root is gone: another object may lie where it was.
@@ -55,16 +53,13 @@ class KnownWeights {
     }
   };
 
-  void set(const py::object& root, const py::object& state, const py::object& stamps, uint64_t number,
-           const py::object& lines) {
+  void set(const py::object& root, const py::object& state, const py::object& stamps, uint64_t number) {
     auto known = std::make_shared<Known>();
     if (!root.is_none()) known->root = py::weakref(root);
     known->state_object = state;
     known->stamps_object = stamps;
-    known->lines_object = lines;
     known->state = state.is_none() ? nullptr : state.cast<ObjectState*>();
     known->stamps = stamps.cast<TensorStamps*>();
-    known->lines = lines.cast<const CacheLines*>();
     known->number = number;
     std::erase_if(by_root_, [](const auto& entry) { return entry.second->root && is_of(entry.second->root, Py_None); });
     by_root_[root.ptr()] = std::move(known);
@@ -128,7 +123,7 @@ struct Recipe {
     try {
       const py::gil_scoped_release released;
       count = host->run(region, std::span(in).first(inputs.size()), std::span(numbers).first(sizes.size()),
-                        known->number, known->lines, out);
+                        known->number, out);
     } catch (const std::exception&) {  // the way around will say
       return {};
     }
@@ -250,9 +245,8 @@ void bind_known_call(py::module_& m) {
       m, "KnownWeights", "Weights that nets were made from, by the object that all of them are reached from.")
       .def(py::init<>())
       .def("set", &KnownWeights::set, py::arg("root"), py::arg("state"), py::arg("stamps"), py::arg("number"),
-           py::arg("lines"),
            "root: the object, kept by a weak reference, or None if they are always the same; state: the ObjectState of "
-           "all that leads to them, or None; number: of the set. lines are fetched while a net runs.");
+           "all that leads to them, or None; number: of the set.");
   m.def(
       "known_call",
       [](std::string region, uintptr_t host, py::object otherwise, py::list listeners,

@@ -76,15 +76,7 @@ py::list profile(const Net& net, const py::sequence& inputs, int rounds) {
   return list;
 }
 
-py::dict stats(const Net& net) {
-  const NetStats& stats = net.stats();
-  py::dict result;
-  result["arena_bytes"] = stats.arena_bytes;
-  result["blob_bytes"] = stats.blob_bytes;
-  result["packed_bytes"] = stats.packed_bytes;
-  result["steps"] = stats.steps;
-  return result;
-}
+py::dict stats(const Net& net) { return stats_dict(net.stats()); }
 
 py::list memory(const Net& net) {
   py::list list;
@@ -121,7 +113,7 @@ void bind_net(py::module_& m) {
       .def("profile", &profile, py::arg("inputs"), py::arg("rounds") = 10,
            "(layer index or -1 for an adapt, name, descriptor, median seconds) of each step.")
       .def_property_readonly("threads", &Net::threads)
-      .def_property_readonly("stats", &stats, "arena_bytes, blob_bytes, packed_bytes, steps.")
+      .def_property_readonly("stats", &stats, "arena_bytes, blob_bytes, packed_bytes, own_bytes, steps.")
       .def_static(
           "shared_packed_bytes", [] { return PackedCache::shared().bytes(); },
           "Bytes of packed weights that all nets of this process hold together.")

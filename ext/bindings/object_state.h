@@ -7,8 +7,6 @@
 #include <memory>
 #include <vector>
 
-#include "base/cache_lines.h"
-
 #include "ext/bindings/bindings.h"
 #include "ext/bindings/tensor_memory.h"
 
@@ -32,7 +30,7 @@ inline uint64_t version_of(PyObject*) { return 0; }
 // that has proved unchanged. An object that takes the place of one of these is compared like it.
 class ObjectState {
  public:
-  ObjectState(const py::tuple& constants, bool by_name) : by_name_(by_name) {
+  explicit ObjectState(const py::tuple& constants) {
     for (const py::handle& type : constants) constants_.push_back(reinterpret_cast<PyTypeObject*>(type.ptr()));
   }
 
@@ -80,17 +78,9 @@ class ObjectState {
     });
   }
 
-  void list(CacheLines& lines) const {
-    for (const Entry& entry : entries_) {
-      lines.add(reinterpret_cast<uintptr_t>(entry.object) - before, instance_bytes);
-      lines.add(reinterpret_cast<uintptr_t>(entry.dict), sizeof(PyDictObject));
-    }
-    if (memory_ != nullptr) memory_->list(lines);
-  }
-
  private:
   // Where an instance's dictionary is lies before it, as a rule.
-  static constexpr size_t before = 3 * sizeof(void*), instance_bytes = before + 2 * sizeof(void*);
+  static constexpr size_t before = 3 * sizeof(void*);
   static constexpr size_t ahead = 8;  // entries fetched: a core can wait for about two lines of each
 
   struct Entry {
@@ -139,7 +129,6 @@ class ObjectState {
 
   // All of it lies far apart, and what ran since the last time has driven it out of the caches.
   bool objects_hold() {
-    read_next_.fetch();
     const Item* item = items_.data();
     for (size_t i = 0; i < entries_.size(); ++i) {
       if (i + ahead < entries_.size()) fetch(entries_[i + ahead]);
@@ -189,14 +178,6 @@ class ObjectState {
         if (of_constants(object)) kept_.push_back(py::reinterpret_borrow<py::object>(object));
       }
     }
-    if (!by_name_) return;
-    const auto* const parts = reinterpret_cast<const PyDictObject*>(dict);
-    const auto items = static_cast<size_t>(entries_.back().size);
-    if (parts->ma_values != nullptr) {  // keys are then the class's
-      read_next_.add(reinterpret_cast<uintptr_t>(parts->ma_values), items * sizeof(void*));
-    } else {
-      read_next_.add(reinterpret_cast<uintptr_t>(parts->ma_keys), 64 + items * (2 * sizeof(void*) + 1));
-    }
   }
 
   std::vector<PyTypeObject*> constants_;  // builtin ones, or held by modules that stay
@@ -206,8 +187,6 @@ class ObjectState {
   std::vector<PyObject*> tensors_;
   py::object check_;
   std::shared_ptr<TensorMemory> memory_;
-  bool by_name_;
-  CacheLines read_next_;  // the items, where what follows takes every parameter by its name
   uint64_t hits_ = 0;
 };
 

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <vector>
 
-#include "base/cache_lines.h"
 #include "base/memory_picture.h"
 
 #include "ext/bindings/bindings.h"
@@ -38,10 +37,6 @@ class TensorMemory {
   bool same_kind() const { return kind_.unchanged(); }
   // Whether also nothing has written to them, and the elements are where they were.
   bool untouched() const { return kind_.unchanged() && content_.unchanged(); }
-  void list(CacheLines& lines) const {
-    kind_.list(lines);
-    content_.list(lines);
-  }
 
  private:
   static const std::byte* pointer_at(const std::byte* at) {

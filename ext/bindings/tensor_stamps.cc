@@ -33,7 +33,6 @@ void bind_tensor_stamps(py::module_& m) {
            "What they are to be, by tensor. Raises ValueError for another number of them.")
       .def("are", &TensorStamps::are, py::arg("tensors"), "Whether it is these it looks at.")
       .def("unchanged", &TensorStamps::unchanged, "Whether all are as expected; never after clear().")
-      .def("list", &TensorStamps::list, py::arg("lines"), "Adds what unchanged() is going to read.")
       .def("clear", &TensorStamps::clear, "Looks at no tensor from here on.");
 }
 

@@ -59,10 +59,6 @@ class TensorStamps {
     return memory_ ? memory_->untouched() : as_expected();
   }
 
-  void list(CacheLines& lines) const {
-    if (memory_) memory_->list(lines);
-  }
-
   void clear() {
     tensors_.clear();
     memory_.reset();

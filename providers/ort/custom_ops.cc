@@ -7,12 +7,12 @@
 #include "base/arch.h"
 #include "base/arena.h"
 #include "net/layer_call.h"
-#include "net/region.h"
 #include "providers/ort/api.h"
 #include "providers/ort/custom_layers.h"
 #include "providers/ort/kernel.h"
 #include "providers/ort/read_graph.h"
 #include "providers/ort/status.h"
+#include "runtime/net_cache.h"
 
 namespace softneuro::ort {
 namespace {
@@ -138,8 +138,6 @@ OrtStatus* infer_output_shape(const OrtCustomOp* op, OrtShapeInferContext* conte
 class Kernel {
  public:
   Kernel(const CustomOpKind& kind, const OrtKernelInfo* info) : kind_(kind) {
-    static std::atomic<uint64_t> count{0};
-    key_ = "com.softneuro " + std::to_string(++count);
     const NodeAttributes attributes = attributes_of(info);
     name_ = node_name(info);
     if (kind.layer == nullptr) {
@@ -176,7 +174,6 @@ class Kernel {
     };
     kept_.integer = [=](const char*) { return group; };
   }
-  ~Kernel() { RegionTable::global().drop(key_); }
   Kernel(const Kernel&) = delete;
   Kernel& operator=(const Kernel&) = delete;
 
@@ -216,12 +213,12 @@ class Kernel {
   }
 
   std::shared_ptr<const Net> find_net(const std::vector<int64_t>& dims) const {
-    if (const auto entry = RegionTable::global().find(key_, dims, {})) return entry->net;
-    RegionEntry made;
+    if (const auto known = nets_.find(dims, std::span<const void* const>())) return known->net;
+    Ready made;
     made.signature = dims;
     made.net = prepare_layer(layer_, {{Shape(dims)}}, routine_, physical_cores());
     auto net = made.net;
-    RegionTable::global().put(key_, std::move(made), nets_per_node);
+    nets_.put(std::move(made));
     return net;
   }
 
@@ -260,7 +257,8 @@ class Kernel {
   }
 
   const CustomOpKind& kind_;
-  std::string name_, key_, routine_;
+  std::string name_, routine_;
+  mutable NetCache nets_{{.entries = nets_per_node, .nets = nets_per_node}};
   NodeAttributes kept_;
   AdaptAttributes adapt_;
   std::vector<HostTensor> constants_;

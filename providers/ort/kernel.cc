@@ -7,6 +7,7 @@
 
 #include "providers/ort/api.h"
 #include "providers/ort/read_graph.h"
+#include "providers/ort/region_call.h"
 #include "providers/ort/status.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -48,25 +49,25 @@ void* output_memory(OrtKernelContext* context, size_t index, const std::vector<i
   return get<void*>(fn::GetTensorMutableData, value);
 }
 
-void run_host(const Kernel& kernel, OrtKernelContext* context, const std::vector<const OrtValue*>& inputs) {
-  const auto results = kernel.region->host().run(inputs);
+// Hands over what a call has computed elsewhere.
+void give(const Kernel& kernel, OrtKernelContext* context, const std::vector<OrtRegionCall::Result>& results) {
   for (size_t i = 0; i < results.size(); ++i) {
-    const TensorInfo info = tensor_info(results[i].get());
-    const size_t bytes = HostTensor{info.type.known(), info.dims, nullptr}.bytes();
-    void* to = output_memory(context, kernel.outputs[i], info.dims);
-    if (bytes > 0) std::memcpy(to, get<const void*>(fn::GetTensorData, results[i].get()), bytes);
+    const OrtRegionCall::Result& result = results[i];
+    const size_t bytes = dtype_bytes(result.type, Shape(result.dims).elements());
+    void* to = output_memory(context, kernel.outputs[i], result.dims);
+    if (bytes > 0) std::memcpy(to, result.data, bytes);
   }
 }
 
-void run_net(const Kernel& kernel, OrtKernelContext* context, const RegionEntry& entry, const Ready& ready,
-             const std::vector<RunInput>& inputs) {
-  const Net& net = *entry.net;
+void run_net(const Kernel& kernel, OrtKernelContext* context, const Ready& ready, const std::vector<RunInput>& inputs) {
+  const Net& net = *ready.net;
+  const Places& places = Region::places(ready);
   std::vector<const void*> in;
-  in.reserve(ready.inputs.size());
-  for (const int index : ready.inputs) in.push_back(inputs[static_cast<size_t>(index)].data);
+  in.reserve(places.inputs.size());
+  for (const int index : places.inputs) in.push_back(inputs[static_cast<size_t>(index)].data);
   std::vector<void*> out(net.output_descs().size());
-  for (size_t i = 0; i < ready.outputs.size(); ++i) {
-    const GivenOutput& given = ready.outputs[i];
+  for (size_t i = 0; i < places.outputs.size(); ++i) {
+    const GivenOutput& given = places.outputs[i];
     if (given.output >= 0) {
       out[static_cast<size_t>(given.output)] = output_memory(context, kernel.outputs[i], to_list(given.shape));
     } else {
@@ -85,20 +86,25 @@ OrtStatus* create_state(OrtNodeComputeInfo* info, OrtNodeComputeContext*, void**
 OrtStatus* compute(OrtNodeComputeInfo*, void* state, OrtKernelContext* context) {
   return guarded("Compute", [&] {
     const Kernel& kernel = *static_cast<const Kernel*>(static_cast<OrtNodeComputeInfo*>(state));
-    std::vector<const OrtValue*> values;
     std::vector<RunInput> inputs;
-    values.reserve(kernel.inputs.size()), inputs.reserve(kernel.inputs.size());
+    inputs.reserve(kernel.inputs.size());
     for (const size_t index : kernel.inputs) {
-      values.push_back(get<const OrtValue*>(fn::KernelContext_GetInput, context, index));
-      inputs.push_back(run_input(values.back()));
+      inputs.push_back(run_input(get<const OrtValue*>(fn::KernelContext_GetInput, context, index)));
     }
-    const Region::Entry entry = kernel.region->entry(inputs);
-    const Ready& ready = Region::ready(entry);
-    if (ready.host.empty()) {
-      run_net(kernel, context, *entry, ready, inputs);
-    } else {
-      run_host(kernel, context, values);
+    Region& region = *kernel.region;
+    const Signature signature = region.signature(inputs);
+    const auto ready = region.core().find(signature, std::span<const void* const>());
+    if (ready != nullptr && ready->net != nullptr) return run_net(kernel, context, *ready, inputs);
+    SessionPool pool(context, region.threads());
+    const ParallelFor parallel_for = pool.parallel_for();
+    OrtRegionCall call(region, inputs, &parallel_for);
+    if (ready != nullptr) {
+      call.run_host();
+      return give(kernel, context, call.host_results());
     }
+    const auto side = region.core().run(signature, 0, call);
+    const bool by_net = side == softneuro::Region::Side::net;
+    give(kernel, context, by_net ? call.net_results() : call.host_results());
   });
 }
 

@@ -157,22 +157,23 @@ int Lowering::blob_of(int id) {
   if (place.blob >= 0) return place.blob;
   if (ops_.value(id).constant) {
     place.known = *ops_.value(id).constant;
-  } else {
-    result_.weights_from_shapes = true;
   }
   if (!place.known) throw Error("value '" + ops_.value(id).name + "' was never computed");
   Layer layer;
   layer.name = ops_.value(id).name;
   layer.type = "constant";
-  layer.set_weight("value", constant_of(*place.known));
+  layer.set_weight("value", constant(id, *place.known));
   place.blob = result_.graph.add_layer(std::move(layer));
   return place.blob;
 }
 
-Constant Lowering::weight(size_t input) {
-  const HostTensor& tensor = known(input);
-  if (!ops_.value(node_->inputs[input]).constant) result_.weights_from_shapes = true;
-  return constant_of(tensor);
+Constant Lowering::weight(size_t input) { return constant(node_->inputs[input], known(input)); }
+
+Constant Lowering::constant(int id, const HostTensor& known) {
+  if (!ops_.value(id).constant) return constant_of(known);  // it follows from shapes
+  Constant& kept = constants_[id];
+  if (kept == nullptr) kept = constant_of(known);
+  return kept;
 }
 
 int Lowering::add(std::string_view type, std::vector<int> inputs, AttrList attributes, Weights weights) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,16 +31,19 @@ struct Lowered {
   Graph graph;
   std::vector<int> inputs;  // which of the region's inputs are the graph's
   std::vector<GivenOutput> outputs;
-  bool weights_from_shapes = false;  // some layer's weights are others for other shapes
 };
+
+// Constants of the ops as layers take them, by value: what is known of their content is found out once for all shapes.
+using WeightConstants = std::map<int, Constant>;
 
 class Lowering {
  public:
   using AttrList = std::initializer_list<std::pair<std::string_view, AttrValue>>;
   using Weights = std::vector<std::pair<std::string, Constant>>;
 
-  // `threads`: of steps that the host runs.
-  Lowering(const OpGraph& ops, int threads) : ops_(ops), threads_(threads), values_(ops.values.size()) {}
+  // `threads`: of steps that the host runs. `constants` grows.
+  Lowering(const OpGraph& ops, int threads, WeightConstants& constants)
+      : ops_(ops), threads_(threads), constants_(constants), values_(ops.values.size()) {}
   // Throws Error, naming the op, for what the layers cannot do with these shapes.
   Lowered run(std::span<const GivenInput> inputs);
 
@@ -75,6 +79,7 @@ class Lowering {
   };
   const Place& value(size_t input) const;
   int blob_of(int id);
+  Constant constant(int id, const HostTensor& known);
   void check_shape(int id, const Shape& shape) const;
 
   void run_by_host();
@@ -82,6 +87,7 @@ class Lowering {
 
   const OpGraph& ops_;
   int threads_;
+  WeightConstants& constants_;
   std::vector<Place> values_;
   const OpNode* node_ = nullptr;
   Lowered result_;

@@ -1,4 +1,4 @@
-// A region of the host's graph while sessions run: nets by shapes, prepared on demand, and the host where it is better.
+// A region of the host's graph while sessions run: what this door supplies to the core's runtime (csrc/runtime).
 #pragma once
 
 #include <map>
@@ -8,14 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "net/net.h"
-#include "net/region.h"
 #include "providers/ort/host_region.h"
 #include "providers/ort/lowering.h"
 #include "providers/ort/payload.h"
 #include "providers/ort/report.h"
+#include "runtime/region.h"
 #include "tune/options.h"
-#include "tune/planner.h"
 
 namespace softneuro::ort {
 
@@ -29,34 +27,30 @@ struct RegionSettings {
 struct RunInput {
   DType type = DType::float32;
   std::span<const int64_t> dims;
-  const void* data = nullptr;
+  const void* data = nullptr;  // null: only the shape is known
 };
 
-// What a signature's entry in the region table keeps beside its net.
-struct Ready {
+// What the core keeps for this door beside a net.
+struct Places {
   std::vector<int> inputs;  // which of the region's are the net's
   std::vector<GivenOutput> outputs;
-  std::string host;  // why the host runs it; empty: the net does
-};
-
-struct Verdict {
-  bool known = false, wins = true;
-  double seconds = 0, host_seconds = 0, error = 0;
-  std::string reason;
 };
 
 class Region {
  public:
   // Constants of `ops` must live as long.
   Region(OpGraph ops, RegionSettings settings);
-  ~Region();
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
-  using Entry = std::shared_ptr<const RegionEntry>;
-  // The entry for these inputs, prepared if need be, which may take as long as tuning. Throws PlanFileError.
-  Entry entry(std::span<const RunInput> inputs);
-  static const Ready& ready(const Entry& entry) { return *static_cast<const Ready*>(entry->door.get()); }
+  Signature signature(std::span<const RunInput> inputs) const;
+  softneuro::Region& core() { return *core_; }
+  static const Places& places(const Ready& ready) { return *static_cast<const Places*>(ready.door.get()); }
+  bool open_shapes() const { return declared_inputs().empty(); }
+  // Why no net is wanted for these inputs; empty if one is.
+  std::string declined(std::span<const RunInput> inputs) const;
+  LoweredCall lower(std::span<const RunInput> inputs);
+
   // Prepares for the declared shapes, if these are all fixed.
   void prepare_declared();
   // Why the host should keep the region for its declared shapes: by the verdict that is known, or that is found now on
@@ -67,46 +61,32 @@ class Region {
   // Before anything is prepared: plans and packings of an equal region. Those of another device, version or thread
   // count are left out with a warning, or with options.strict refused by an Error.
   void restore(SavedRegion saved);
-  // The region on the host's CPU provider.
+  // The region on the host's CPU provider. Throws NoHost.
   const HostRegion& host();
   const OpGraph& ops() const { return ops_; }
+  const RegionSettings& settings() const { return settings_; }
   int threads() const { return settings_.threads; }
   std::string name() const;
+  // In words.
+  static std::string text(std::span<const RunInput> inputs);
 
  private:
-  struct Shaped {
-    Plan plan;
-    std::string host;
-  };
-  using Signature = std::vector<int64_t>;
-
-  Signature signature(std::span<const RunInput> inputs) const;
   std::vector<RunInput> declared_inputs() const;  // without data; empty if shapes are open
-  Lowered lower(std::span<const RunInput> inputs) const;
-  Entry prepare(const Signature& signature, std::span<const RunInput> inputs);
-  void make_net(RegionEntry& entry, Ready& ready, Shaped& shaped, std::span<const RunInput> inputs);
-  TuneResult plan(const Signature& signature, const Graph& graph);
-  const Shaped* nearest(const Signature& signature, size_t layers) const;
   bool is_sized(size_t input) const { return ops_.value(ops_.inputs[input]).sized; }
-  bool judges() const;
-  std::string verdict_key(const Graph& graph) const;
-  Verdict recall(const Graph& graph) const;
-  Verdict measure(const Graph& graph, const Net& net, const Ready& ready, std::span<const RunInput> inputs) const;
-  std::shared_ptr<PackedCache> cache(const Lowered& lowered);
-  static std::string shapes_text(std::span<const RunInput> inputs);
-  void report(std::span<const RunInput> inputs, const std::string& host, const Graph* graph = nullptr,
-              const TuneResult* plan = nullptr, const Verdict& verdict = {}) const;
+  std::string content() const;
+  void note_prepared(const Signature& signature, const ShapeState& state, const Graph* graph);
 
   OpGraph ops_;
   RegionSettings settings_;
-  std::string key_;        // in the region table
-  bool is_saved_ = false;  // it comes from a compiled model
+  std::unique_ptr<softneuro::Region> core_;
+  WeightConstants constants_;  // used while the core prepares, one at a time
+  bool is_saved_ = false;      // it comes from a compiled model
   mutable std::mutex mutex_;
-  std::map<Signature, Shaped> shaped_;
-  std::map<std::string, std::shared_ptr<PackedCache>> caches_;  // by structure
-  std::vector<PackedCache::Item> restored_;                     // for the caches to be made
+  std::map<Signature, Plan> plans_;  // that were made for the very shapes
+  std::vector<PackedCache::Item> restored_;
   std::mutex host_mutex_;
   std::unique_ptr<HostRegion> host_;
+  std::string no_host_;  // why there is none
 };
 
 }  // namespace softneuro::ort

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from softneuro._C import CacheLines, Error, Graph, Net, registry, testing
+from softneuro._C import Error, Graph, Net, registry, testing
 from tests.bounds import bound
 from tests.graph.networks import Network, assert_close, dense_block, networks, resnet_like
 
@@ -257,14 +257,3 @@ def test_out_of_memory_is_an_error() -> None:
     network.graph.output(network.add("reduce", y, function="sum", axes=[0, 1, 2]))
     with pytest.raises(Error, match="bytes"):
         Net(network.graph)
-
-
-def test_memory_that_is_gone_may_be_fetched() -> None:
-    lines = CacheLines()
-    memory = np.ones(1 << 26, np.uint8)  # so large that it is always mapped for itself
-    address = memory.ctypes.data
-    del memory
-    lines.add(address, 1 << 16)
-    lines.add(8, 0)
-    lines.add(2**64 - 1, 1)
-    lines.fetch()

@@ -1,14 +1,15 @@
 import gc
 import importlib
+import time
 
 import pytest
 import torch
 from torch import nn
 
-import softneuro
 from softneuro.error_measure import relative_error
 from softneuro.torch_backend import registry
-from softneuro.torch_backend.call.judging import numbers
+from softneuro.torch_backend.call.runtime import Call
+from softneuro.torch_backend.compile.reals import numbers
 
 OPTIONS = {"never_worse": False, "tune": "off"}
 
@@ -97,7 +98,24 @@ def states(regions):
 @pytest.fixture
 def entries():
     """Number of nets ready in the op's table."""
-    return lambda: sum(softneuro._C.region_entries(region.handle) for region in registry.all_regions())
+    return lambda: sum(region.core.nets for region in registry.all_regions())
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """Makes one side of every comparison take longer: "net" or "host", of regions that `which` takes."""
+
+    def make(side, which=lambda region: True):
+        method = getattr(Call, f"run_{side}")
+
+        def run(call, *arguments):
+            if which(call._region):
+                time.sleep(0.003)
+            return method(call, *arguments)
+
+        monkeypatch.setattr(Call, f"run_{side}", run)
+
+    return make
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from torch import nn
 import softneuro
 from softneuro.error_measure import measure_error
 from softneuro.torch_backend import explain, registry, tune
-from softneuro.torch_backend.call.judging import numbers
+from softneuro.torch_backend.compile.reals import numbers
 from tests.torch.conftest import small
 
 HALVES = [torch.bfloat16, torch.float16]

@@ -1,11 +1,11 @@
 """Steps of the host are measured, shown, and given up where a region with them loses."""
 
+import weakref
+
 import pytest
 import torch
 
-import softneuro
-from softneuro.torch_backend import explain, registry
-from softneuro.torch_backend.call import judging
+from softneuro.torch_backend import explain
 from tests.torch.odd_ops import ODD, Odd
 
 
@@ -26,20 +26,10 @@ def test_tuned(compile_model, agree, regions, image):
     assert step.measured
 
 
-def lose(monkeypatch, parts_win):
-    """Lets regions with steps lose, and others win or lose."""
-
-    def compare(net, host, *_):
-        net(), host()
-        steps = [r for r in registry.all_regions() if r.region.steps and r.apart is None]
-        return (2.0, 1.0, 0.0) if steps or not parts_win else (1.0, 2.0, 0.0)
-
-    monkeypatch.setattr(judging, "compare", compare)
-
-
 @pytest.mark.parametrize("parts_win", [True, False])
-def test_a_region_that_loses_is_cut_at_its_steps(parts_win, compile_model, monkeypatch, regions, image):
-    lose(monkeypatch, parts_win)
+def test_a_region_that_loses_is_cut_at_its_steps(parts_win, compile_model, slow, regions, image):
+    slow("net", lambda region: region.region.steps or not parts_win)
+    slow("host", lambda region: not region.region.steps and parts_win)
     model = Odd(ODD["cumsum"])
     options = {"never_worse": True, "tune": "profile", "time_budget_s": 1}
     compiled = compile_model(model, **options)
@@ -57,9 +47,9 @@ def test_a_region_that_loses_is_cut_at_its_steps(parts_win, compile_model, monke
     assert [host is None for host in found] == [parts_win] * 2
     text = explain(compiled, image)
     assert "in its place, without the step(s): 2 region(s)" in text
-    handles = [region.handle for region in regions()]
-    assert len(handles) == 3
+    cores = [weakref.ref(region.core) for region in regions()]
+    assert len(cores) == 3
     del compiled, joined
     torch._dynamo.reset()
     assert not regions()
-    assert all(softneuro._C.region_entries(handle) == 0 for handle in handles)
+    assert all(core() is None for core in cores)

@@ -16,6 +16,7 @@ from torch.fx import GraphModule, Node
 from torch.utils._python_dispatch import _disable_current_modes
 
 import softneuro
+from softneuro.torch_backend import registry
 from softneuro.torch_backend.freshness.weights import Weights, addresses_of, known_run, versions_of
 
 if TYPE_CHECKING:
@@ -33,11 +34,30 @@ def pick(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     return lambda items: tuple(items[i] for i in places)
 
 
+def call_region(
+    handle: str, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[int]
+) -> list[torch.Tensor]:
+    """What a graph that Python runs calls for a region: a net if one is ready, the host where that has won."""
+    try:
+        addresses = addresses_of(weights)
+    except RuntimeError:  # tensors without memory, as tracers make them
+        return torch.ops.softneuro.run_region.default(handle, inputs, weights, sizes)
+    results: list[torch.Tensor] = torch.ops.softneuro.run_ready.default(handle, inputs, addresses, sizes)
+    if results:
+        return results
+    if softneuro._C.left_to_host():
+        return registry.find(handle).run_as_the_host(inputs, weights, sizes)
+    return torch.ops.softneuro.run_region.default(handle, inputs, weights, sizes)
+
+
 class DirectCall:
     """Takes the graph's arguments and gives its outputs, if a net is ready."""
 
-    def __init__(self, handle: str, places: Sequence[Sequence[int]], outputs: Sequence[int]) -> None:
+    def __init__(
+        self, handle: str, places: Sequence[Sequence[int]], outputs: Sequence[int], *, by_python: bool
+    ) -> None:
         self.handle = handle
+        self._by_python = by_python  # the graph's code: the host's own results will do
         self.places = places
         self._inputs, weights, self._sizes = places
         self._weights = pick(weights)
@@ -50,7 +70,7 @@ class DirectCall:
         graph = module.graph
         placeholders = {node: i for i, node in enumerate(n for n in graph.nodes if n.op == "placeholder")}
         calls = [n for n in graph.nodes if n.op not in ("placeholder", "output") and n.target is not operator.getitem]
-        if len(calls) != 1 or calls[0].target is not torch.ops.softneuro.run_region.default:
+        if len(calls) != 1 or calls[0].target not in (call_region, torch.ops.softneuro.run_region.default):
             return None
         handle, *groups = calls[0].args
         results = graph.output_node().args[0]
@@ -60,7 +80,12 @@ class DirectCall:
             not isinstance(n, Node) or n.target is not operator.getitem or n.args[0] is not calls[0] for n in results
         ):
             return None
-        return cls(handle, [[placeholders[n] for n in group] for group in groups], [n.args[1] for n in results])
+        return cls(
+            handle,
+            [[placeholders[n] for n in group] for group in groups],
+            [n.args[1] for n in results],
+            by_python=calls[0].target is call_region,
+        )
 
     def __call__(self, arguments: Sequence[Any]) -> list[torch.Tensor] | None:
         """The graph's outputs; None if the region has no net for these arguments yet."""
@@ -69,7 +94,9 @@ class DirectCall:
         except RuntimeError:  # tensors without memory, as tracers make them
             return None
         inputs, sizes = [arguments[i] for i in self._inputs], [arguments[i] for i in self._sizes]
-        results = self._op(self.handle, inputs, addresses, sizes)
+        results: Sequence[torch.Tensor] = self._op(self.handle, inputs, addresses, sizes)
+        if not results and self._by_python and softneuro._C.left_to_host():
+            results = registry.find(self.handle).run_as_the_host(inputs, self._weights(arguments), sizes)
         return [results[i] for i in self.outputs] if results else None
 
 
@@ -84,15 +111,10 @@ class Known:
         self, stamps: softneuro._C.TensorStamps, number: int, state: softneuro._C.ObjectState | None = None
     ) -> None:
         self.stamps, self.number, self.state = stamps, number, state
-        self.lines = softneuro._C.CacheLines()
-        self.stamps.list(self.lines)
-        if state is not None:
-            state.list(self.lines)
-        self.read_next = self.lines.address
 
     def tell(self, weights: softneuro._C.KnownWeights, root: torch.nn.Module | None) -> None:
         """Makes them known as those of a root."""
-        weights.set(root, self.state, self.stamps, self.number, self.lines)
+        weights.set(root, self.state, self.stamps, self.number)
 
 
 def known_call(
@@ -173,7 +195,7 @@ class FixedCall:
         known = self._known
         if known is not None and known.stamps.unchanged():
             inputs = [leaves[i] for i in self._inputs]
-            if found := self._op(self._handle, inputs, known.number, [], known.read_next):
+            if found := self._op(self._handle, inputs, known.number, []):
                 return [found[i] for i in self._outputs]
         versions, addresses = versions_of(self._weights), addresses_of(self._weights)
         results = slow(leaves)

@@ -1,25 +1,27 @@
-"""A region while the program runs: from tensors to a net, kept fresh, or to the host."""
+"""A region while the program runs: what torch's door supplies to the core's runtime (csrc/runtime), call by call."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence, Set
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
 import softneuro
+from softneuro import tuner
+from softneuro.error_measure import measure_error
 from softneuro.torch_backend import registry
-from softneuro.torch_backend.call import judging, planning, raising
+from softneuro.torch_backend.call import raising
 from softneuro.torch_backend.compile.borders import borders_of
 from softneuro.torch_backend.compile.lowering import Lowered, Lowering
 from softneuro.torch_backend.compile.orders import contiguous_in
 from softneuro.torch_backend.compile.partitioner import Region
-from softneuro.torch_backend.compile.reals import InFloat32, has_halves
-from softneuro.torch_backend.freshness.weights import Weights, WeightSet, guards_of
+from softneuro.torch_backend.compile.reals import InFloat32, has_halves, numbers
+from softneuro.torch_backend.freshness.weights import Weights, guards_of
 from softneuro.torch_backend.options import Options
 
 if TYPE_CHECKING:
@@ -27,6 +29,20 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("softneuro.torch_backend")
 Signature = tuple[int, ...]
+Guards = list[tuple[int, int, bool]]
+
+# True while a plan is wanted that was made for the very shapes at hand.
+tune_anew: ContextVar[bool] = ContextVar("tune_anew", default=False)
+
+
+class Verdict(NamedTuple):
+    """Outcome of the comparison of a net with the host."""
+
+    wins: bool
+    reason: str
+    net_s: float
+    host_s: float
+    error: float  # the worst of the outputs, on a scale on which max_error is allowed
 
 
 @dataclass
@@ -34,16 +50,79 @@ class Shaped:
     """What is known of a region for one signature: threads, inputs' types, layouts and shapes, symbolic sizes."""
 
     plan: softneuro.Plan | None = None
-    verdict: judging.Verdict | None = None
+    verdict: Verdict | None = None
     host: str | None = None  # why the host runs it
     net_stats: dict[str, int] | None = None  # of the prepared net
 
 
-class RegionRuntime:
-    """Prepares nets for a region and decides between net and host.
+class Call:
+    """One call that found no net ready, as `softneuro._C.Region.run` takes it."""
 
-    The op calls `resolve` when it finds no net that is ready and fresh; everything else happens in the op.
-    """
+    def __init__(
+        self,
+        region: RegionRuntime,
+        inputs: Sequence[torch.Tensor],
+        weights: Sequence[torch.Tensor],
+        sizes: Sequence[int],
+    ) -> None:
+        self.signature = region.signature(inputs, sizes)
+        self.hosts: list[torch.Tensor] = []
+        self.nets: list[torch.Tensor] = []
+        self._region, self._inputs, self._weights, self._sizes = region, inputs, weights, sizes
+        self._truths: list[torch.Tensor] | None = None
+        self._bar: tuner.Bar | None = None
+        self.open_shapes = region.open_shapes
+        self.anew = tune_anew.get()
+        empty = any(size == 0 for tensor in inputs for size in tensor.shape)
+        self.declined = "it is on an empty tensor" if empty else ""
+
+    def lower(self) -> tuple[softneuro.Graph, Guards, list[list[int]]]:
+        """The graph for these inputs, what to look at of the weights, and outputs' axes as they are to lie."""
+        lowered = self._region.lower(self.signature, self._inputs, self._weights, self._sizes)
+        return lowered.graph, guards_of(self._weights, lowered.watched), lowered.orders
+
+    def run_host(self) -> None:
+        """Outputs by the host's own ops."""
+        self.hosts = self._region.run_host(self._inputs, self._weights, self._sizes)
+
+    def run_instead(self) -> None:
+        """Outputs by what runs where a net has lost."""
+        self.hosts = self._region.run_otherwise(self._inputs, self._weights, self._sizes)
+
+    def run_net(self, ready: int) -> bool:
+        """Outputs by the net at this address. False if a step of it has raised."""
+        self.nets = list(torch.ops.softneuro.run_made(self._region.handle, self._inputs, ready))
+        return bool(self.nets)
+
+    def error(self, max_error: float) -> float:
+        """The worst of the net's outputs, on a scale on which max_error is allowed."""
+        if self._truths is None:
+            self._truths = self._region.truths([*self._inputs, *self._sizes, *self._weights])
+        truths = self._truths or [None] * len(self.hosts)
+        errors = (
+            measure_error(numbers(net), numbers(host), None if truth is None else numbers(truth)).against(max_error)
+            for net, host, truth in zip(self.nets, self.hosts, truths, strict=True)
+        )
+        return max(errors, default=0.0)
+
+    def progress(self, done: int, total: int) -> None:
+        """Told of measuring, now and then."""
+        if self._bar is None:
+            self._bar = tuner.Bar()
+        (tuner.listener.get() or self._bar)(done, total)
+
+    def close(self) -> None:
+        """Ends what is shown of it."""
+        if self._bar is not None:
+            self._bar.close()
+
+    def inputs(self) -> str:
+        """Their shapes in words."""
+        return ", ".join("x".join(map(str, t.shape)) for t in self._inputs)
+
+
+class RegionRuntime:
+    """Runs a region's calls that find no net ready, by a net or by the host."""
 
     def __init__(
         self,
@@ -54,18 +133,21 @@ class RegionRuntime:
     ) -> None:
         self.region = region
         self.options = options
-        self.shaped: OrderedDict[Signature, Shaped] = OrderedDict()
+        how = f"torch {torch.__version__} {options.host}"
         self.handle = registry.add(region.content, self)
-        self.weights = Weights(self.handle)
+        self.core = softneuro._C.Region(self.handle, region.content, how, options.core())
+        softneuro._C.region_add(self.handle, self.core)
+        self.weights = Weights(self.core)
         self._host = host or region.module
         self._split = split  # of a region with steps
         self.apart: Apart | None = None  # it without them, once its net has lost
-        self._lock = threading.RLock()
+        self._exact = InFloat32(region.module) if has_halves(region.module) else None
+        self._lock = threading.Lock()
         orders = [node.meta["order"] for node in region.module.graph.output_node().args[0]]
         self._orders = [None if tuple(order) == tuple(range(len(order))) else order for order in orders]
         self._names = [node.name for node in region.inputs]
-        self._busy = threading.local()
-        self.given_up: str | None = None  # why the host runs every call
+        dims = [size for node in region.inputs for size in node.meta["val"].shape]
+        self.open_shapes = bool(region.sizes) or not all(isinstance(size, int) for size in dims)
 
     # What the op calls.
 
@@ -73,27 +155,33 @@ class RegionRuntime:
         self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[int]
     ) -> list[torch.Tensor]:
         """Outputs of the region, and whatever the next call needs to be fast."""
-        if self.given_up is not None:
-            return self.run_host(inputs, weights, sizes)
-        signature = self.signature(inputs, sizes)
-        known = self.shaped.get(signature)
-        if known is not None and known.host is not None:
-            return self.run_otherwise(inputs, weights, sizes)
-        if getattr(self._busy, "entered", False):  # missed again, by a weight that changes under us
-            return self.run_host(inputs, weights, sizes)
-        self._busy.entered = True
+        call = Call(self, inputs, weights, sizes)
         try:
-            if self.prepare(signature, inputs, weights, sizes):
-                outputs = list(torch.ops.softneuro.run_region(self.handle, inputs, weights, sizes))
-                self.weights.note_call()
-                return outputs
+            by_net = self.core.run(call.signature, self.weights.set_of(weights).number, call, self.threads())
         finally:
-            self._busy.entered = False
-        return self.run_otherwise(inputs, weights, sizes)
+            call.close()
+        return call.nets if by_net else call.hosts
 
-    def signature(self, inputs: Sequence[torch.Tensor], sizes: Sequence[int]) -> Signature:
-        """What the op looks a net up by: threads, each input's form (borders.py) and sizes, the symbolic sizes."""
-        return tuple(torch.ops.softneuro.region_signature(inputs, sizes))
+    def stand_in(
+        self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[int]
+    ) -> list[torch.Tensor]:
+        """Outputs where a step of the net has raised: the host raises the same, or it is to run these shapes."""
+        call = Call(self, inputs, weights, sizes)
+        self.core.run_after_error(call.signature, call, self.threads())
+        return call.hosts
+
+    def run_otherwise(
+        self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[Any]
+    ) -> list[torch.Tensor]:
+        """What runs in the place of a net that lost: regions between its steps if it has any, else the host."""
+        if self._split is None:
+            return self.run_host(inputs, weights, sizes)
+        if self.apart is None:
+            with self._lock:
+                self.apart = self.apart or self._split()
+        with torch.no_grad():
+            results = self.apart(*inputs, *sizes, *weights)
+        return self.as_promised(results, inputs)
 
     def run_host(
         self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[Any]
@@ -107,30 +195,16 @@ class RegionRuntime:
             raise
         return self.as_promised(results, inputs)
 
-    def stand_in(
-        self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[int]
-    ) -> list[torch.Tensor]:
-        """Outputs where a step of the net has raised: the host raises the same, or it is to run these shapes."""
-        outputs = self.run_host(inputs, weights, sizes)
-        reason = "a step of the host raised in the net, and not outside of it"
-        log.warning("%s: no net of it runs for inputs %s: %s", self.handle, _shapes(inputs), reason)
-        with self._lock:
-            self._remember(self.signature(inputs, sizes), Shaped(host=reason))
-            softneuro._C.region_clear(self.handle)
-        return outputs
-
-    def run_otherwise(
+    def run_as_the_host(
         self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[Any]
-    ) -> list[torch.Tensor]:
-        """What runs in the place of a net that lost: regions between its steps if it has any, else the host."""
-        if self._split is None or self.given_up is not None:
-            return self.run_host(inputs, weights, sizes)
-        if self.apart is None:
-            with self._lock:
-                self.apart = self.apart or self._split()
+    ) -> Sequence[torch.Tensor]:
+        """What runs in the place of a net that lost, for a graph of the host's own ops, which take what these give."""
+        if self._split is not None:
+            return self.run_otherwise(inputs, weights, sizes)
+        if not torch.is_grad_enabled():
+            return self._host(*inputs, *sizes, *weights)
         with torch.no_grad():
-            results = self.apart(*inputs, *sizes, *weights)
-        return self.as_promised(results, inputs)
+            return self._host(*inputs, *sizes, *weights)
 
     def as_promised(self, results: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Copies the outputs that lie otherwise or share memory with an input or each other."""
@@ -144,96 +218,11 @@ class RegionRuntime:
             outputs.append(output)
         return outputs
 
-    # Preparation.
+    # What a call is made of.
 
-    def prepare(
-        self,
-        signature: Signature,
-        inputs: Sequence[torch.Tensor],
-        weights: Sequence[torch.Tensor],
-        sizes: Sequence[int],
-    ) -> bool:
-        """Makes the op's net ready. False if the host is to run the region for this signature."""
-        with self._lock:
-            shaped = self.shaped.get(signature)
-            if shaped is not None and shaped.host is not None:
-                return False
-            if any(size == 0 for tensor in inputs for size in tensor.shape):
-                self._remember(signature, Shaped(host="it is on an empty tensor"))
-                return False
-            try:
-                if not self.weights.bear_preparation(signature, weights):
-                    self._give_up()
-                    return False
-                self._prepare(signature, shaped, inputs, weights, sizes)
-            except softneuro._C.PlanFileError:
-                raise  # the caller's to mend
-            except Exception as error:
-                if raising.original(error) is not None:
-                    raise  # the caller's, too: nothing is known yet of calls that do not raise
-                # Whatever went wrong, memory that ran out most likely: the host can still give the result.
-                reason = str(error) or type(error).__name__
-                log.warning("%s: the host runs it for inputs %s: %s", self.handle, _shapes(inputs), reason)
-                log.debug("preparation failed", exc_info=True)
-                self._remember(signature, Shaped(host=reason))
-            return self.shaped[signature].host is None
-
-    def _give_up(self) -> None:
-        """Leaves every call to the host: packing weights at each of them takes longer than it saves."""
-        self.given_up = "its weights change at every call"
-        log.warning("%s: the host runs it from now on: %s; refresh(model) ends that", self.handle, self.given_up)
-        softneuro._C.region_clear(self.handle)
-
-    def _prepare(
-        self,
-        signature: Signature,
-        shaped: Shaped | None,
-        inputs: Sequence[torch.Tensor],
-        weights: Sequence[torch.Tensor],
-        sizes: Sequence[int],
-    ) -> None:
-        weight_set = self.weights.set_of(weights)
-        lowered = self.lower(signature, inputs, weights, sizes)
-        threads = self.threads()
-        shapes = tuple(size for tensor in inputs for size in tensor.shape)
-        exact = InFloat32(self.region.module) if has_halves(self.region.module) else None
-        allowed: float | None = self.options.max_error
-        inexact: Shaped | None = None  # tried before, with too large an error
-        while allowed is not None:
-            if shaped is None:
-                shaped = Shaped(planning.make_plan(lowered.graph, self.options, threads, allowed, shapes))
-                if inexact is not None and judging.same_routines(inexact.plan, shaped.plan):
-                    shaped = inexact
-                    self._remember(signature, shaped)
-                    break
-            net = softneuro.Net(lowered.graph, shaped.plan, threads=threads)
-            shaped.net_stats = net.stats
-            self._remember(signature, shaped)
-            self._publish(signature, lowered, weights, weight_set, net)
-            if shaped.verdict is not None or not self.options.never_worse:
-                break
-            try:
-                shaped.verdict = judging.judge(
-                    net=lambda: list(torch.ops.softneuro.run_region(self.handle, inputs, weights, sizes)),
-                    host=lambda: self.run_host(inputs, weights, sizes),
-                    truth=exact and (lambda: exact.outputs([*inputs, *sizes, *weights])),
-                    key=judging.verdict_key(self.region.content, signature, self.options, shaped.plan, allowed),
-                    options=self.options,
-                )
-            except Exception:  # no net without a verdict
-                softneuro._C.region_drop_weight_set(self.handle, weight_set.number)
-                raise
-            if shaped.verdict is None:
-                break
-            allowed = judging.tighter(shaped.verdict, allowed, self.options)
-            if allowed is not None:
-                log.info("%s: %s, choosing again for %.1e", self.handle, shaped.verdict.reason, allowed)
-                inexact, shaped = shaped, None
-        assert shaped is not None
-        if shaped.verdict is not None and not shaped.verdict.wins:
-            shaped.host = shaped.verdict.reason
-            log.info("%s: the host runs it for inputs %s: %s", self.handle, _shapes(inputs), shaped.host)
-            softneuro._C.region_drop_weight_set(self.handle, weight_set.number)
+    def signature(self, inputs: Sequence[torch.Tensor], sizes: Sequence[int]) -> Signature:
+        """What the op looks a net up by: threads, each input's form (borders.py) and sizes, the symbolic sizes."""
+        return tuple(torch.ops.softneuro.region_signature(inputs, sizes))
 
     def threads(self) -> int:
         """Threads of a net: the option's, but never more than torch's pool has."""
@@ -254,29 +243,21 @@ class RegionRuntime:
         lowered.graph.optimize()
         return lowered
 
-    def _publish(
-        self,
-        signature: Signature,
-        lowered: Lowered,
-        weights: Sequence[torch.Tensor],
-        weight_set: WeightSet,
-        net: Any,
-    ) -> None:
-        softneuro._C.region_put(
-            self.handle,
-            list(signature),
-            guards_of(weights, lowered.watched),
-            net,
-            lowered.orders,
-            weight_set.number,
-            planning.NETS_PER_REGION,
-        )
+    def truths(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
+        """What is right where the host itself is inexact; empty where it is right."""
+        return self._exact.outputs(arguments) if self._exact is not None else []
 
-    def _remember(self, signature: Signature, shaped: Shaped) -> None:
-        self.shaped[signature] = shaped
-        self.shaped.move_to_end(signature)
-        while len(self.shaped) > planning.SHAPES_PER_REGION:
-            self.shaped.popitem(last=False)
+    # What reports read.
+
+    @property
+    def shaped(self) -> dict[Signature, Shaped]:
+        """What is known by signature, the last used last."""
+        return {signature: _shaped(state) for signature, state in self.core.shapes()}
+
+    @property
+    def given_up(self) -> str | None:
+        """Why the host runs calls whatever their shapes, for now."""
+        return self.core.held_up or None
 
     @property
     def parts(self) -> list[RegionRuntime]:
@@ -292,10 +273,9 @@ class RegionRuntime:
     def refresh(self, addresses: Set[int] | None) -> None:
         """Forgets the nets made from weights at these addresses, or all, and that the host runs every call."""
         if self.weights.forget(addresses, watch=False):
-            with self._lock:
-                self.given_up = None
-                self.weights.start_afresh()
+            self.core.start_afresh()
 
 
-def _shapes(tensors: Sequence[torch.Tensor]) -> str:
-    return ", ".join("x".join(map(str, t.shape)) for t in tensors)
+def _shaped(state: dict[str, Any]) -> Shaped:
+    verdict = state.pop("verdict")
+    return Shaped(verdict=Verdict(*verdict) if verdict is not None else None, **state)

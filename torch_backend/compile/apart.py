@@ -12,6 +12,7 @@ import torch
 from torch.fx import GraphModule
 
 from softneuro.torch_backend import registry
+from softneuro.torch_backend.call.direct import call_region
 from softneuro.torch_backend.call.runtime import RegionRuntime
 from softneuro.torch_backend.compile import host
 from softneuro.torch_backend.compile.partitioner import Partition, Region, find_regions, replace_regions, sort_stable
@@ -30,7 +31,8 @@ def put_regions(partition: Partition, options: Options) -> list[RegionRuntime]:
         log.info("region %s: %d ops, %d inputs, %d outputs", runtime.handle, region.ops, len(region.inputs),
                  len(region.outputs))  # fmt: skip
     calls = [(region, runtime.handle) for region, runtime in zip(partition.regions, runtimes, strict=True)]
-    replace_regions(partition.module, calls, torch.ops.softneuro.run_region.default)
+    by_python = options.host == "eager"
+    replace_regions(partition.module, calls, call_region if by_python else torch.ops.softneuro.run_region.default)
     sort_stable(partition.module)
     return runtimes
 

@@ -49,7 +49,9 @@ def _decompose(module: GraphModule) -> GraphModule:
 def compile_region(region: Region, options: Options) -> Callable[..., Any]:
     """The host's own execution of a region: to compare with, and to fall back on."""
     if options.host != "inductor":
-        return region.module
+        region.module.recompile()
+        _LazyGraphModule.force_recompile(region.module)
+        return region.module.forward
     compiled: list[Any] = []
     lock = threading.Lock()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.node import map_aggregate
@@ -38,6 +39,12 @@ def in_float32(target: Any, args: Any, kwargs: Any) -> Any:
 
     arguments, named = map_aggregate((tuple(args), dict(kwargs)), widened)
     return target(*arguments, **named)
+
+
+def numbers(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """A tensor's elements for NumPy, which lacks bfloat16."""
+    tensor = tensor.detach().cpu()
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
 
 
 def has_halves(module: GraphModule) -> bool:

@@ -58,8 +58,6 @@ class FetchingCall:
         watch: guards.RootWatch | None,
     ) -> None:
         self._whole, self._paths, self._take, self._watch = whole, paths, paths.take, watch
-        if watch is not None:
-            watch.by_name = False
         self._region = graph.regions[0]
         self._inputs, self._weights, self._sizes = direct.places
         self._handle, self._outputs = direct.handle, direct.outputs
@@ -74,7 +72,7 @@ class FetchingCall:
         known = self._known(root)
         if known is not None and known.stamps.unchanged() and not listeners:
             inputs, sizes = [arguments[i] for i in self._inputs], [arguments[i] for i in self._sizes]
-            if found := self._op(self._handle, inputs, known.number, sizes, known.read_next):
+            if found := self._op(self._handle, inputs, known.number, sizes):
                 return [found[i] for i in self._outputs]
         return self._call_whole(root, self._take(root), list(arguments))
 

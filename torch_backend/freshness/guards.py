@@ -59,7 +59,6 @@ class RootWatch:
     """The guard on one of a frame's variables, once Dynamo has made it."""
 
     guard: ModulesUnchanged | None = None
-    by_name: bool = True  # whether compiled code takes each parameter from its module
 
     def seen(self, root: torch.nn.Module) -> Seen | None:
         """What the guard has seen of a module."""
@@ -120,7 +119,7 @@ class ModulesUnchanged:
             seen.wait = _LONGEST_WAIT
 
     def _state(self, root: torch.nn.Module) -> softneuro._C.ObjectState:
-        state = softneuro._C.ObjectState(CONSTANTS, self._watch.by_name)
+        state = softneuro._C.ObjectState(CONSTANTS)
         state.add_instance(root)
         values: list[Any] = [root]
         tensors: dict[int, torch.Tensor] = {}

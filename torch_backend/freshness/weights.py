@@ -1,4 +1,4 @@
-"""The weights that a region's nets were made from: which belong together, and whether they ever stay as they are."""
+"""The weights that a region's nets were made from: which belong together, and whether they are what they were."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import itertools
 import logging
 import operator
 import weakref
-from collections.abc import Callable, Hashable, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,8 +17,6 @@ import torch
 import softneuro
 
 log = logging.getLogger("softneuro.torch_backend")
-# Preparations one after the other, no call between them finding its net ready, after which the host takes over.
-CHANGES_BORNE = 16
 _numbers = itertools.count(1)
 _TensorBase = torch._C.TensorBase
 
@@ -146,7 +144,7 @@ def is_dense(tensor: torch.Tensor) -> bool:
 
 
 def guards_of(weights: Sequence[torch.Tensor], watched: Set[int]) -> list[tuple[int, int, bool]]:
-    """Address, bytes and whether to compare them all, as region_put takes them."""
+    """Address, bytes and whether to compare them all, as the core takes them."""
     guards = []
     for index, weight in enumerate(weights):
         # Elements that surely lie one after the other from data_ptr on, whatever their order.
@@ -156,15 +154,11 @@ def guards_of(weights: Sequence[torch.Tensor], watched: Set[int]) -> list[tuple[
 
 
 class Weights:
-    """The sets of weights of one region. Its methods are called under the region's lock, but for those that forget."""
+    """The sets of weights of one region."""
 
-    def __init__(self, handle: str) -> None:
-        self._handle = handle
+    def __init__(self, core: softneuro._C.Region) -> None:
+        self._core = core
         self._sets: dict[tuple[int, ...], WeightSet] = {}  # by the weights' addresses
-        self._prepared: set[tuple[Hashable, int]] = set()  # signature and number of the set
-        self._changes = 0  # preparations in a row that only changed weights made necessary
-        self._hits = 0  # of the region's nets after the last preparation
-        self._died = False  # weights that a net was made from
 
     def set_of(self, weights: Sequence[torch.Tensor]) -> WeightSet:
         """The set that these tensors form, with its guard on their lives."""
@@ -202,23 +196,7 @@ class Weights:
         if (known := self._sets.get(key)) is not None and known.number == number:
             del self._sets[key]
             known.stamps.clear()
-            self._died = True
-            self._prepared = {item for item in self._prepared if item[1] != number}
-        softneuro._C.region_drop_weight_set(self._handle, number)
-
-    def bear_preparation(self, signature: Hashable, weights: Sequence[torch.Tensor]) -> bool:
-        """Notes that a net is to be made; False once changed weights were the reason at every one of many calls."""
-        key = (signature, self.set_of(weights).number)
-        changed = key in self._prepared or self._died
-        idle = softneuro._C.region_hits(self._handle) == self._hits
-        self._changes = self._changes + 1 if changed and idle else 0
-        self._prepared.add(key)
-        self._died = False
-        return self._changes < CHANGES_BORNE
-
-    def note_call(self) -> None:
-        """After the call that a net was made for: hits from here on are calls that needed no preparation."""
-        self._hits = softneuro._C.region_hits(self._handle)
+        self._core.drop_weight_set(number)
 
     def addresses(self) -> tuple[int, ...]:
         """Of the set last seen, in the op's order; empty if they are gone."""
@@ -232,13 +210,7 @@ class Weights:
         sets = [(s, key) for key, s in list(self._sets.items()) if addresses is None or not addresses.isdisjoint(key)]
         for weight_set, key in sets:
             if watch:
-                softneuro._C.region_drop_weight_set(self._handle, weight_set.number)
+                self._core.drop_weight_set(weight_set.number)
             else:
                 self._drop(weight_set.number, key)
         return bool(sets)
-
-    def start_afresh(self) -> None:
-        """Bears as many changes as at the beginning."""
-        self._changes = 0
-        self._died = False
-        self._prepared.clear()

@@ -14,7 +14,7 @@ Constant transposed(const Constant& matrix, float scale) {
       for (int64_t c = 0; c < columns; ++c) to[c * rows + r] = from.get()[r * columns + c] * scale;
     }
     return {to, to.get()};
-  });
+  }, "transposed " + std::to_string(scale) + matrix->identity());
 }
 
 Constant scaled(const Constant& values, const Shape& shape, float scale) {
@@ -25,7 +25,7 @@ Constant scaled(const Constant& values, const Shape& shape, float scale) {
     std::shared_ptr<float[]> to(new float[count]);
     for (size_t i = 0; i < count; ++i) to[i] = from.get()[i] * scale;
     return {to, to.get()};
-  });
+  }, "scaled " + std::to_string(scale) + values->identity());
 }
 
 int times(Lowering& low, int blob, float factor) {

@@ -6,18 +6,15 @@
 #include <span>
 #include <string_view>
 
-#include "base/cache_lines.h"
-
 namespace softneuro {
 
 // What a host's library does for such callers; `void*` is a tensor as the host has it.
 struct KnownRun {
   // Runs the region's net for this set of weights, which the caller has found to be what they were. Fills `outputs`
   // with new tensors that the caller owns, and returns how many: none where no net is ready, an input is not as nets
-  // take it, or there is no room. `read_next`, or null, is fetched while the net ends its run. Throws what the host
-  // does.
+  // take it, or there is no room. Throws what the host does.
   size_t (*run)(std::string_view region, std::span<void* const> inputs, std::span<const int64_t> sizes,
-                uint64_t weight_set, const CacheLines* read_next, std::span<void*> outputs);
+                uint64_t weight_set, std::span<void*> outputs);
   // The tensor's object in Python, a new reference, or null with Python's error set. Needs the interpreter's lock.
   void* (*wrap)(void* tensor);
   void (*drop)(void* tensor);

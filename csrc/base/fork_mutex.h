@@ -1,0 +1,30 @@
+// A lock that a forked child finds open: while another thread held it in the parent, it would wait for ever.
+#pragma once
+
+#include <new>
+#include <shared_mutex>
+
+namespace softneuro {
+
+// Those that are taken while others are held have to be made after these: a fork takes all, in the order of their
+// making.
+class ForkMutex {
+ public:
+  ForkMutex();
+  ~ForkMutex();
+  ForkMutex(const ForkMutex&) = delete;
+  ForkMutex& operator=(const ForkMutex&) = delete;
+
+  void lock() { mutex_.lock(); }
+  bool try_lock() { return mutex_.try_lock(); }
+  void unlock() { mutex_.unlock(); }
+  void lock_shared() { mutex_.lock_shared(); }
+  void unlock_shared() { mutex_.unlock_shared(); }
+  // For a child: the lock knows its owner's thread id, which is another one there.
+  void renew() { new (&mutex_) std::shared_mutex; }
+
+ private:
+  std::shared_mutex mutex_;
+};
+
+}  // namespace softneuro

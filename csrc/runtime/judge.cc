@@ -1,0 +1,118 @@
+#include "runtime/judge.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <thread>
+
+namespace softneuro {
+namespace {
+
+constexpr size_t least_rounds = 5, most_rounds = 40;
+constexpr double clear_s = 1.0;  // spent on a clear case at most, beyond the rounds that it needs at least
+constexpr double close_s = 4.0;  // on a close one
+constexpr double close = 0.05;   // relative difference of times below which noise may have made the verdict
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return 0.5 * (*middle + *std::max_element(values.begin(), middle));
+}
+
+// Whether the rounds agree on the winner, and by more than a close verdict's margin.
+bool is_clear(const std::vector<double>& ratios) {
+  const auto count = static_cast<double>(ratios.size());
+  const auto faster = static_cast<double>(std::count_if(ratios.begin(), ratios.end(), [](double r) { return r < 1; }));
+  // A sign test at about one error in a thousand.
+  const bool one_sided = std::fabs(2 * faster - count) >= std::min(count, 3.3 * std::sqrt(count));
+  return one_sided && !is_close(median(ratios), 1);
+}
+
+}  // namespace
+
+int64_t steady_now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+bool is_close(double seconds, double host_seconds) {
+  return std::fabs(seconds - host_seconds) <= close * std::max(seconds, host_seconds);
+}
+
+Verdict judged(Verdict verdict, double max_error) {
+  char text[128];
+  if (!(verdict.error <= max_error)) {
+    std::snprintf(text, sizeof(text), "its error of %.1e is above max_error=%g", verdict.error, max_error);
+    verdict.wins = false;
+  } else {
+    std::snprintf(text, sizeof(text), "%.3f ms against the host's %.3f ms", 1e3 * verdict.seconds,
+                  1e3 * verdict.host_seconds);
+    verdict.wins = verdict.seconds < verdict.host_seconds;
+  }
+  verdict.known = true;
+  verdict.reason = text;
+  return verdict;
+}
+
+Verdict verdict_of(const VerdictRecord& record, double max_error) {
+  return judged({true, record.won, record.seconds, record.host_seconds, record.error, record.trials, {}}, max_error);
+}
+
+bool is_final(const Verdict& verdict, double max_error) {
+  if (!verdict.known) return false;
+  return verdict.trials >= most_trials || !(verdict.error <= max_error) ||
+         !is_close(verdict.seconds, verdict.host_seconds);
+}
+
+Verdict merged(const Verdict& before, Verdict now, double max_error) {
+  if (!before.known) return judged(std::move(now), max_error);
+  const double ratio = std::sqrt(now.seconds / now.host_seconds * before.seconds / before.host_seconds);
+  now.seconds = ratio * now.host_seconds;
+  now.error = std::max(now.error, before.error);
+  now.trials = before.trials + 1;
+  return judged(std::move(now), max_error);
+}
+
+Verdict compare(RegionCall& call, const Ready& ready, const JudgeSettings& settings) {
+  call.run_net(ready);
+  call.run_host();
+  Verdict verdict;
+  verdict.error = call.error(settings.max_error);
+  const auto timed = [&](const auto& run) {
+    if (settings.pause_ns > 0) {
+      std::this_thread::sleep_for(std::chrono::nanoseconds(settings.pause_ns));
+      run();  // takes the caches back
+    }
+    const int64_t start = settings.now();
+    run();
+    return std::max(1e-9 * static_cast<double>(settings.now() - start), 1e-9);
+  };
+  const auto net = [&] { call.run_net(ready); };
+  const auto host = [&] { call.run_host(); };
+  std::vector<double> ratios, host_times;
+  const int64_t start = settings.now();
+  const size_t rounds = verdict.error <= settings.max_error ? most_rounds : 1;
+  for (size_t round = 1; round <= rounds; ++round) {
+    // Whoever comes second finds the other's data in the caches.
+    double net_s = 0, host_s = 0;
+    if (round % 2 == 0) {
+      net_s = timed(net), host_s = timed(host);
+    } else {
+      host_s = timed(host), net_s = timed(net);
+    }
+    ratios.push_back(net_s / host_s);
+    host_times.push_back(host_s);
+    const double spent = 1e-9 * static_cast<double>(settings.now() - start);
+    const bool clear = is_clear(ratios);
+    if (round >= least_rounds && spent > (clear ? clear_s : close_s)) break;
+    // What takes seconds for one run is worth three, and what agrees so often needs no more.
+    if ((round >= 3 && spent > 2 * close_s) || (round >= 2 * least_rounds && clear)) break;
+  }
+  verdict.host_seconds = median(host_times);
+  verdict.seconds = median(ratios) * verdict.host_seconds;
+  return judged(std::move(verdict), settings.max_error);
+}
+
+}  // namespace softneuro

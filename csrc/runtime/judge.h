@@ -1,0 +1,47 @@
+// Never worse: whether a net beats the host, in time and in error, on real inputs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/call.h"
+#include "tune/cost_db.h"
+
+namespace softneuro {
+
+using NowNs = std::function<int64_t()>;
+int64_t steady_now_ns();
+
+struct Verdict {
+  bool known = false, wins = true;
+  double seconds = 0, host_seconds = 0, error = 0;
+  int trials = 1;      // comparisons that it sums up
+  std::string reason;  // in words
+};
+
+// A close verdict is taken so often, each in its own process, and then kept.
+constexpr int most_trials = 2;
+// Whether two times differ by no more than noise may.
+bool is_close(double seconds, double host_seconds);
+// With `wins` and the reason.
+Verdict judged(Verdict verdict, double max_error);
+Verdict verdict_of(const VerdictRecord& record, double max_error);
+// Whether a verdict that is known needs no other comparison.
+bool is_final(const Verdict& verdict, double max_error);
+// Both comparisons in one: the geometric mean of their ratios, on the scale of the new times.
+Verdict merged(const Verdict& before, Verdict now, double max_error);
+
+struct JudgeSettings {
+  double max_error = 1e-4;
+  int64_t pause_ns = 0;  // before each side's turn, for a host whose idle threads are busy for a while
+  NowNs now = steady_now_ns;
+};
+// Runs both by turns and in turn first. It ends early if nearly all rounds have the same winner, and goes on for longer
+// if they do not: what counts is the median of the ratios of neighbouring runs, as whatever else the machine does slows
+// both.
+Verdict compare(RegionCall& call, const Ready& ready, const JudgeSettings& settings);
+
+}  // namespace softneuro

@@ -1,0 +1,109 @@
+#include "runtime/plans.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/arch.h"
+#include "base/text.h"
+#include "tune/carry.h"
+#include "tune/cost_keys.h"
+#include "tune/solution.h"
+
+namespace softneuro {
+
+PlanPool& PlanPool::global() {
+  static auto* pool = new PlanPool;  // never destroyed: doors may prepare while the process ends
+  return *pool;
+}
+
+void PlanPool::add(const std::string& structure, Sizes sizes, SharedPlan plan) {
+  const std::unique_lock lock(mutex_);
+  items_.remove_if([&](const Item& item) { return item.structure == structure && item.sizes == sizes; });
+  items_.push_back({structure, std::move(sizes), std::move(plan)});
+  if (items_.size() > capacity) items_.pop_front();
+}
+
+SharedPlan PlanPool::nearest(const std::string& structure, const Sizes& sizes) const {
+  const std::shared_lock lock(mutex_);
+  std::vector<SharedPlan> plans;
+  std::vector<Sizes> known;
+  for (const Item& item : items_) {
+    if (item.structure != structure) continue;
+    plans.push_back(item.plan);
+    known.push_back(item.sizes);
+  }
+  const auto nearest = nearest_shapes(sizes, known);
+  return nearest ? plans[*nearest] : nullptr;
+}
+
+std::string structure_of(const Graph& graph, const Options& options, int threads) {
+  std::string text;
+  const auto add = [&](const std::string& more) { text += more + "\n"; };
+  for (const Layer& layer : graph.layers()) {
+    std::string line = layer.type + " ";
+    // Those of layers without weights may follow from shapes.
+    if (!layer.weights.empty() && layer.type != "constant") line += layer.attrs.str();
+    for (const auto& [role, value] : layer.weights) {
+      line += " " + role + std::string(dtype_name(value->dtype()));
+      if (layer.type != "constant") line += value->shape().str();
+    }
+    line += layer.post.str();
+    for (const int input : layer.inputs) line += " " + std::to_string(input);
+    add(line);
+  }
+  for (const Schema& schema : graph.input_schemas()) add(schema.str());
+  for (const Schema& schema : graph.output_schemas()) add(schema.str());
+  for (const int output : graph.outputs()) add(std::to_string(output));
+  for (const auto& [name, value] : format_options(options)) {
+    if (name != "threads") add(name + "=" + value);
+  }
+  add(std::to_string(threads) + " " + device_fingerprint() + " " + CostDb::default_directory());
+  return content_hash(text);
+}
+
+Sizes sizes_of(const Graph& graph) {
+  Sizes sizes;
+  for (const int input : graph.inputs()) {
+    const Shape& shape = graph.blob(input).desc.shape;
+    sizes.insert(sizes.end(), shape.begin(), shape.end());
+  }
+  return sizes;
+}
+
+namespace {
+
+SharedPlan known(const Graph& graph, const Options& options, int threads, TuneResult result) {
+  return std::make_shared<const KnownPlan>(
+      KnownPlan{graph.structural_hash(), tune_settings(options, threads), std::move(result)});
+}
+
+}  // namespace
+
+SharedPlan near_plan(const Graph& graph, const Options& options, int threads) {
+  const SharedPlan near = PlanPool::global().nearest(structure_of(graph, options, threads), sizes_of(graph));
+  if (near == nullptr) return nullptr;
+  const TuneSettings settings = tune_settings(options, threads);
+  if (options.plan.empty()) {
+    if (near->graph_hash == graph.structural_hash()) return near;
+    return known(graph, options, threads, carry(graph, near->result, settings));
+  }
+  if (auto own = load_plan(graph, options, threads)) return known(graph, options, threads, std::move(*own));
+  SharedPlan carried = known(graph, options, threads, carry(graph, near->result, settings));
+  save_plan(graph, carried->result, threads, options.plan);
+  return carried;
+}
+
+SharedPlan new_plan(const Graph& graph, const Options& options, int threads, const Progress& progress) {
+  SharedPlan made =
+      known(graph, options, threads, make_plan(graph, options, threads, shared_cost_db(), own_pool(threads), progress));
+  if (!made->result.carried) {
+    PlanPool::global().add(structure_of(graph, options, threads), sizes_of(graph), made);
+  }
+  return made;
+}
+
+std::string choices_of(const KnownPlan& plan) { return content_hash(plan_text(plan.result.assignment)); }
+
+}  // namespace softneuro

@@ -1,0 +1,152 @@
+// A region while a program runs: signature -> plan -> net -> verdict, for any sequence of shapes. What every door
+// calls; a door supplies how to lower for shapes, how to run the host, and where weights come from (call.h).
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/fork_mutex.h"
+#include "runtime/credit.h"
+#include "runtime/judge.h"
+#include "runtime/plans.h"
+#include "tune/cost_keys.h"
+#include "tune/plan.h"
+
+namespace softneuro {
+
+// What is known of one signature.
+struct ShapeState {
+  std::string host;  // why the host runs it; empty: it does not, or it is not decided
+  std::string inputs;
+  SharedPlan plan;
+  Verdict verdict;
+  std::optional<NetStats> stats;  // of the net that was prepared last
+};
+
+struct RegionSettings {
+  std::string name;     // for messages
+  std::string content;  // hash of the region's ops: verdicts are remembered by it
+  std::string host;     // the host with its version, and how it runs
+  Options options;
+  int64_t pause_ns = 0;  // JudgeSettings
+  // Told of every preparation and verdict; without a graph where there was none to make.
+  std::function<void(const Signature&, const ShapeState&, const Graph*)> prepared;
+  NowNs now = steady_now_ns;
+};
+
+class Region {
+ public:
+  enum class Side : unsigned char { host, net };
+
+  explicit Region(RegionSettings settings);
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
+  // Quick, for what runs at once: a net, or the host where Ready has none. Null: call run().
+  NetCache::Entry find(std::span<const int64_t> signature, std::span<const void* const> weights) const {
+    return nets_.find(signature, weights);
+  }
+  NetCache::Entry find(std::span<const int64_t> signature, uint64_t weight_set) const {
+    return nets_.find(signature, weight_set);
+  }
+
+  // Runs the call, by the net or by the host; which of them has the results. Prepares, measures and decides on the way,
+  // within the credit (credit.h), for the first signature at once. Throws PlanFileError, and what the host raises.
+  Side run(const Signature& signature, uint64_t weight_set, RegionCall& call);
+  // The same where a step of a net has raised: the host raises, too, or it is to run these shapes.
+  void run_after_error(const Signature& signature, RegionCall& call);
+  // Makes a net for the signature now, and a verdict if the call has values. What is there then.
+  NetCache::Entry prepare(const Signature& signature, uint64_t weight_set, RegionCall& call);
+
+  // By age, the newest last.
+  std::vector<std::pair<Signature, ShapeState>> shapes() const;
+  // A plan or a host made known before anything was prepared.
+  void restore(const Signature& signature, Plan plan, std::string host);
+
+  void drop_weight_set(uint64_t weight_set);
+  void clear();
+  // Forgets what is known of weights that keep changing.
+  void start_afresh();
+  // Why weights keep the host at work for now; empty if they do not.
+  std::string held_up() const;
+  size_t nets() const { return nets_.nets(); }
+  uint64_t hits() const { return nets_.hits(); }
+  // That its nets run on, each once.
+  std::vector<std::shared_ptr<const Packed>> packings() const { return nets_.packings(); }
+  int64_t credit_ns() const { return credit_.left() + nets_.earned_ns(); }
+  const RegionSettings& settings() const { return settings_; }
+
+ private:
+  struct Shape : ShapeState {
+    std::weak_ptr<const KnownPlan> carried;  // the plan, if it is as easily carried over again: its net keeps it
+    std::map<uint64_t, int> seen;            // calls by weight set that found no net
+    Plan restored;                           // to be taken if it is for the very graph
+    std::vector<double> host_s, net_s;       // by call, before there is a verdict
+  };
+  struct Item {
+    Signature signature;
+    Shape shape;
+  };
+  static constexpr size_t most_shapes = 4096;
+  static constexpr int most_attempts = 3;  // at shapes that need no credit, until there is a first plan
+  struct Making;
+  enum class Turn : unsigned char { host, instead, net, prepare };
+  struct Decision {
+    Turn turn = Turn::host;
+    NetCache::Entry net;
+    bool tries = false;  // whether its time is to be noted for a verdict
+  };
+
+  Shape& shape_of(const Signature& signature);
+  static ShapeState state_of(const Shape& shape);
+  static void set_state(Shape& shape, ShapeState state);
+  bool untried() const { return source_.empty() && attempts_ < most_attempts; }
+  Decision decide(const Signature& signature, uint64_t weight_set, bool at_once);
+  bool affordable(uint64_t weight_set, Shape& shape);
+  void note_gain(const Verdict& verdict);
+  Side prepare_and_run(const Signature& signature, uint64_t weight_set, RegionCall& call);
+  Side prepare_now(const Signature& signature, uint64_t weight_set, RegionCall& call);
+  // Null if none is at hand and a new one is too dear for now.
+  SharedPlan choose_plan(const Graph& graph, const ShapeState& known, const Plan& restored, double allowed, bool first,
+                         RegionCall& call);
+  std::optional<double> make_net(Making& making, double allowed);
+  void run_made(Making& making, Ready ready);
+  void start_trial(Ready ready, Making& making);
+  void keep_host(const Signature& signature, ShapeState state, double host_s);
+  void keep_net(Ready ready, ShapeState state);
+  void note_trial(const Signature& signature, Side side, int64_t ns, const NetCache::Entry& net, int threads);
+  int64_t run_timed_host(RegionCall& call);
+  bool measures() const { return settings_.options.never_worse && settings_.options.tune == TuneMode::profile; }
+  std::string verdict_key(const Signature& signature, const std::string& plan) const;
+  Verdict recall(const Signature& signature, const std::string& plan, int threads) const;
+  void remember(const Signature& signature, const std::string& plan, const Verdict& verdict, int threads) const;
+
+  const RegionSettings settings_;
+  mutable ForkMutex preparing_;  // held while a net is made
+  mutable ForkMutex mutex_;      // of what follows
+  std::list<Item> items_;        // the newest at the end
+  std::map<Signature, std::list<Item>::iterator> by_signature_;
+  bool has_host_ = true;
+  int attempts_ = 0;          // to prepare
+  int changes_ = 0;           // preparations in a row that only changed weights made necessary
+  uint64_t uses_ = 0;         // of nets that quick look-ups do not find
+  uint64_t uses_before_ = 0;  // of all nets, after the last preparation
+  bool held_up_ = false;
+  std::set<uint64_t> packed_;  // sets of weights that nets were made from and have not changed since
+  bool dropped_ = false;       // one of them has, and no net has been made since
+  std::string source_;         // choices of the plan that others are carried from
+  double gain_ = 0.5;          // share of the host's time that nets have saved of late
+  CostGuess shape_cost_, weights_cost_, plan_cost_;
+  Credit credit_;
+  std::shared_ptr<ArenaPool> arenas_ = std::make_shared<ArenaPool>();
+  NetCache nets_;
+};
+
+}  // namespace softneuro

@@ -1,0 +1,337 @@
+// The runtime under a clock that is not the machine's: what it takes over any sequence of shapes, and what it decides.
+#include "runtime/region.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/expect.h"
+
+namespace softneuro {
+namespace {
+
+using test::expect;
+
+constexpr int64_t us = 1000, ms = 1000 * us;
+
+// What runs cost, and what they have cost so far.
+struct World {
+  std::function<int64_t(int64_t size)> host_ns, net_ns;
+  int64_t lower_ns = ms, pack_ns = 0;
+  double error = 0;
+  int64_t now = 0;
+  std::map<int64_t, int> prepared;  // by size
+  std::vector<std::string> log;
+};
+
+Options options_for_test() {
+  Options options;
+  options.min_region_size = 1;
+  options.time_budget_s = 0.5;
+  return options;
+}
+
+class FakeCall : public RegionCall {
+ public:
+  FakeCall(World& world, int64_t size) : world_(world), size_(size) {}
+  LoweredCall lower() override {
+    world_.now += world_.lower_ns;
+    ++world_.prepared[size_];
+    LoweredCall lowered;
+    const int x = lowered.graph.add_input("x", TensorDesc{Shape{size_}});
+    Layer layer;
+    layer.type = "activation";
+    layer.name = "a";
+    layer.attrs.set("function", std::string("relu"));
+    layer.inputs = {x};
+    lowered.graph.add_output(lowered.graph.add_layer(std::move(layer)));
+    return lowered;
+  }
+  void run_host() override {
+    world_.now += world_.host_ns(size_);
+    last_ = "host";
+  }
+  void run_net(const Ready&) override {
+    world_.now += world_.net_ns(size_);
+    last_ = "net";
+  }
+  double error(double) override { return world_.error; }
+  int threads() const override { return 1; }
+  std::string inputs() const override { return std::to_string(size_); }
+
+ private:
+  World& world_;
+  int64_t size_;
+  std::string last_;
+};
+
+// A region, and a caller that does what a door does.
+class Caller {
+ public:
+  Caller(World& world, Options options = options_for_test(), const std::string& content = "c") : world_(world) {
+    RegionSettings settings;
+    settings.name = "r";
+    settings.content = content;
+    settings.host = "test";
+    settings.options = std::move(options);
+    settings.now = [this] { return world_.now; };
+    region = std::make_unique<Region>(std::move(settings));
+  }
+  // "net" or "host".
+  std::string call(int64_t size) {
+    const Signature signature{size};
+    if (const auto ready = region->find(signature, uint64_t{1})) {
+      world_.now += ready->net != nullptr ? world_.net_ns(size) : world_.host_ns(size);
+      return ready->net != nullptr ? "net" : "host";
+    }
+    FakeCall call(world_, size);
+    return region->run(signature, 1, call) == Region::Side::net ? "net" : "host";
+  }
+
+  std::unique_ptr<Region> region;
+
+ private:
+  World& world_;
+};
+
+std::vector<int64_t> growing(int count) {
+  std::vector<int64_t> sizes;
+  for (int i = 0; i < count; ++i) sizes.push_back(16 + i);
+  return sizes;
+}
+
+std::vector<int64_t> by_turns(int kinds, int count) {
+  std::vector<int64_t> sizes;
+  for (int i = 0; i < count; ++i) sizes.push_back(16 + i % kinds);
+  return sizes;
+}
+
+std::vector<int64_t> drawn(std::mt19937& random, int kinds, int count, double skew) {
+  std::vector<double> weights;
+  for (int i = 0; i < kinds; ++i) weights.push_back(std::pow(i + 1.0, -skew));
+  std::discrete_distribution<int> kind(weights.begin(), weights.end());
+  std::vector<int64_t> sizes;
+  for (int i = 0; i < count; ++i) sizes.push_back(16 + kind(random));
+  return sizes;
+}
+
+// Each size as often as it takes to be prepared, and never again.
+std::vector<int64_t> twice_and_gone(int count) {
+  std::vector<int64_t> sizes;
+  for (int i = 0; i < count; ++i) sizes.push_back(16 + i / 2);
+  return sizes;
+}
+
+// Total time and H, the first signature's call apart; checks the rule after every call.
+std::pair<double, double> play(World& world, const std::vector<int64_t>& sizes, const std::string& what) {
+  static int content = 0;
+  Caller caller(world, options_for_test(), "c" + std::to_string(++content));
+  caller.call(8);
+  const int64_t start = world.now;
+  int64_t host = 0, longest_net = 0;
+  bool held = true;
+  for (const int64_t size : sizes) {
+    caller.call(size);
+    host += world.host_ns(size);
+    longest_net = std::max(longest_net, world.net_ns(size));
+    const double allowed = 1.1 * static_cast<double>(host) + static_cast<double>(Credit::start_ns + longest_net);
+    held = held && static_cast<double>(world.now - start) <= allowed;
+  }
+  expect(held, (what + ": no sequence takes longer than the rule says").c_str());
+  return {static_cast<double>(world.now - start), static_cast<double>(host)};
+}
+
+void check_the_rule() {
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> unit(0, 1);
+  for (int round = 0; round < 60; ++round) {
+    World world;
+    const double base = 20e3 * std::pow(200, unit(random)), ratio = 0.3 * std::pow(10, unit(random));
+    const double spread = unit(random);
+    world.host_ns = [=](int64_t size) { return static_cast<int64_t>(base * (1 + spread * double(size % 97) / 97)); };
+    world.net_ns = [=](int64_t size) {
+      const double own = ratio * (size % 7 == 0 ? 3 : 1);  // some shapes lose
+      return static_cast<int64_t>(own * base * (1 + spread * double(size % 97) / 97));
+    };
+    world.lower_ns = static_cast<int64_t>(100e3 * std::pow(300, unit(random)));
+    const std::vector<std::vector<int64_t>> all{growing(300),
+                                                by_turns(60, 600),
+                                                by_turns(300, 900),
+                                                drawn(random, 1000, 500, 0),
+                                                drawn(random, 300, 600, 1.1),
+                                                twice_and_gone(400)};
+    const size_t which = static_cast<size_t>(round) % all.size();
+    World fresh = world;
+    play(fresh, all[which], "sequence " + std::to_string(which));
+  }
+}
+
+// Where nets win by half, many sizes must win, too.
+void check_that_it_wins() {
+  std::mt19937 random(2);
+  const std::vector<std::pair<std::string, std::vector<int64_t>>> all{{"60 sizes by turns", by_turns(60, 2000)},
+                                                                      {"Zipf", drawn(random, 300, 2000, 1.1)}};
+  for (const auto& [what, sizes] : all) {
+    World world;
+    world.host_ns = [](int64_t) { return ms; };
+    world.net_ns = [](int64_t) { return ms / 2; };
+    world.lower_ns = 2 * ms;
+    const auto [total, host] = play(world, sizes, what);
+    expect(total <= 0.8 * host, (what + ": 0.8 of the host's time, not " + std::to_string(total / host)).c_str());
+  }
+}
+
+void check_turns() {
+  World world;
+  world.host_ns = [](int64_t) { return 10 * ms; };
+  world.net_ns = [](int64_t) { return 4 * ms; };
+  Caller caller(world, options_for_test(), "turns");
+  expect(caller.call(8) == "net", "the first signature is prepared at once");
+  expect(caller.call(9) == "host" && world.prepared[9] == 0, "a shape seen once is not prepared for");
+  caller.call(9);
+  expect(world.prepared[9] == 1, "one that recurs is, where it pays");
+  for (int i = 0; i < 8; ++i) caller.call(9);
+  expect(caller.call(9) == "net" && world.prepared[9] == 1, "and wins");
+  world.error = 1;
+  caller.call(10), caller.call(10);
+  expect(caller.call(10) == "host", "too large an error loses");
+  world.error = 0;
+  world.net_ns = [](int64_t size) { return size == 11 ? 20 * ms : 4 * ms; };
+  for (int i = 0; i < 12; ++i) caller.call(11);
+  expect(caller.call(11) == "host" && caller.call(9) == "net", "a shape that loses does not take others with it");
+  const auto shapes = caller.region->shapes();
+  const auto lost = std::find_if(shapes.begin(), shapes.end(), [](const auto& s) { return s.first[0] == 11; });
+  expect(lost->second.host.find("against the host's") != std::string::npos, "with the reason");
+  Caller again(world, options_for_test(), "turns");
+  again.call(8), again.call(11), again.call(11);
+  expect(again.call(11) == "host" && world.prepared[11] == 1, "a verdict that is known needs no net");
+}
+
+void check_many_shapes() {
+  World world;
+  world.host_ns = [](int64_t) { return 10 * ms; };
+  world.net_ns = [](int64_t) { return 4 * ms; };
+  Caller caller(world, options_for_test(), "many");
+  caller.call(8);
+  for (int round = 0; round < 12; ++round) {
+    for (int64_t size = 16; size < 16 + 300; ++size) caller.call(size);
+  }
+  world.prepared.erase(8);  // the first
+  const bool once =
+      std::all_of(world.prepared.begin(), world.prepared.end(), [](const auto& p) { return p.second == 1; });
+  expect(once && world.prepared.size() > 290, "300 shapes by turns are prepared once each");
+  expect(caller.region->held_up().empty(), "and are not taken for weights that change");
+}
+
+void check_changed_weights() {
+  World world;
+  world.host_ns = [](int64_t) { return ms; };
+  world.net_ns = [](int64_t) { return ms / 2; };
+  world.lower_ns = 500 * ms;
+  Caller caller(world, options_for_test(), "weights");
+  caller.call(8);
+  int nets = 0;
+  for (int i = 0; i < 100; ++i) {
+    caller.region->drop_weight_set(1);
+    nets += caller.call(8) == "net" ? 1 : 0;
+  }
+  expect(nets >= 15 && nets < 20, "weights that change at every call are not packed at every call");
+  expect(!caller.region->held_up().empty(), "and that is said");
+  caller.region->start_afresh();
+  expect(caller.region->held_up().empty() && caller.call(8) == "net", "a refresh ends it");
+}
+
+void check_that_the_oldest_is_forgotten() {
+  NetCache cache({.entries = 3, .nets = 3});
+  const auto put = [&](int64_t size) { cache.put({.signature = {size}, .weights = {}, .net = nullptr, .orders = {}}); };
+  put(1), put(2), put(3);
+  expect(cache.find(Signature{1}, uint64_t{0}) != nullptr, "it is used");
+  put(4);
+  expect(cache.find(Signature{2}, uint64_t{0}) == nullptr, "the oldest goes");
+  expect(cache.find(Signature{1}, uint64_t{0}) != nullptr && cache.find(Signature{3}, uint64_t{0}) != nullptr,
+         "not the smallest");
+}
+
+// What the host raises is the caller's, and nothing is known of the shape then.
+void check_errors_of_the_host() {
+  struct Raising : FakeCall {
+    using FakeCall::FakeCall;
+    void run_host() override { throw std::runtime_error("the user's"); }
+  };
+  World world;
+  world.host_ns = world.net_ns = [](int64_t) { return ms; };
+  Caller caller(world, options_for_test(), "raising");
+  Raising call(world, 8);
+  std::string text;
+  try {
+    caller.region->run({8}, 1, call);
+  } catch (const std::runtime_error& error) {
+    text = error.what();
+  }
+  expect(text == "the user's", "it is thrown as it is");
+  expect(caller.region->find(Signature{8}, uint64_t{1}) == nullptr, "and decides nothing");
+}
+
+void check_no_host() {
+  struct Hostless : FakeCall {
+    using FakeCall::FakeCall;
+    void run_host() override { throw NoHost("there is none"); }
+  };
+  World world;
+  world.net_ns = [](int64_t) { return ms; };
+  Caller caller(world, options_for_test(), "hostless");
+  for (const int64_t size : {8, 9}) {
+    Hostless call(world, size);
+    expect(caller.region->run({size}, 1, call) == Region::Side::net, "without a host there is nothing to lose to");
+  }
+}
+
+void check_concurrent_calls() {
+  World world;
+  world.host_ns = world.net_ns = [](int64_t) { return ms; };
+  Caller caller(world, options_for_test(), "threads");
+  caller.call(8);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      World own;
+      own.host_ns = own.net_ns = [](int64_t) { return ms; };
+      for (int i = 0; i < 200; ++i) {
+        const int64_t size = 16 + (i + t) % 5;
+        FakeCall call(own, size);
+        if (caller.region->find(Signature{size}, uint64_t{1}) == nullptr) caller.region->run({size}, 1, call);
+        if (i % 50 == t) caller.region->drop_weight_set(1);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  expect(caller.region->shapes().size() == 6, "each shape is known once");
+}
+
+}  // namespace
+}  // namespace softneuro
+
+int main() {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("runtime_test_" + std::to_string(std::random_device()()));
+  setenv("SOFTNEURO_CACHE_DIR", folder.c_str(), 1);
+  softneuro::check_turns();
+  softneuro::check_the_rule();
+  softneuro::check_that_it_wins();
+  softneuro::check_many_shapes();
+  softneuro::check_changed_weights();
+  softneuro::check_that_the_oldest_is_forgotten();
+  softneuro::check_errors_of_the_host();
+  softneuro::check_no_host();
+  softneuro::check_concurrent_calls();
+  std::filesystem::remove_all(folder);
+  return softneuro::test::finish();
+}

@@ -1,0 +1,134 @@
+#include "providers/ort/region_call.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error_measure.h"
+#include "providers/ort/numbers.h"
+#include "providers/ort/read_graph.h"
+
+namespace softneuro::ort {
+namespace {
+
+Elements elements_of(const OrtValue* value) {
+  const TensorInfo info = tensor_info(value);
+  return {info.type.known(), get<const void*>(fn::GetTensorData, value), Shape(info.dims).elements()};
+}
+
+std::vector<const OrtValue*> host_values(std::span<const RunInput> inputs, std::vector<ValueOwner>& owners) {
+  std::vector<const OrtValue*> values;
+  for (const RunInput& input : inputs) {
+    values.push_back(owners.emplace_back(tensor_over(input.data, input.type, input.dims)).get());
+  }
+  return values;
+}
+
+// What a region's ops compute in float32, by the host. All memory but the results' is free again.
+std::vector<ValueOwner> exact_results(const OpGraph& ops, std::span<const RunInput> inputs, int threads) {
+  std::vector<HostTensor> wide;
+  std::vector<RunInput> given(inputs.begin(), inputs.end());
+  for (RunInput& input : given) {
+    // Borrowed where it is float32 already.
+    const HostTensor as_it_is{input.type,
+                              {input.dims.begin(), input.dims.end()},
+                              std::shared_ptr<const void>(input.data, [](const void*) {})};
+    input.data = wide.emplace_back(in_float32(as_it_is)).data.get();
+    input.type = wide.back().type;
+  }
+  const OpGraph exact = in_float32(ops);
+  std::vector<ValueOwner> owners;
+  return HostRegion(exact, {.threads = threads, .step = true}).run(host_values(given, owners));
+}
+
+}  // namespace
+
+HostTensor made_up(DType type, std::vector<int64_t> dims) {
+  Numbers made{.real = true, .dims = std::move(dims), .integers = {}, .reals = {}};
+  uint32_t state = 12345;
+  for (size_t i = 0, count = elements(made.dims); i < count; ++i) {
+    float sum = 0;  // of four uniform numbers: close enough to a normal one
+    for (int k = 0; k < 4; ++k) {
+      state = state * 1664525U + 1013904223U;
+      sum += static_cast<float>(state >> 8) / static_cast<float>(1U << 24) - 0.5F;
+    }
+    const float value = sum * 1.7F;
+    made.reals.push_back(is_real(type) ? value : type == DType::uint8 ? 128 + 50 * value : value > 0 ? 1 : 0);
+  }
+  return as_type(made, type);
+}
+
+OrtRegionCall::OrtRegionCall(Region& region, std::span<const RunInput> inputs, const ParallelFor* pool)
+    : region_(region), inputs_(inputs), pool_(pool) {
+  if (has_values()) values_ = host_values(inputs_, owners_);
+}
+
+bool OrtRegionCall::has_values() const {
+  return std::all_of(inputs_.begin(), inputs_.end(), [](const RunInput& input) { return input.data != nullptr; });
+}
+
+void OrtRegionCall::run_host() { hosts_ = region_.host().run(values_); }
+
+void OrtRegionCall::run_net(const Ready& ready) {
+  if (net_ != ready.net) {
+    net_ = ready.net;
+    door_ = ready.door;
+    memory_.clear();
+    for (size_t i = 0; i < net_->output_descs().size(); ++i) {
+      memory_.emplace_back(bytes(net_->output_descs()[i], net_->output_schemas()[i]));
+    }
+  }
+  std::vector<const void*> in;
+  std::vector<void*> out;
+  for (const int index : Region::places(ready).inputs) in.push_back(inputs_[static_cast<size_t>(index)].data);
+  for (const AlignedBuffer& memory : memory_) out.push_back(memory.data());
+  net_->run(in, out, pool_ != nullptr ? *pool_ : own_pool(net_->threads()));
+}
+
+double OrtRegionCall::error(double max_error) {
+  if (!truth_known_ && has_halves(region_.ops())) truths_ = exact_results(region_.ops(), inputs_, region_.threads());
+  truth_known_ = true;
+  const Places& places = *static_cast<const Places*>(door_.get());
+  double worst = 0;
+  for (size_t i = 0; i < places.outputs.size(); ++i) {
+    if (places.outputs[i].output < 0) continue;
+    const auto index = static_cast<size_t>(places.outputs[i].output);
+    const Shape& shape = places.outputs[i].shape;
+    if (tensor_info(hosts_[i].get()).dims != to_list(shape)) {
+      throw Error("output " + std::to_string(i) + " has another shape than the host's");
+    }
+    const Elements result(net_->output_schemas()[index].dtype, memory_[index].data(), shape.elements());
+    std::optional<Elements> exact;
+    if (!truths_.empty()) exact = elements_of(truths_[i].get());
+    const OutputError error = measure_error(result, elements_of(hosts_[i].get()), exact ? &*exact : nullptr);
+    worst = std::max(worst, error.against(max_error));
+  }
+  return worst;
+}
+
+void OrtRegionCall::progress(int done, int total) {
+  if (region_.settings().report) region_.settings().report->progress(done, total);
+}
+
+std::vector<OrtRegionCall::Result> OrtRegionCall::net_results() const {
+  std::vector<Result> results;
+  for (const GivenOutput& given : static_cast<const Places*>(door_.get())->outputs) {
+    if (given.output < 0) {
+      results.push_back({given.known.dims, given.known.type, given.known.data.get()});
+      continue;
+    }
+    const auto index = static_cast<size_t>(given.output);
+    results.push_back({to_list(given.shape), net_->output_schemas()[index].dtype, memory_[index].data()});
+  }
+  return results;
+}
+
+std::vector<OrtRegionCall::Result> OrtRegionCall::host_results() const {
+  std::vector<Result> results;
+  for (const ValueOwner& value : hosts_) {
+    const TensorInfo info = tensor_info(value.get());
+    results.push_back({info.dims, info.type.known(), get<const void*>(fn::GetTensorData, value.get())});
+  }
+  return results;
+}
+
+}  // namespace softneuro::ort
