@@ -78,7 +78,8 @@ void convert_rms_norm(Lowering& low) {
   };
   const int x = low.blob(0), squares = low.add("binary", {x, x}, {{"function", "mul"}});
   const int mean = low.add("reduce", {squares}, {{"function", "mean"}, {"axes", axes}, {"keepdim", int64_t{1}}});
-  const int inverse = scalar(scalar(mean, "add", decimal(low.node().real("epsilon", 1e-5F))), "pow", -0.5);
+  const int offset = scalar(mean, "add", decimal(low.node().real("epsilon", 1e-5F)));
+  const int inverse = low.add("binary", {offset}, {{"function", "rsqrt"}});
   const int normalised = low.add("binary", {x, inverse}, {{"function", "mul"}});
   low.set(low.add("binary", {normalised}, {{"function", "mul"}}, {{"other", low.weight(1)}}));
 }
