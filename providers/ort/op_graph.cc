@@ -82,6 +82,10 @@ HostTensor in_float32(const HostTensor& tensor) {
   return is_half(tensor.type) ? tensor_of(tensor.dims, tensor.reals()) : tensor;
 }
 
+bool is_fixed(const OpValue& value) {
+  return value.has_shape && std::all_of(value.dims.begin(), value.dims.end(), [](int64_t dim) { return dim >= 0; });
+}
+
 bool is_half(const ElementType& type) { return is_real(type) && type != ElementType(DType::float32); }
 
 bool has_halves(const OpGraph& graph) {
