@@ -55,9 +55,9 @@ def convert(
     constants = {tensor.name: tensor for tensor in proto.graph.initializer}
     for node in proto.graph.node:
         if not node.domain and _replace(node, constants, proto.graph):
-            descriptor = routines.get(node.name or node.output[0], "")
-            node.attribute.append(onnx.helper.make_attribute("routine", descriptor))
-            replaced[node.name or node.output[0]] = descriptor
+            name = _text(node.name or node.output[0])
+            replaced[name] = routines.get(name, "")
+            node.attribute.append(onnx.helper.make_attribute("routine", replaced[name]))
     if not replaced:
         raise softneuro.Error("the model has no convolution or linear layer with constant weights")
     _drop_unused(proto.graph)
@@ -65,6 +65,11 @@ def convert(
         proto.opset_import.append(onnx.helper.make_opsetid(DOMAIN, VERSION))
     onnx.save(proto, os.fspath(out))
     return replaced
+
+
+def _text(name: str | bytes) -> str:
+    """As reports have it: protobuf gives a name that is not UTF-8 as its bytes."""
+    return name if isinstance(name, str) else name.decode("utf-8", "surrogateescape")
 
 
 def _simplify(model: str | os.PathLike[str] | bytes, path: Path) -> None:
@@ -126,7 +131,7 @@ def _replace_linear(node: Any, values: dict[str, Any], constants: dict[str, Any]
     if len(node.input) > 2 and list(constants[node.input[2]].dims) != [columns]:
         return False
     if not values.get("transB", 0):
-        name = node.input[1] + "_transposed"
+        name = f"{_text(node.input[1])!a} transposed"
         if name not in constants:
             matrix = onnx.numpy_helper.to_array(weight)
             constants[name] = onnx.numpy_helper.from_array(matrix.T.copy(), name)
