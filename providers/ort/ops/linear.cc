@@ -62,6 +62,7 @@ void convert_matmul(Lowering& low) {
 
 Refusal check_gemm(const OpView& view) {
   if (view.rank(0) != 2 || view.rank(1) != 2) return "its operands are not matrices";
+  if (view.has(2) && view.rank(2) > 2) return "its addend is no matrix";
   return {};
 }
 
