@@ -1,17 +1,28 @@
 // Matrix products.
+#include <algorithm>
+
 #include "providers/ort/ops/ops.h"
 
 namespace softneuro::ort {
 namespace {
 
-// [rows, columns] -> [columns, rows], scaled. Computed when a routine packs it.
+// [rows, columns] -> [columns, rows], scaled. Computed when a routine packs it, in tiles that stay in the cache.
 Constant transposed(const Constant& matrix, float scale) {
   const int64_t rows = matrix->shape()[0], columns = matrix->shape()[1];
   return std::make_shared<const ConstantData>(Shape{columns, rows}, [=]() -> ConstantData::Values {
     const auto from = matrix->values();
     std::shared_ptr<float[]> to(new float[static_cast<size_t>(rows * columns)]);
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t c = 0; c < columns; ++c) to[c * rows + r] = from.get()[r * columns + c] * scale;
+    constexpr int64_t tile = 32;
+    float part[tile][tile + 1];
+    for (int64_t row = 0; row < rows; row += tile) {
+      for (int64_t column = 0; column < columns; column += tile) {
+        const int64_t height = std::min(tile, rows - row), width = std::min(tile, columns - column);
+        for (int64_t r = 0; r < height; ++r) {
+          const float* line = from.get() + (row + r) * columns + column;
+          for (int64_t c = 0; c < width; ++c) part[c][r] = line[c] * scale;
+        }
+        for (int64_t c = 0; c < width; ++c) std::copy_n(part[c], height, to.get() + (column + c) * rows + row);
+      }
     }
     return {to, to.get()};
   });
