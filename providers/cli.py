@@ -166,7 +166,8 @@ def convert(*, model: str, out: str, plan: str | None, options: Any, shapes: Any
     """Writes MODEL with its convolutions and linear layers as ops that name their routines."""
     with progress.shown("tuning"):
         replaced = providers.convert(model, out, plan, sess_options=_settings(model, shapes), **dict(options))
-    lines = [f"{name:40} {descriptor or '(chosen when run)'}" for name, descriptor in replaced.items()]
+    rows = [f"{name:40} {descriptor or '(chosen when run)'}" for name, descriptor in replaced.items()]
+    lines = [report.printable(row) for row in rows]
     _show(as_json, {"out": str(out), "nodes": replaced}, [*lines, f"wrote {out}"])
 
 

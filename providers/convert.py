@@ -12,6 +12,8 @@ from softneuro.providers import library, report, sessions
 
 DOMAIN = "com.softneuro"
 VERSION = 1
+_WEIGHTS = "weights"
+_LARGEST_FILE = 2**31 - 2**24  # of protobuf, with room for all but weights
 
 
 def convert(
@@ -55,16 +57,34 @@ def convert(
     constants = {tensor.name: tensor for tensor in proto.graph.initializer}
     for node in proto.graph.node:
         if not node.domain and _replace(node, constants, proto.graph):
-            descriptor = routines.get(node.name or node.output[0], "")
-            node.attribute.append(onnx.helper.make_attribute("routine", descriptor))
-            replaced[node.name or node.output[0]] = descriptor
+            name = _text(node.name or node.output[0])
+            replaced[name] = routines.get(name, "")
+            node.attribute.append(onnx.helper.make_attribute("routine", replaced[name]))
     if not replaced:
         raise softneuro.Error("the model has no convolution or linear layer with constant weights")
     _drop_unused(proto.graph)
     if all(entry.domain != DOMAIN for entry in proto.opset_import):
         proto.opset_import.append(onnx.helper.make_opsetid(DOMAIN, VERSION))
-    onnx.save(proto, os.fspath(out))
+    _save(proto, Path(out))
     return replaced
+
+
+def _save(proto: Any, out: Path) -> None:
+    """One file, or two where one would be too large."""
+    import onnx
+
+    weights = sum(len(tensor.raw_data) for tensor in proto.graph.initializer)
+    if weights < _LARGEST_FILE:
+        return onnx.save(proto, str(out))
+    beside = out.with_name(out.name + ".data")
+    beside.unlink(missing_ok=True)  # what is there would be added to
+    onnx.save(proto, str(out), save_as_external_data=True, location=beside.name)
+    return None
+
+
+def _text(name: str | bytes) -> str:
+    """As reports have it: protobuf gives a name that is not UTF-8 as its bytes."""
+    return name if isinstance(name, str) else name.decode("utf-8", "surrogateescape")
 
 
 def _simplify(model: str | os.PathLike[str] | bytes, path: Path) -> None:
@@ -73,6 +93,9 @@ def _simplify(model: str | os.PathLike[str] | bytes, path: Path) -> None:
     settings = onnxruntime.SessionOptions()
     settings.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     settings.optimized_model_filepath = str(path)
+    # Weights beside it: one file holds 2 GiB at most, and those that were outside are looked for here.
+    settings.add_session_config_entry("session.optimized_model_external_initializers_file_name", _WEIGHTS)
+    settings.add_session_config_entry("session.optimized_model_external_initializers_min_size_in_bytes", "1024")
     source = model if isinstance(model, bytes) else os.fspath(model)
     onnxruntime.InferenceSession(source, settings, providers=["CPUExecutionProvider"])
 
@@ -126,7 +149,7 @@ def _replace_linear(node: Any, values: dict[str, Any], constants: dict[str, Any]
     if len(node.input) > 2 and list(constants[node.input[2]].dims) != [columns]:
         return False
     if not values.get("transB", 0):
-        name = node.input[1] + "_transposed"
+        name = f"{_text(node.input[1])!a} transposed"
         if name not in constants:
             matrix = onnx.numpy_helper.to_array(weight)
             constants[name] = onnx.numpy_helper.from_array(matrix.T.copy(), name)

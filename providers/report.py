@@ -11,26 +11,29 @@ from typing import Any
 
 import softneuro
 
-_ENTRY = "softneuro.report"  # of a session's configuration: the file that the provider reports to
 _EXAMPLES = 3  # names shown per op
 _newest: list[Path] = []  # of the session that is being made
 _files: weakref.WeakKeyDictionary[Any, Path] = weakref.WeakKeyDictionary()
 
 
-def attach(sess_options: Any) -> Path:
-    """Makes sessions of these options report, to a file of their own."""
+def new_file() -> Path:
+    """A file for the session that is made next to report to."""
     with tempfile.NamedTemporaryFile(prefix="softneuro-", suffix=".jsonl", delete=False) as file:
         path = Path(file.name)
-    sess_options.add_session_config_entry(_ENTRY, str(path))
     _newest[:] = [path]
     return path
+
+
+def _lines(path: Path) -> list[str]:
+    """Names in it are a model's: any bytes, and characters that Python breaks lines at."""
+    return path.read_bytes().decode("utf-8", "surrogateescape").split("\n")[:-1]
 
 
 def latest_progress() -> tuple[int, int] | None:
     """Routines measured and in all, of the session made last; None while it has not begun to tune."""
     for path in _newest:
         with contextlib.suppress(OSError, ValueError):
-            for line in reversed(path.read_text().splitlines()):
+            for line in reversed(_lines(path)):
                 event = json.loads(line)
                 if event["event"] == "progress":
                     return int(event["done"]), int(event["total"])
@@ -51,7 +54,7 @@ def events(session: Any) -> list[dict[str, Any]]:
     """
     if session not in _files:
         raise softneuro.Error("this session was not made by softneuro.providers.session")
-    return [json.loads(line) for line in _files[session].read_text().splitlines()]
+    return [json.loads(line) for line in _lines(_files[session])]
 
 
 def explain(session: Any) -> str:
@@ -75,7 +78,12 @@ def text_lines(reported: list[dict[str, Any]]) -> list[str]:
         elif event["event"] == "prepared":
             lines.append(_outcome(event))
             lines += [_layer(layer) for layer in event.get("layers", [])]
-    return lines or ["no graph has been looked at"]
+    return [printable(line) for line in lines] or ["no graph has been looked at"]
+
+
+def printable(text: str) -> str:
+    """One line that any terminal shows, whatever a model's names are made of."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
 
 
 def _host_lines(host: list[dict[str, str]]) -> list[str]:

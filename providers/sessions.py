@@ -15,7 +15,7 @@ def session(model: str | os.PathLike[str] | bytes, sess_options: Any = None, **o
 
     Args:
         model: path, or the model's bytes.
-        sess_options: onnxruntime.SessionOptions to start from; the provider is added to it.
+        sess_options: onnxruntime.SessionOptions to start from, left as they are. Providers in them are not used.
         options: by name; `softneuro.option_table()` lists them. `threads` is by default what `sess_options` says,
             otherwise the physical cores.
 
@@ -30,11 +30,15 @@ def session(model: str | os.PathLike[str] | bytes, sess_options: Any = None, **o
     settings = sess_options if sess_options is not None else onnxruntime.SessionOptions()
     if "threads" not in texts and settings.intra_op_num_threads > 0:
         texts["threads"] = str(settings.intra_op_num_threads)
-    log = report.attach(settings)
-    settings.add_provider_for_devices(library.devices(), texts)
+    log = report.new_file()
+    own = (library.get_ep_name(), {**texts, "report": str(log)})
     source = model if isinstance(model, bytes) else os.fspath(model)
-    # An error is to be seen, neither while the session is made nor at a run tried again elsewhere.
-    made = onnxruntime.InferenceSession(source, settings, enable_fallback=0)
+    try:
+        # An error is to be seen, neither while the session is made nor at a run tried again elsewhere.
+        made = onnxruntime.InferenceSession(source, settings, providers=[own], enable_fallback=0)
+    except BaseException:
+        log.unlink(missing_ok=True)
+        raise
     made.disable_fallback()
     report.remember(made, log)
     return made

@@ -1,9 +1,19 @@
 #include "layers/naive.h"
 
 #include <algorithm>
+#include <span>
+#include <string>
 
 namespace softneuro {
 namespace {
+
+int64_t elements(std::span<const TensorDesc> in, std::span<const TensorDesc> outs) {
+  int64_t total = 0;
+  for (const auto& descs : {in, outs}) {
+    for (const TensorDesc& desc : descs) total += desc.shape.elements();
+  }
+  return total;
+}
 
 // References own their weights' copies while they run, so this is the one routine whose run() allocates. It is a
 // fallback for problems that no other routine accepts, and a second witness in tests.
@@ -13,10 +23,7 @@ class PreparedNaive final : public Prepared {
       : def_(def), layer_(*problem.layer), in_(problem.in), outs_(problem.outs) {}
 
   WorkspaceSize workspace() const override {
-    int64_t elements = 0;
-    for (const TensorDesc& desc : in_) elements += desc.shape.elements();
-    for (const TensorDesc& desc : outs_) elements += desc.shape.elements();
-    return {.shared = static_cast<size_t>(elements) * sizeof(double)};
+    return {.shared = static_cast<size_t>(elements(in_, outs_)) * sizeof(double)};
   }
 
   void run(const RunArgs& args) const override {
@@ -70,7 +77,12 @@ class Naive final : public Routine {
                  .fallback = true}),
         def_(def) {}
 
-  Refusal check(const Problem&) const override { return {}; }
+  // Half a gigabyte in float64. A host does better than this loop with more, and has less memory left.
+  Refusal check(const Problem& problem) const override {
+    constexpr int64_t most = int64_t{1} << 26;
+    const int64_t total = elements(problem.in, problem.outs);
+    return total <= most ? Refusal() : Refusal(std::to_string(total) + " elements are too many in float64");
+  }
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
                                           std::shared_ptr<const Packed>) const override {
     return std::make_unique<PreparedNaive>(def_, problem);

@@ -1,8 +1,10 @@
 #include "providers/ort/element_types.h"
 
 #include <iterator>
+#include <limits>
 #include <string_view>
 
+#include "base/elements.h"
 #include "base/error.h"
 
 namespace softneuro::ort {
@@ -36,6 +38,11 @@ const Row* row_of(int number) {
 }
 
 }  // namespace
+
+float largest(DType real) {
+  if (real == DType::float16) return Float16{0x7bff}.value();
+  return real == DType::bfloat16 ? BFloat16{0x7f7f}.value() : std::numeric_limits<float>::max();
+}
 
 ElementType::ElementType(DType dtype) : number_(number_of(dtype)) {}
 

@@ -29,6 +29,8 @@ class ElementType {
 
 // float32 and the halves, which nets compute with as float32.
 constexpr bool is_real(DType dtype) { return dtype_kind(dtype) == DTypeKind::real; }
+// The largest finite number of a real type.
+float largest(DType real);
 inline bool is_real(const ElementType& type) { return type.dtype() && is_real(*type.dtype()); }
 
 }  // namespace softneuro::ort

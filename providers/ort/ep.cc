@@ -251,8 +251,9 @@ RegionSettings read_settings(const std::map<std::string, std::string>& entries) 
   RegionSettings settings;
   std::string report;
   for (const auto& [key, value] : entries) {
-    if (key.starts_with(option_prefix)) values[key.substr(std::strlen(option_prefix))] = value;
-    if (key == "softneuro.report") report = value;
+    if (!key.starts_with(option_prefix)) continue;
+    const std::string name = key.substr(std::strlen(option_prefix));
+    (name == "report" ? report : values[name]) = value;
   }
   settings.options = parse_options(values);
   settings.threads = settings.options.threads > 0 ? settings.options.threads : physical_cores();

@@ -11,6 +11,15 @@ using TypeInfo = Owned<OrtTypeInfo, fn::ReleaseTypeInfo>;
 using ValueInfo = Owned<OrtValueInfo, fn::ReleaseValueInfo>;
 using AttributeOwner = Owned<OrtOpAttr, fn::ReleaseOpAttr>;
 
+// Constants get names of their own here. The runtime has optimised the model that they come from, and does it again:
+// for constants that it makes then it takes names that its first pass has given to others, and fails.
+std::string name_of(const OpGraph& ops, int id) {
+  if (id < 0) return {};
+  const OpValue& value = ops.value(id);
+  const bool is_output = std::find(ops.outputs.begin(), ops.outputs.end(), id) != ops.outputs.end();
+  return value.constant && !is_output ? "softneuro constant " + std::to_string(id) : value.name;
+}
+
 ValueInfo value_info(const OpValue& value) {
   if (!value.has_shape) throw Error("the rank of '" + value.name + "' is unknown");
   const auto shape =
@@ -39,12 +48,14 @@ AttributeOwner attribute(const std::string& name, const OpAttribute& value) {
 }
 
 Owned<OrtNode, fn::ReleaseNode> make_node(const OpGraph& ops, const OpNode& node) {
-  const auto names = [&](const std::vector<int>& ids) {
-    std::vector<const char*> list;
-    for (const int id : ids) list.push_back(id < 0 ? "" : ops.value(id).name.c_str());
-    return list;
-  };
-  const auto inputs = names(node.inputs), outputs = names(node.outputs);
+  std::vector<std::string> names;
+  for (const auto* ids : {&node.inputs, &node.outputs}) {
+    for (const int id : *ids) names.push_back(name_of(ops, id));
+  }
+  std::vector<const char*> inputs, outputs;
+  for (const std::string& name : names) {
+    (inputs.size() < node.inputs.size() ? inputs : outputs).push_back(name.c_str());
+  }
   std::vector<AttributeOwner> owners;
   for (const auto& [name, value] : node.attributes) owners.push_back(attribute(name, value));
   std::vector<OrtOpAttr*> attributes;
@@ -86,7 +97,7 @@ Owned<OrtGraph, fn::ReleaseGraph> make_graph(const OpGraph& ops) {
       auto* to = static_cast<char*>(get<void*>(fn::GetTensorMutableData, value.get()));
       std::copy_n(static_cast<const char*>(tensor.data.get()), tensor.bytes(), to);
     }
-    call(fn::AddInitializerToGraph, graph.get(), ops.value(id).name.c_str(), value.release(), outside);
+    call(fn::AddInitializerToGraph, graph.get(), name_of(ops, id).c_str(), value.release(), outside);
   }
   for (const OpNode& node : ops.nodes) call(fn::AddNodeToGraph, graph.get(), make_node(ops, node).release());
   return graph;

@@ -1,5 +1,6 @@
 #include "providers/ort/lowering.h"
 
+#include <algorithm>
 #include <set>
 
 #include "base/error.h"
@@ -43,7 +44,7 @@ Lowered Lowering::run(std::span<const GivenInput> inputs) {
       } else if (entry == nullptr) {
         throw Error("there is no layer for this op");
       } else {
-        entry->convert(*this);
+        convert(*entry);
       }
     } catch (const Error& error) {
       throw Error(error.what(), where_of(node));
@@ -73,6 +74,24 @@ Lowered Lowering::run(std::span<const GivenInput> inputs) {
     result_.graph.add_output(blob, f32_nchw.with(ops_.value(id).type.known()));
   }
   return std::move(result_);
+}
+
+// What no layer does with these shapes the host does, inside the region, if shapes are open. Fixed ones have been
+// tried.
+void Lowering::convert(const OpEntry& entry) {
+  try {
+    return entry.convert(*this);
+  } catch (const Error&) {
+    const bool open = std::any_of(node_->inputs.begin(), node_->inputs.end(), [&](int id) {
+      return id >= 0 && !ops_.value(id).constant && (ops_.value(id).sized || !is_fixed(ops_.value(id)));
+    });
+    if (!open || threads_ == 0 || !may_be_step(ops_, *node_).accepted()) throw;
+  }
+  // Nothing reads what has been added of it.
+  for (const int id : node_->outputs) {
+    if (id >= 0) values_[static_cast<size_t>(id)] = {};
+  }
+  run_by_host();
 }
 
 // Values that somebody reads.
@@ -178,10 +197,14 @@ Constant Lowering::constant(int id, const HostTensor& known) {
 
 int Lowering::add(std::string_view type, std::vector<int> inputs, AttrList attributes, Weights weights) {
   Layer layer;
-  layer.name = node_->name.empty() ? ops_.value(node_->outputs[0]).name : node_->name;
   layer.type = type;
   for (const auto& [name, value] : attributes) layer.attrs.set(name, value);
   layer.weights = std::move(weights);
+  return add(std::move(layer), std::move(inputs));
+}
+
+int Lowering::add(Layer layer, std::vector<int> inputs) {
+  layer.name = node_->name.empty() ? ops_.value(node_->outputs[0]).name : node_->name;
   layer.inputs = std::move(inputs);
   return result_.graph.add_layer(std::move(layer));
 }

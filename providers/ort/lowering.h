@@ -14,6 +14,8 @@
 
 namespace softneuro::ort {
 
+struct OpEntry;
+
 // What a region is given at one call: a tensor's shape, or the values of a tensor of sizes.
 struct GivenInput {
   Shape shape;
@@ -41,7 +43,7 @@ class Lowering {
   using AttrList = std::initializer_list<std::pair<std::string_view, AttrValue>>;
   using Weights = std::vector<std::pair<std::string, Constant>>;
 
-  // `threads`: of steps that the host runs. `constants` grows.
+  // `threads`: of steps that the host runs; 0: there are none. `constants` grows.
   Lowering(const OpGraph& ops, int threads, WeightConstants& constants)
       : ops_(ops), threads_(threads), constants_(constants), values_(ops.values.size()) {}
   // Throws Error, naming the op, for what the layers cannot do with these shapes.
@@ -56,6 +58,7 @@ class Lowering {
   // Known integers of an input; the attribute of that name if there is no such input; else the fallback.
   std::vector<int64_t> integers(size_t input, std::string_view attribute, std::vector<int64_t> fallback = {}) const;
   Shape shape(size_t input) const;
+  DType type(size_t input) const { return ops_.value(node_->inputs[input]).type.known(); }
   int rank(size_t input) const { return shape(input).rank(); }
   // A non-negative axis. Throws Error if it is outside.
   int64_t axis(int64_t given, int rank) const;
@@ -66,6 +69,7 @@ class Lowering {
 
   // Adds a layer named after the node and returns its blob.
   int add(std::string_view type, std::vector<int> inputs, AttrList attributes = {}, Weights weights = {});
+  int add(Layer layer, std::vector<int> inputs);
   int reshape(int blob, const Shape& shape);
   Shape shape_of(int blob) const { return desc(blob).shape; }
   const TensorDesc& desc(int blob) const { return result_.graph.blob(blob).desc; }
@@ -82,6 +86,7 @@ class Lowering {
   Constant constant(int id, const HostTensor& known);
   void check_shape(int id, const Shape& shape) const;
 
+  void convert(const OpEntry& entry);
   void run_by_host();
   std::vector<bool> wanted_values() const;
 

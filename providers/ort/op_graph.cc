@@ -82,6 +82,10 @@ HostTensor in_float32(const HostTensor& tensor) {
   return is_half(tensor.type) ? tensor_of(tensor.dims, tensor.reals()) : tensor;
 }
 
+bool is_fixed(const OpValue& value) {
+  return value.has_shape && std::all_of(value.dims.begin(), value.dims.end(), [](int64_t dim) { return dim >= 0; });
+}
+
 bool is_half(const ElementType& type) { return is_real(type) && type != ElementType(DType::float32); }
 
 bool has_halves(const OpGraph& graph) {
@@ -89,8 +93,26 @@ bool has_halves(const OpGraph& graph) {
                      [](const OpValue& value) { return is_half(value.type); });
 }
 
+// A bound that a Clip leaves out is the largest number of the type that it has, in whatever it is computed.
+void fill_in_bounds(OpGraph& graph, OpNode& node) {
+  if (node.op != "Clip" || !node.domain.empty() || node.since_version < 12 || node.inputs.empty()) return;
+  const ElementType type = graph.value(node.inputs[0]).type;
+  if (!is_half(type)) return;
+  node.inputs.resize(3, -1);
+  for (const size_t input : {1, 2}) {
+    if (node.has_input(input)) continue;
+    node.inputs[input] = static_cast<int>(graph.values.size());
+    OpValue& bound = graph.values.emplace_back();
+    bound.name = "softneuro bound " + std::to_string(graph.values.size());
+    bound.type = type, bound.has_shape = true;
+    const float limit = largest(type.known());
+    bound.constant = std::make_shared<const HostTensor>(tensor_of({}, std::vector{input == 1 ? -limit : limit}));
+  }
+}
+
 OpGraph in_float32(const OpGraph& graph) {
   OpGraph wide = graph;
+  for (OpNode& node : wide.nodes) fill_in_bounds(wide, node);
   for (OpValue& value : wide.values) {
     if (!is_half(value.type)) continue;
     value.type = DType::float32;

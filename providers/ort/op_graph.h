@@ -81,6 +81,8 @@ struct OpGraph {
   const OpValue& value(int id) const { return values[static_cast<size_t>(id)]; }
 };
 
+// Whether every size is known ahead.
+bool is_fixed(const OpValue& value);
 bool is_half(const ElementType& type);
 bool has_halves(const OpGraph& graph);
 // The graph that computes in float32 what this one computes in shorter reals.

@@ -9,6 +9,7 @@
 #include "providers/ort/host_step.h"
 #include "providers/ort/join.h"
 #include "providers/ort/ops/ops.h"
+#include "providers/ort/trial.h"
 
 namespace softneuro::ort {
 namespace {
@@ -29,7 +30,8 @@ Refusal check_tensor(const OpValue& value, const std::string& what, Holds holds)
 
 class Classifier {
  public:
-  explicit Classifier(const OpGraph& graph) : graph_(graph), kinds_(graph.values.size(), Kind::flow) {
+  // `tries`: layers are made of what is fixed.
+  Classifier(const OpGraph& graph, bool tries) : graph_(graph), tries_(tries), kinds_(graph.values.size(), Kind::flow) {
     for (size_t id = 0; id < graph.values.size(); ++id) {
       if (graph.values[id].constant) kinds_[id] = Kind::constant;
     }
@@ -68,9 +70,12 @@ class Classifier {
   Refusal check_flow(const OpNode& node) const {
     const OpEntry* entry = find_op(node);
     if (entry == nullptr) return "there is no layer for it";
-    bool flows = false;
+    bool flows = false, sized = false;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.inputs[i] < 0 || kinds_[static_cast<size_t>(node.inputs[i])] != Kind::flow) continue;
+      if (node.inputs[i] < 0) continue;
+      const Kind kind = kinds_[static_cast<size_t>(node.inputs[i])];
+      sized = sized || kind == Kind::sized;
+      if (kind != Kind::flow) continue;
       const OpValue& value = graph_.value(node.inputs[i]);
       flows = true;
       if (Refusal no = check_tensor(value, "its input " + std::to_string(i), entry->holds); !no.accepted()) return no;
@@ -81,10 +86,12 @@ class Classifier {
       if (output < 0) continue;
       if (Refusal no = check_tensor(graph_.value(output), "its output", entry->holds); !no.accepted()) return no;
     }
-    return entry->check(OpView(graph_, node, kinds_));
+    const Refusal refusal = entry->check(OpView(graph_, node, kinds_));
+    return tries_ && refusal.accepted() && !sized ? try_layers(graph_, node) : refusal;
   }
 
   const OpGraph& graph_;
+  bool tries_;
   std::vector<Kind> kinds_;
 };
 
@@ -140,7 +147,7 @@ std::vector<std::vector<int>> convex_parts(const OpGraph& graph, const std::vect
 class Cutter {
  public:
   Cutter(OpGraph& graph, int min_region_size)
-      : graph_(graph), min_region_size_(min_region_size), classifier_(graph), counts_(graph.nodes.size(), false) {
+      : graph_(graph), min_region_size_(min_region_size), classifier_(graph, true), counts_(graph.nodes.size(), false) {
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
       const OpNode& node = graph.nodes[n];
       refusals_.push_back(node.host_provider.empty() ? classifier_.check(node)
@@ -265,7 +272,7 @@ Partition without_steps(OpGraph& graph, const Partition::Part& part, int min_reg
 
 std::map<int, std::string> refused_nodes(const OpGraph& region) {
   std::map<int, std::string> refused;
-  Classifier classifier(region);
+  Classifier classifier(region, false);
   for (size_t n = 0; n < region.nodes.size(); ++n) {
     const OpNode& node = region.nodes[n];
     const Refusal refusal = node.is_step ? may_be_step(region, node) : classifier.check(node);

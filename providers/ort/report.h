@@ -1,4 +1,4 @@
-// What the provider did, as JSON lines in a file that the session's configuration names: softneuro.report.
+// What the provider did, as JSON lines in a file that the provider's entry `report` names.
 #pragma once
 
 #include <chrono>

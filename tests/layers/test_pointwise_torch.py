@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch")
 F = torch.nn.functional
 FloatArray = npt.NDArray[np.float32]
 INF, NAN = math.inf, math.nan
+LARGEST = float(np.finfo(np.float32).max)
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 3.0, -3.0, 7.0, 90.0, -90.0, 3e38, -3e38, INF, -INF, NAN], np.float32)
 
 
@@ -32,8 +33,12 @@ def check(
     weights: dict[str, FloatArray],
     inputs: list[FloatArray],
     expected: Any,
+    signs: bool = False,
 ) -> None:
-    """The reference and every routine agree with torch's float32 result, NaN and infinities in the same places."""
+    """The reference and every routine agree with torch's float32 result, NaN and infinities in the same places.
+
+    `signs`: that of zero matters, too.
+    """
     graph = Graph()
     blobs = [graph.input(f"x{i}", x.shape) for i, x in enumerate(inputs)]
     graph.output(graph.add(layer, blobs, weights=weights, **attrs))
@@ -44,6 +49,9 @@ def check(
     for descriptor in _C.testing.accepting(layer, attrs, weights, [x.shape for x in inputs]):
         actual = _C.testing.run_routine(layer, attrs, weights, inputs, descriptor)
         np.testing.assert_allclose(actual, expected, rtol=2e-5, atol=2e-6, err_msg=descriptor)
+        if signs:
+            numbers = ~np.isnan(expected)
+            np.testing.assert_array_equal(np.signbit(actual[numbers]), np.signbit(expected[numbers]), descriptor)
 
 
 ACTIVATIONS: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
@@ -93,10 +101,37 @@ def test_binary_on_all_pairs_of_special_values(function: str, reference: Callabl
     check("binary", {"function": function}, {}, [a, b], reference(torch.from_numpy(a), torch.from_numpy(b)))
 
 
-@pytest.mark.parametrize("exponent", [2.0, 0.5, 3.0, -1.0, -0.5, 0.0, 1.0])
+@pytest.mark.parametrize("exponent", [2.0, 0.5, 3.0, -1.0, -0.5, 0.0, 1.0, 1.5, -2.0, INF])
 def test_power_of_a_scalar(exponent: float) -> None:
+    """Where a faster way to compute it stands for it, at -0 and -infinity too."""
     x = spread((2, 17, 5))
-    check("binary", {"function": "pow", "scalar": exponent}, {}, [x], torch.pow(torch.from_numpy(x), exponent))
+    power = torch.pow(torch.from_numpy(x), torch.full((1,), exponent))
+    check("binary", {"function": "pow", "scalar": exponent}, {}, [x], power, signs=True)
+
+
+@pytest.mark.parametrize("function", ["abs", "sqrt", "rsqrt"])
+def test_function_of_one_input(function: str) -> None:
+    x = spread((2, 17, 5))
+    check("binary", {"function": function}, {}, [x], getattr(torch, function)(torch.from_numpy(x)), signs=True)
+
+
+@pytest.mark.parametrize("bounds", [(-LARGEST, LARGEST), (-INF, LARGEST), (-LARGEST, INF), (0.0, LARGEST), (1, -1)])
+def test_clamp_of_infinities(bounds: tuple[float, float]) -> None:
+    """The largest number bounds an infinity, alone and behind a layer that absorbs the clamp."""
+    x = spread((2, 17, 5))
+    least, most = bounds
+    expected = torch.clamp(torch.from_numpy(x), least, most)
+    check("activation", {"function": "clamp", "a": least, "b": most}, {}, [x], expected, signs=True)
+
+
+@pytest.mark.parametrize("one", ["scalar", "other", "input", "reversed"])
+def test_function_of_one_input_takes_no_other(one: str) -> None:
+    graph = Graph()
+    blobs = [graph.input(f"x{i}", (2, 3)) for i in range(2 if one == "input" else 1)]
+    attrs = {one: 1} if one in ("scalar", "reversed") else {}
+    weights = {"other": np.ones((2, 3), np.float32)} if one == "other" else {}
+    with pytest.raises(Error, match="of one input alone"):
+        graph.add("binary", blobs, weights=weights, function="sqrt", **attrs)
 
 
 @pytest.mark.parametrize("scalar", [0.0, 2.5, INF, NAN])

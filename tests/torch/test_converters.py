@@ -32,6 +32,9 @@ ELEMENTWISE = {
     "pow_tensor": lambda x: x.sigmoid() ** x,
     "neg": torch.neg,
     "square": torch.square,
+    "abs": torch.abs,
+    "sqrt": lambda x: x.abs().sqrt(),
+    "rsqrt": lambda x: (x.abs() + 1).rsqrt(),
 }
 ACTIVATIONS = {
     "relu": F.relu,

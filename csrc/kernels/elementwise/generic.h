@@ -15,6 +15,12 @@ SN_INLINE Vf pow(Vf a, Vf b) {
   return load(base);
 }
 
+// pow(a, 1/2) is the square root but at -0, which gives 0, and at -infinity, which gives infinity.
+SN_INLINE Vf root(Vf a) {
+  const Vf infinite = set(__builtin_inff());
+  return select(eq(a, zero() - infinite), infinite, sqrt(a + zero()));
+}
+
 template <ElementwiseOp op>
 SN_INLINE Vf elementwise(Vf a, Vf b, Vf c) {
   using Op = ElementwiseOp;
@@ -26,8 +32,11 @@ SN_INLINE Vf elementwise(Vf a, Vf b, Vf c) {
   if constexpr (op == Op::max) return max(a, b);
   if constexpr (op == Op::pow) return pow(a, b);
   if constexpr (op == Op::square) return a * a;
+  if constexpr (op == Op::abs) return abs(a);
   if constexpr (op == Op::sqrt) return sqrt(a);
   if constexpr (op == Op::rsqrt) return set(1.0f) / sqrt(a);
+  if constexpr (op == Op::root) return root(a);
+  if constexpr (op == Op::inverse_root) return set(1.0f) / root(a);
   if constexpr (op == Op::prelu) return select(lt(zero(), a), a, b * a);
   if constexpr (op == Op::scale_shift) return fma(a, b, c);
 }

@@ -17,15 +17,20 @@ namespace {
 
 ElementwiseOp parse_function(const std::string& name) {
   static constexpr std::pair<std::string_view, ElementwiseOp> functions[] = {
-      {"add", ElementwiseOp::add}, {"sub", ElementwiseOp::sub}, {"mul", ElementwiseOp::mul},
-      {"div", ElementwiseOp::div}, {"min", ElementwiseOp::min}, {"max", ElementwiseOp::max},
-      {"pow", ElementwiseOp::pow}};
+      {"add", ElementwiseOp::add},    {"sub", ElementwiseOp::sub}, {"mul", ElementwiseOp::mul},
+      {"div", ElementwiseOp::div},    {"min", ElementwiseOp::min}, {"max", ElementwiseOp::max},
+      {"pow", ElementwiseOp::pow},    {"abs", ElementwiseOp::abs}, {"sqrt", ElementwiseOp::sqrt},
+      {"rsqrt", ElementwiseOp::rsqrt}};
   std::vector<std::string_view> names;
   for (const auto& [known, op] : functions) {
     if (known == name) return op;
     names.push_back(known);
   }
   throw Error("unknown function '" + name + "'", {}, "did you mean '" + std::string(nearest_name(name, names)) + "'?");
+}
+
+bool is_unary(ElementwiseOp op) {
+  return op == ElementwiseOp::abs || op == ElementwiseOp::sqrt || op == ElementwiseOp::rsqrt;
 }
 
 Shape broadcast(const Shape& a, const Shape& b) {
@@ -54,7 +59,11 @@ BinaryParams binary_params(const Layer& layer, std::span<const TensorDesc> in) {
   const bool scalar = layer.attrs.find("scalar") != nullptr, reversed = layer.attrs.flag("reversed", false);
   expect_weights(layer, {}, {"other"}, other != nullptr ? (*other)->shape() : Shape{});
   if (other != nullptr && scalar) throw Error("there are both a scalar and a weight 'other'");
-  if (in.size() == 2) {
+  if (is_unary(p.function)) {
+    if (in.size() != 1 || other != nullptr || scalar || reversed) throw Error("its function is of one input alone");
+    p.constant = 1;  // and of no account
+    p.left = in[0].shape;
+  } else if (in.size() == 2) {
     if (other != nullptr || scalar || reversed) throw Error("two inputs leave no place for a constant operand");
     p.left = in[0].shape, p.right = in[1].shape;
   } else if (in.size() == 1) {

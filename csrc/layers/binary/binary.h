@@ -1,4 +1,5 @@
-// binary: f(left, right) with NumPy's broadcasting; both are inputs, or one is a constant.
+// binary: f(left, right) with NumPy's broadcasting; both are inputs, or one is a constant. Some functions are of one
+// input alone, without a constant.
 #pragma once
 
 #include "kernels/elementwise/elementwise.h"
@@ -7,7 +8,7 @@
 namespace softneuro {
 
 struct BinaryParams {
-  ElementwiseOp function = ElementwiseOp::add;  // of add, sub, mul, div, min, max, pow
+  ElementwiseOp function = ElementwiseOp::add;  // of add, sub, mul, div, min, max, pow, abs, sqrt, rsqrt
   int constant = -1;                            // 0: the left operand is constant, 1: the right one is
   Constant other;                               // its values, null for `scalar`
   float scalar = 0;

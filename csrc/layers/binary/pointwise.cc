@@ -74,8 +74,8 @@ class BinaryPointwise final : public Routine {
 
   static ElementwiseOp power(float exponent) {
     if (exponent == 2.0f) return ElementwiseOp::square;
-    if (exponent == 0.5f) return ElementwiseOp::sqrt;
-    if (exponent == -0.5f) return ElementwiseOp::rsqrt;
+    if (exponent == 0.5f) return ElementwiseOp::root;
+    if (exponent == -0.5f) return ElementwiseOp::inverse_root;
     return ElementwiseOp::pow;
   }
 };

@@ -30,6 +30,12 @@ double apply(ElementwiseOp function, double a, double b) {
       return std::isnan(a) || a < b ? a : b;
     case ElementwiseOp::max:
       return std::isnan(a) || a > b ? a : b;
+    case ElementwiseOp::abs:
+      return std::abs(a);
+    case ElementwiseOp::sqrt:
+      return std::sqrt(a);
+    case ElementwiseOp::rsqrt:
+      return 1 / std::sqrt(a);
     default:
       return std::pow(a, b);
   }
@@ -45,13 +51,10 @@ void binary_reference(const Layer& layer, std::span<const RefTensor> in, RefTens
   if (p.other) values = reference_weight(layer, "other");
   const double* left = p.constant == 0 ? values.data() : in[0].data;
   const double* right = p.constant == 1 ? values.data() : in.back().data;
-  // torch takes roots where a scalar exponent is +-1/2; they differ from pow at -infinity and -0.
-  const bool power = p.function == ElementwiseOp::pow && p.constant == 1 && !p.other;
-  const bool root = power && p.scalar == 0.5f, inverse_root = power && p.scalar == -0.5f;
   const int64_t count = out.shape.elements();
   for (int64_t i = 0; i < count; ++i) {
     const double a = left[source(i, out.shape, p.left)], b = right[source(i, out.shape, p.right)];
-    out.data[i] = root ? std::sqrt(a) : inverse_root ? 1 / std::sqrt(a) : apply(p.function, a, b);
+    out.data[i] = apply(p.function, a, b);
   }
 }
 

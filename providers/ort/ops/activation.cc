@@ -1,4 +1,5 @@
 // Activation functions and softmax.
+#include <cmath>
 #include <limits>
 
 #include "providers/ort/ops/ops.h"
@@ -75,22 +76,18 @@ void convert_swish(Lowering& low) {
   low.set(low.add("binary", {x, activation(low, scalar(low, x, "mul", alpha), "sigmoid")}, {{"function", "mul"}}));
 }
 
-// A bound that is left out, or infinite, bounds nothing.
+// A bound that is left out is the largest number there is, which an infinity exceeds. One that is NaN bounds nothing.
 void convert_clip(Lowering& low) {
-  constexpr float limit = std::numeric_limits<float>::max();
-  const auto bound = [&](size_t input, std::string_view name, float fallback) {
-    return low.has(input) ? static_cast<float>(low.known(input).number()) : low.node().real(name, fallback);
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const float limit = low.node().since_version < 12 ? std::numeric_limits<float>::max() : largest(low.type(0));
+  const auto bound = [&](size_t input, std::string_view name, float fallback, float open) {
+    const float value =
+        low.has(input) ? static_cast<float>(low.known(input).number()) : low.node().real(name, fallback);
+    return std::isnan(value) ? open : value;
   };
-  const float least = bound(1, "min", -limit), most = bound(2, "max", limit);
-  const bool below = least > -limit, above = most < limit;
-  int blob = low.blob(0);
-  if (below && above && least <= most) {
-    blob = activation(low, blob, "clamp", least, most);
-  } else {
-    if (below) blob = scalar(low, blob, "max", least);
-    if (above) blob = scalar(low, blob, "min", most);
-  }
-  low.set(blob);
+  const float least = bound(1, "min", -limit, -infinity), most = bound(2, "max", limit, infinity);
+  if (least == -infinity && most == infinity) return low.set(low.blob(0));
+  low.set(activation(low, low.blob(0), "clamp", least, most));
 }
 
 Refusal clip_bounds(const OpView& view) { return known_from(view, 1); }

@@ -14,9 +14,22 @@ Lowering::Weights conv_weights(Lowering& low) {
   return weights;
 }
 
+// Attributes that say a thing twice.
+Refusal check_attributes(const OpView& view) {
+  if (Refusal no = check_auto_pad(view); !no.accepted()) return no;
+  const bool automatic = view.node().text("auto_pad", "NOTSET") != "NOTSET";
+  if (automatic && view.node().find("pads") != nullptr) return "it has pads beside auto_pad";
+  const auto kernel = view.node().integers("kernel_shape");
+  if (kernel.empty() || !view.input(1).has_shape) return {};
+  const auto& dims = view.input(1).dims;
+  if (dims.size() == kernel.size() + 2 && std::equal(kernel.begin(), kernel.end(), dims.begin() + 2)) return {};
+  return "its kernel_shape is not its weight's";
+}
+
 Refusal check_conv(const OpView& view) {
   if (Refusal no = rank_is(view, {3, 4}); !no.accepted()) return no;
-  if (Refusal no = check_auto_pad(view); !no.accepted()) return no;
+  if (Refusal no = check_attributes(view); !no.accepted()) return no;
+  if (Refusal no = same_undilated(view); !no.accepted()) return no;
   for (const int64_t pad : view.node().integers("pads")) {
     if (pad < 0) return "its pads are negative";
   }
@@ -33,12 +46,12 @@ void convert_conv(Lowering& low) {
 
 Refusal check_transposed(const OpView& view) {
   if (Refusal no = rank_is(view, {4}); !no.accepted()) return no;
-  if (Refusal no = check_auto_pad(view); !no.accepted()) return no;
+  if (Refusal no = check_attributes(view); !no.accepted()) return no;
   const auto stride = view.node().integers("strides", {1, 1}), dilation = view.node().integers("dilations", {1, 1});
   const auto extra = view.node().integers("output_padding", {0, 0});
   if (stride.size() != 2 || dilation.size() != 2 || extra.size() != 2) return "its attributes do not fit two axes";
   for (size_t i = 0; i < 2; ++i) {
-    if (extra[i] >= std::max(stride[i], dilation[i])) return "output_padding is not smaller than stride or dilation";
+    if (extra[i] >= stride[i]) return "output_padding is not smaller than the stride";
   }
   return known_from(view, 1);
 }

@@ -68,13 +68,9 @@ Refusal check_pow(const OpView& view) {
 
 void convert_neg(Lowering& low) { low.set(with_scalar(low, low.blob(0), "mul", -1)); }
 void convert_reciprocal(Lowering& low) { low.set(with_scalar(low, low.blob(0), "div", 1, true)); }
-void convert_abs(Lowering& low) {
-  const int x = low.blob(0);
-  low.set(low.add("binary", {x, with_scalar(low, x, "mul", -1)}, {{"function", "max"}}));
-}
+void convert_abs(Lowering& low) { low.set(low.add("binary", {low.blob(0)}, {{"function", "abs"}})); }
 
-// A scalar exponent of 1/2 is the root itself, at -0 and -infinity too.
-void convert_sqrt(Lowering& low) { low.set(with_scalar(low, low.blob(0), "pow", 0.5F)); }
+void convert_sqrt(Lowering& low) { low.set(low.add("binary", {low.blob(0)}, {{"function", "sqrt"}})); }
 
 void convert_same(Lowering& low) { low.set(low.blob(0)); }
 

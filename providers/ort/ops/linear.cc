@@ -1,31 +1,49 @@
 // Matrix products.
+#include <algorithm>
+#include <bit>
+
 #include "providers/ort/ops/ops.h"
 
 namespace softneuro::ort {
 namespace {
 
-// [rows, columns] -> [columns, rows], scaled. Computed when a routine packs it.
+// [rows, columns] -> [columns, rows], scaled. Computed when a routine packs it, in tiles that stay in the cache.
 Constant transposed(const Constant& matrix, float scale) {
   const int64_t rows = matrix->shape()[0], columns = matrix->shape()[1];
-  return std::make_shared<const ConstantData>(Shape{columns, rows}, [=]() -> ConstantData::Values {
-    const auto from = matrix->values();
-    std::shared_ptr<float[]> to(new float[static_cast<size_t>(rows * columns)]);
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t c = 0; c < columns; ++c) to[c * rows + r] = from.get()[r * columns + c] * scale;
-    }
-    return {to, to.get()};
-  }, "transposed " + std::to_string(scale) + matrix->identity());
+  return std::make_shared<const ConstantData>(
+      Shape{columns, rows},
+      [=]() -> ConstantData::Values {
+        const auto from = matrix->values();
+        std::shared_ptr<float[]> to(new float[static_cast<size_t>(rows * columns)]);
+        constexpr int64_t tile = 32;
+        float part[tile][tile + 1];
+        for (int64_t row = 0; row < rows; row += tile) {
+          for (int64_t column = 0; column < columns; column += tile) {
+            const int64_t height = std::min(tile, rows - row), width = std::min(tile, columns - column);
+            for (int64_t r = 0; r < height; ++r) {
+              const float* line = from.get() + (row + r) * columns + column;
+              for (int64_t c = 0; c < width; ++c) part[c][r] = line[c] * scale;
+            }
+            for (int64_t c = 0; c < width; ++c) std::copy_n(part[c], height, to.get() + (column + c) * rows + row);
+          }
+        }
+        return {to, to.get()};
+      },
+      "transposed " + std::to_string(std::bit_cast<uint32_t>(scale)) + matrix->identity());
 }
 
 Constant scaled(const Constant& values, const Shape& shape, float scale) {
-  return std::make_shared<const ConstantData>(shape, [=]() -> ConstantData::Values {
-    if (scale == 1) return values->values();
-    const auto from = values->values();
-    const auto count = static_cast<size_t>(values->elements());
-    std::shared_ptr<float[]> to(new float[count]);
-    for (size_t i = 0; i < count; ++i) to[i] = from.get()[i] * scale;
-    return {to, to.get()};
-  }, "scaled " + std::to_string(scale) + values->identity());
+  return std::make_shared<const ConstantData>(
+      shape,
+      [=]() -> ConstantData::Values {
+        if (scale == 1) return values->values();
+        const auto from = values->values();
+        const auto count = static_cast<size_t>(values->elements());
+        std::shared_ptr<float[]> to(new float[count]);
+        for (size_t i = 0; i < count; ++i) to[i] = from.get()[i] * scale;
+        return {to, to.get()};
+      },
+      "scaled " + std::to_string(std::bit_cast<uint32_t>(scale)) + values->identity());
 }
 
 int times(Lowering& low, int blob, float factor) {
@@ -62,6 +80,7 @@ void convert_matmul(Lowering& low) {
 
 Refusal check_gemm(const OpView& view) {
   if (view.rank(0) != 2 || view.rank(1) != 2) return "its operands are not matrices";
+  if (view.has(2) && view.rank(2) > 2) return "its addend is no matrix";
   return {};
 }
 

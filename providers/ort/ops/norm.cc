@@ -78,7 +78,8 @@ void convert_rms_norm(Lowering& low) {
   };
   const int x = low.blob(0), squares = low.add("binary", {x, x}, {{"function", "mul"}});
   const int mean = low.add("reduce", {squares}, {{"function", "mean"}, {"axes", axes}, {"keepdim", int64_t{1}}});
-  const int inverse = scalar(scalar(mean, "add", decimal(low.node().real("epsilon", 1e-5F))), "pow", -0.5);
+  const int offset = scalar(mean, "add", decimal(low.node().real("epsilon", 1e-5F)));
+  const int inverse = low.add("binary", {offset}, {{"function", "rsqrt"}});
   const int normalised = low.add("binary", {x, inverse}, {{"function", "mul"}});
   low.set(low.add("binary", {normalised}, {{"function", "mul"}}, {{"other", low.weight(1)}}));
 }
@@ -96,14 +97,22 @@ void convert_instance_norm(Lowering& low) { low.set(group_norm(low, low.shape(0)
 
 Refusal check_group_norm(const OpView& view) {
   if (view.node().integer("stash_type", 1) != 1) return "it computes in another type";
-  return view.rank(0) >= 2 ? known_from(view, 1) : Refusal("its input has no channels");
+  if (view.rank(0) < 2) return "its input has no channels";
+  const HostTensor *scale = view.constant(1), *bias = view.constant(2);
+  if (scale != nullptr && bias != nullptr && scale->dims != bias->dims) return "its scale and bias differ in shape";
+  return known_from(view, 1);
 }
 
 // Until opset 20 there is one scale per group, then one per channel.
 void convert_group_norm(Lowering& low) {
-  const int64_t channels = low.shape(0)[1];
-  low.set(group_norm(low, low.node().integer("num_groups", 1), per_channel(low.weight(1), channels),
-                     per_channel(low.weight(2), channels)));
+  const int64_t channels = low.shape(0)[1], groups = low.node().integer("num_groups", 1);
+  const Constant scale = low.weight(1), bias = low.weight(2);
+  for (const Constant& one : {scale, bias}) {
+    const int64_t wanted = low.node().since_version < 21 ? groups : channels;
+    if (one->shape() == Shape{wanted}) continue;
+    throw Error("a parameter has shape " + one->shape().str() + " where " + std::to_string(wanted) + " are wanted");
+  }
+  low.set(group_norm(low, groups, per_channel(scale, channels), per_channel(bias, channels)));
 }
 
 constexpr OpEntry entries[] = {

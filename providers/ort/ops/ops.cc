@@ -52,6 +52,13 @@ Refusal check_auto_pad(const OpView& view) {
   return "auto_pad '" + mode + "' is unknown";
 }
 
+Refusal same_undilated(const OpView& view) {
+  const auto dilation = view.node().integers("dilations");
+  const bool dilated = std::any_of(dilation.begin(), dilation.end(), [](int64_t d) { return d != 1; });
+  if (!dilated || !view.node().text("auto_pad", "NOTSET").starts_with("SAME")) return {};
+  return "auto_pad pads its dilated windows";
+}
+
 Windows windows_of(const OpNode& node, std::vector<int64_t> kernel, std::span<const int64_t> sizes) {
   const size_t axes = kernel.size();
   Windows windows{std::move(kernel), node.integers("strides", std::vector<int64_t>(axes, 1)),

@@ -87,5 +87,7 @@ struct Windows {
 // Resolves auto_pad for these spatial sizes.
 Windows windows_of(const OpNode& node, std::vector<int64_t> kernel, std::span<const int64_t> sizes);
 Refusal check_auto_pad(const OpView& view);
+// The host pads for dilated windows in its own way, or not at all.
+Refusal same_undilated(const OpView& view);
 
 }  // namespace softneuro::ort

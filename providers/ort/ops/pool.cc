@@ -8,6 +8,7 @@ Refusal check_pool(const OpView& view) {
   const OpNode& node = view.node();
   if (Refusal no = rank_is(view, {3, 4}); !no.accepted()) return no;
   if (Refusal no = check_auto_pad(view); !no.accepted()) return no;
+  if (Refusal no = same_undilated(view); !no.accepted()) return no;
   if (view.uses_output(1)) return "its indices are wanted";
   const auto kernel = node.integers("kernel_shape");
   const size_t axes = kernel.size();

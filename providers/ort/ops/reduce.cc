@@ -37,7 +37,7 @@ void convert_reduce(Lowering& low) {
   const std::string function = op == "ReduceMean" ? "mean" : sum ? "sum" : "amax";
   int blob = least ? negated(low, low.blob(0)) : low.blob(0);
   if (squares) blob = squared(low, blob);
-  if (absolute) blob = low.add("binary", {blob, negated(low, blob)}, {{"function", "max"}});
+  if (absolute) blob = low.add("binary", {blob}, {{"function", "abs"}});
   if (in.rank() == 4 && axes == std::vector<int64_t>{2, 3} && function != "sum") {
     blob = low.add("adaptive_pool2d", {blob},
                    {{"function", function == "mean" ? "avg" : "max"}, {"output_size", std::vector<int64_t>{1, 1}}});
@@ -45,7 +45,7 @@ void convert_reduce(Lowering& low) {
   } else {
     blob = low.add("reduce", {blob}, {{"function", function}, {"axes", axes}, {"keepdim", int64_t{keep}}});
   }
-  if (op == "ReduceL2") blob = low.add("binary", {blob}, {{"function", "pow"}, {"scalar", 0.5}});
+  if (op == "ReduceL2") blob = low.add("binary", {blob}, {{"function", "sqrt"}});
   low.set(least ? negated(low, blob) : blob);
 }
 

@@ -1,6 +1,9 @@
 // Padding, resizing and rearrangement of pixels.
+#include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
+#include "layers/upsample/upsample.h"
 #include "providers/ort/ops/ops.h"
 
 namespace softneuro::ort {
@@ -57,22 +60,45 @@ Refusal check_resize(const OpView& view) {
   return known_from(view, 1);
 }
 
-// Nearest: the layer's rule is floor(i / scale). ONNX's others agree with it where an image grows by an integer.
-void check_nearest(const OpNode& node, int64_t in, int64_t out) {
+// The source of output `i` by ONNX's rules, of which rounding to the nearest is one.
+int64_t nearest_source(const OpNode& node, int64_t i, int64_t in, int64_t out, float scale) {
+  if (scale == 1) return i;
+  const std::string coordinates = node.text("coordinate_transformation_mode", "half_pixel");
   const std::string rounding = node.text("nearest_mode", "round_prefer_floor");
-  const bool centred = node.text("coordinate_transformation_mode", "half_pixel") != "asymmetric";
-  if (!centred && rounding == "floor") return;
-  const bool grows = in > 0 && out % in == 0;
-  if (grows && (out == in || (centred && rounding.starts_with("round_prefer")))) return;
-  throw Error("resizing " + std::to_string(in) + " to " + std::to_string(out) + " with nearest_mode '" + rounding +
-              "' is not supported");
+  const auto at = static_cast<float>(i);
+  float source = (at + 0.5F) / scale - 0.5F;
+  if (coordinates == "asymmetric") source = at / scale;
+  if (coordinates == "pytorch_half_pixel" && out == 1) source = 0;
+  const bool down = rounding == "floor" || (rounding == "round_prefer_floor" && source == std::floor(source) + 0.5F);
+  const float nearest = down ? std::floor(source) : rounding == "ceil" ? std::ceil(source) : std::round(source);
+  return std::clamp<int64_t>(static_cast<int64_t>(nearest), 0, in - 1);
+}
+
+// An axis of the layer must do what ONNX says. `scale`: as given, 0 if the size is.
+void check_axis(const OpNode& node, const UpsampleParams& params, int axis, int64_t in, double scale) {
+  const int64_t out = params.output_size[static_cast<size_t>(axis)];
+  const float used = scale > 0 ? static_cast<float>(scale) : static_cast<float>(out) / static_cast<float>(in);
+  bool agrees = true;
+  if (params.bilinear) {
+    agrees = out != in || used == 1 || params.align_corners;  // a size that stays is no work for the layer
+  } else {
+    const UpsampleAxis own = upsample_axis(params, axis, in);
+    for (int64_t i = 0; agrees && i < out; ++i) {
+      agrees = own.taps[static_cast<size_t>(i)].first == nearest_source(node, i, in, out, used);
+    }
+  }
+  if (agrees) return;
+  throw Error("resizing " + std::to_string(in) + " to " + std::to_string(out) + " by " +
+              exact_number(static_cast<double>(used)) +
+              (params.bilinear ? "" : " with nearest_mode '" + node.text("nearest_mode", "round_prefer_floor") + "'") +
+              " is not supported");
 }
 
 void convert_resize(Lowering& low) {
   const OpNode& node = low.node();
   const Shape in = low.shape(0);
   std::vector<int64_t> axes = node.integers("axes", {0, 1, 2, 3});
-  std::vector<double> scales(4, 0);
+  std::vector<double> scales(4, 0);  // 0: what the sizes make it
   Shape out = in;
   if (low.has(3) && low.known(3).elements() > 0) {
     const std::vector<int64_t> sizes = low.known(3).integers();
@@ -84,6 +110,7 @@ void convert_resize(Lowering& low) {
       throw Error("there are " + std::to_string(given.elements()) + " scales");
     }
     const std::vector<float> factors = given.reals();
+    scales.assign(4, 1);  // of axes that are not named, too
     for (size_t i = 0; i < axes.size(); ++i) {
       const int64_t axis = low.axis(axes[i], 4);
       const float scale = factors[i];
@@ -94,25 +121,24 @@ void convert_resize(Lowering& low) {
   }
   if (out[0] != in[0] || out[1] != in[1]) throw Error("it resizes the batch or the channels");
   const bool linear = node.text("mode", "nearest") == "linear";
-  if (!linear) {
-    check_nearest(node, in[2], out[2]);
-    check_nearest(node, in[3], out[3]);
-  }
   const std::string coordinates = node.text("coordinate_transformation_mode", "half_pixel");
   if (linear && coordinates != "align_corners" && (out[2] == 1 || out[3] == 1) && coordinates == "pytorch_half_pixel") {
     throw Error("a single pixel is not supported with pytorch_half_pixel");
   }
-  const std::string mode = linear ? "bilinear" : "nearest";
-  const std::vector<int64_t> size{out[2], out[3]};
+  Layer layer;
+  layer.type = "upsample";
+  layer.attrs.set("mode", linear ? "bilinear" : "nearest");
+  layer.attrs.set("output_size", std::vector<int64_t>{out[2], out[3]});
   if (linear && coordinates == "align_corners") {
-    return low.set(
-        low.add("upsample", {low.blob(0)}, {{"mode", mode}, {"output_size", size}, {"align_corners", int64_t{1}}}));
+    layer.attrs.set("align_corners", int64_t{1});
+  } else if (scales[2] > 0 && scales[3] > 0) {
+    layer.attrs.set("scale_h", scales[2]);
+    layer.attrs.set("scale_w", scales[3]);
   }
-  if (scales[2] > 0 && scales[3] > 0) {
-    return low.set(low.add("upsample", {low.blob(0)},
-                           {{"mode", mode}, {"output_size", size}, {"scale_h", scales[2]}, {"scale_w", scales[3]}}));
-  }
-  low.set(low.add("upsample", {low.blob(0)}, {{"mode", mode}, {"output_size", size}}));
+  const UpsampleParams params = upsample_params(layer);
+  check_axis(node, params, 0, in[2], scales[2]);
+  check_axis(node, params, 1, in[3], scales[3]);
+  low.set(low.add(std::move(layer), {low.blob(0)}));
 }
 
 Refusal check_blocks(const OpView& view) {

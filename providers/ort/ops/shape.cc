@@ -50,7 +50,10 @@ void convert_split(Lowering& low) {
   const int64_t axis = low.axis(node.integer("axis", 0), in.rank()), size = in[static_cast<int>(axis)];
   std::vector<int64_t> sizes = low.integers(1, "split");
   if (sizes.empty()) {
-    const int64_t pieces = static_cast<int64_t>(node.outputs.size()), step = (size + pieces - 1) / pieces;
+    const auto pieces = static_cast<int64_t>(node.outputs.size()), wanted = node.integer("num_outputs", -1);
+    const int64_t step = (size + pieces - 1) / pieces;
+    if (wanted >= 0 && wanted != pieces) throw Error("num_outputs is " + std::to_string(wanted));
+    if (wanted < 0 && size % pieces != 0) throw Error("an axis of " + std::to_string(size) + " does not split evenly");
     for (int64_t i = 0; i < pieces; ++i) sizes.push_back(std::clamp<int64_t>(size - i * step, 0, step));
   }
   int64_t start = 0;

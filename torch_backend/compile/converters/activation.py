@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from softneuro.torch_backend.compile.converters.registry import Call, Convert, aten, constant, converter, equals
@@ -33,15 +34,15 @@ for _target, _function in {
 
 
 def clamp(low: Lowering, source: Any, low_bound: float | None, high_bound: float | None) -> int:
-    """Bounds on one side or both; both None is the identity."""
+    """Bounds on one side or both; one that is None leaves its side open, one that is NaN makes everything NaN."""
+    low_bound = -math.inf if low_bound is None else float(low_bound)
+    high_bound = math.inf if high_bound is None else float(high_bound)
     blob = low.blob(source)
-    if low_bound is not None and high_bound is not None:
-        return low.add("activation", [blob], function="clamp", a=float(low_bound), b=float(high_bound))
-    if low_bound is not None:
-        return low.add("binary", [blob], function="max", scalar=float(low_bound))
-    if high_bound is not None:
-        return low.add("binary", [blob], function="min", scalar=float(high_bound))
-    return blob
+    if math.isnan(low_bound) or math.isnan(high_bound):
+        return low.add("binary", [blob], function="max", scalar=math.nan)
+    if low_bound == -math.inf and high_bound == math.inf:
+        return blob
+    return low.add("activation", [blob], function="clamp", a=low_bound, b=high_bound)
 
 
 @converter(aten.hardtanh.default)

@@ -66,9 +66,26 @@ for _target, _function in {
 converter(aten.rsub.Tensor, aten.rsub.Scalar, check=(equals(alpha=1), _operands), takes_bytes=True)(
     _binary("sub", "other", "self")
 )
-converter(aten.pow.Tensor_Tensor, aten.pow.Tensor_Scalar, aten.pow.Scalar, check=_operands)(
-    _binary("pow", "self", "exponent")
-)
+converter(aten.pow.Tensor_Tensor, aten.pow.Scalar, check=_operands)(_binary("pow", "self", "exponent"))
+_ROOTS = {0.5: "sqrt", -0.5: "rsqrt"}
+
+
+@converter(aten.pow.Tensor_Scalar, check=_operands)
+def pow_by_number(low: Lowering, call: Call) -> int:
+    """Torch takes roots by 1/2 and -1/2, which differ from powers at -infinity and -0. In float16 it takes powers."""
+    function = _ROOTS.get(call["exponent"])
+    if function is None or call.value(call["self"]).dtype == torch.float16:
+        return two_operands(low, call, "pow", "self", "exponent")
+    return low.add("binary", [low.blob(call["self"])], function=function)
+
+
+def _alone(function: str) -> Convert:
+    return lambda low, call: low.add("binary", [low.blob(call["self"])], function=function)
+
+
+converter(aten.abs.default)(_alone("abs"))
+converter(aten.sqrt.default)(_alone("sqrt"))
+converter(aten.rsqrt.default)(_alone("rsqrt"))
 
 
 def _with_number(function: str, number: float, reverse: bool = False) -> Convert:

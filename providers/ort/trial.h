@@ -1,0 +1,13 @@
+// What an op's layers say of it before it is claimed, where its shapes are fixed.
+#pragma once
+
+#include "base/refusal.h"
+#include "providers/ort/op_graph.h"
+
+namespace softneuro::ort {
+
+// Converts the node alone. Accepts what cannot be tried, since some size of it is open. Inputs that are no
+// constants flow.
+Refusal try_layers(const OpGraph& graph, const OpNode& node);
+
+}  // namespace softneuro::ort
