@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "layers/constant/constant.h"
 #include "tune/childnets.h"
@@ -216,7 +217,8 @@ GraphCosts guess_costs(const Graph& graph, const TuneSettings& settings) {
 }
 
 GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& db, const ParallelFor& parallel_for,
-                      const Progress& progress) {
+                      const Progress& progress, Timekeeper& timekeeper) {
+  auto stage = std::make_optional<Timekeeper::Stage>(timekeeper, "enumerate");
   if (settings.mode == TuneMode::off) return guess_costs(graph, settings);
   GraphCosts costs;
   Work work = collect(graph, settings, costs);
@@ -230,6 +232,7 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& 
   };
 
   // What the database knows.
+  stage.emplace(timekeeper, "recall");
   std::vector<std::vector<Candidate*>> missing(work.layers.size());
   std::vector<Work::AdaptItem*> missing_adapts;
   int total = 0;
@@ -266,7 +269,8 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& 
   }
 
   if (settings.mode == TuneMode::profile && total > 0) {
-    Profiler profiler(settings.threads, parallel_for, coldness);
+    stage.emplace(timekeeper, "measure");
+    Profiler profiler(settings.threads, parallel_for, coldness, timekeeper);
     const auto start = Clock::now();
     const auto left = [&] {
       return unit_share * settings.time_budget_s - std::chrono::duration<double>(Clock::now() - start).count();
@@ -321,6 +325,7 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& 
   for (size_t i = 0; i < missing.size(); ++i) {
     if (missing[i].empty()) log_costs(work.layers[i].signature, work.layers[i].candidates);
   }
+  stage.emplace(timekeeper, "enumerate");
   costs.guessed = costs.candidates - costs.measured - costs.recalled;
   sum_childnets(work.layers, settings.threads);
   distribute(graph, settings, work, costs);

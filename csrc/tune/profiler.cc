@@ -129,8 +129,8 @@ struct Profiler::Contender {
   double best = INFINITY;
 };
 
-Profiler::Profiler(int threads, const ParallelFor& parallel_for, Coldness coldness)
-    : threads_(threads), host_(parallel_for), team_(threads), coldness_(coldness) {
+Profiler::Profiler(int threads, const ParallelFor& parallel_for, Coldness coldness, Timekeeper& timekeeper)
+    : threads_(threads), host_(parallel_for), team_(threads), coldness_(coldness), timekeeper_(timekeeper) {
   const CacheInfo& cache = caches();
   if (coldness == Coldness::out_of_l2) flush_ = AlignedBuffer(2 * cache.l2 * static_cast<size_t>(threads));
   // A shared server cache can be far larger than what one guest gets of it: 48 MiB evicts enough.
@@ -156,6 +156,7 @@ TensorView Profiler::blob(bool output, size_t number, const TensorDesc& desc, co
 // workspaces lie in memory that the steps before used, and inputs were just written.
 void Profiler::settle(const Contender& contender, const ParallelFor& parallel_for) {
   if (!contender.has_weights || flush_.size() == 0) return;
+  const auto stage = timekeeper_.in("evict");
   std::atomic<uint64_t> sink{0};
   parallel_for(threads_, [&](int64_t task) {
     const Range part = split_range(static_cast<int64_t>(flush_.size() / 64), threads_, task);
@@ -193,8 +194,15 @@ double Profiler::time_once(const Contender& contender, const ParallelFor& parall
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// Page faults, code into caches.
+void Profiler::warm_up(std::vector<Contender>& contenders, const ParallelFor& parallel_for) {
+  const auto stage = timekeeper_.in("warm up");
+  for (Contender& contender : contenders) time_once(contender, parallel_for);
+}
+
 // Blobs are to be prepared already, for they move when they grow.
 Profiler::Contender Profiler::contender(const Entry& entry) {
+  const auto stage = timekeeper_.in("pack");
   const Problem& problem = *entry.problem;
   const auto& [routine, tuning] = entry.candidate->choice;
   Contender contender{.problem = &problem,
@@ -214,7 +222,7 @@ Profiler::Contender Profiler::contender(const Entry& entry) {
 
 void Profiler::race(std::vector<Contender>& contenders, std::span<Candidate* const> candidates, double allowance,
                     const ParallelFor& parallel_for) {
-  for (Contender& contender : contenders) time_once(contender, parallel_for);  // page faults, code into caches
+  warm_up(contenders, parallel_for);
   const auto start = Clock::now();
   for (int round = 0; round < max_samples; ++round) {
     const auto leader = std::min_element(contenders.begin(), contenders.end(),
@@ -230,6 +238,7 @@ void Profiler::race(std::vector<Contender>& contenders, std::span<Candidate* con
       if (round > 0 && contender.best > best * (smaller ? wide_gate : gate)) continue;
       ++running;
       settle(contender, parallel_for);
+      const auto stage = timekeeper_.in("time " + contender.problem->layer->type);
       const double seconds = time_once(contender, parallel_for);
       contender.samples.push_back(seconds);
       contender.best = std::min(contender.best, seconds);
@@ -298,11 +307,12 @@ std::vector<double> Profiler::compare(std::span<const Entry> entries, double all
     const double share = allowance * static_cast<double>(contenders.size()) / static_cast<double>(entries.size());
     int round = 0;
     team_.run(host_, [&](const ParallelFor& parallel_for) {
-      for (Contender& contender : contenders) time_once(contender, parallel_for);
+      warm_up(contenders, parallel_for);
       const auto start = Clock::now();
       for (double spent = 0; round < most_rounds && spent < share; ++round) {
         for (Contender& contender : contenders) {
           settle(contender, parallel_for);
+          const auto stage = timekeeper_.in("one pace");
           contender.samples.push_back(time_once(contender, parallel_for));
         }
         spent = std::chrono::duration<double>(Clock::now() - start).count();

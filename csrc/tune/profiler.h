@@ -12,6 +12,7 @@
 #include "base/team.h"
 #include "base/threads.h"
 #include "tune/candidates.h"
+#include "tune/timekeeper.h"
 
 namespace softneuro {
 
@@ -37,7 +38,7 @@ class Profiler {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Profiler(int threads, const ParallelFor& parallel_for, Coldness coldness);
+  Profiler(int threads, const ParallelFor& parallel_for, Coldness coldness, Timekeeper& timekeeper);
 
   // One candidate of a layer.
   struct Entry {
@@ -61,6 +62,7 @@ class Profiler {
   Contender contender(const Entry& entry);
   void settle(const Contender& contender, const ParallelFor& parallel_for);
   double time_once(const Contender& contender, const ParallelFor& parallel_for);
+  void warm_up(std::vector<Contender>& contenders, const ParallelFor& parallel_for);
   void measure_host(const Problem& problem, std::span<Candidate* const> candidates, double allowance);
   void race(std::vector<Contender>& contenders, std::span<Candidate* const> candidates, double allowance,
             const ParallelFor& parallel_for);
@@ -69,6 +71,7 @@ class Profiler {
   const ParallelFor& host_;
   Team team_;  // as in a net's run
   Coldness coldness_;
+  Timekeeper& timekeeper_;
   AlignedBuffer flush_;  // read through to evict weights
   // By element type and number, large enough for every candidate's layout.
   std::map<std::pair<DType, size_t>, AlignedBuffer> inputs_, outputs_;

@@ -44,6 +44,7 @@ static std::shared_ptr<const HostOp> that_bears_all(std::shared_ptr<const HostOp
 }
 
 std::shared_ptr<const Net> Trials::prepare(const Graph& graph, const Assignment& plan) const {
+  const auto stage = timekeeper.in("prepare nets");
   if (!has_host_steps(graph)) return Net::prepare(graph, plan, settings.threads, cache);
   Graph patient = graph;
   for (size_t l = 0; l < graph.layers().size(); ++l) {

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/error_measure.h"
+#include "tune/timekeeper.h"
 #include "tune/tuner.h"
 
 namespace softneuro {
@@ -31,6 +32,7 @@ struct Trials {
   CostDb& db;
   const ParallelFor& parallel_for;
   PackedCache& cache;
+  Timekeeper& timekeeper;
 
   // Where a step of the host refuses inputs of no meaning, its results are zeros.
   std::shared_ptr<const Net> prepare(const Graph& graph, const Assignment& plan) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -10,6 +11,7 @@
 #include "base/text.h"
 #include "tune/accuracy.h"
 #include "tune/cost_keys.h"
+#include "tune/cost_log.h"
 #include "tune/measures.h"
 #include "tune/memory_limit.h"
 #include "tune/refine.h"
@@ -156,23 +158,30 @@ double proven_error(const Problem& problem, const RoutineChoice& choice) {
 
 TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, const ParallelFor& parallel_for,
                 const Progress& progress) {
-  const auto start = Clock::now();
+  Timekeeper timekeeper(settings.time_budget_s);
   TuneResult result;
-  GraphCosts costs = find_costs(graph, settings, db, parallel_for, progress);
-  const Trials trials{settings, db, parallel_for, PackedCache::shared()};
+  GraphCosts costs = find_costs(graph, settings, db, parallel_for, progress, timekeeper);
+  const Trials trials{settings, db, parallel_for, PackedCache::shared(), timekeeper};
+  auto stage = std::make_optional<Timekeeper::Stage>(timekeeper, "solve");
   const Measure bytes = packed_bytes(graph, costs), weighed_bytes = weighed(bytes);
   Objective objective(to_dprs(graph, costs));
   objective.add(weighed_bytes, Pricing::worth,
                 memory_price(objective.seconds(), weighed_bytes, model_weight_bytes(graph)));
   objective.add(passed_bytes(graph, costs), Pricing::worth, passing_price(settings.threads));
   Accuracy accuracy(graph, costs, objective, trials);
+  stage.emplace(timekeeper, "accuracy");
   accuracy.find_price();
+  stage.emplace(timekeeper, "solve");
   const int wholes = settings.mode == TuneMode::off ? 1 : settings.integrated_plans;
   LimitedPlans found = solve(graph, objective, bytes, settings, wholes, result);
-  const auto acceptable = [&](const DprsResult& plan) { return accuracy.holds(plan); };
+  const auto acceptable = [&](const DprsResult& plan) {
+    const auto trial = timekeeper.in("accuracy");
+    return accuracy.holds(plan);
+  };
   found.plans.erase(std::remove_if(found.plans.begin() + 1, found.plans.end(), std::not_fn(acceptable)),
                     found.plans.end());
   const PlanSearch search{.solve = [&](const Objective& changed) -> std::optional<DprsResult> {
+                            const auto solving = timekeeper.in("solve");
                             TuneResult unused;
                             LimitedPlans again = solve(graph, changed, bytes, settings, 1, unused);
                             if (again.fits != found.fits) return {};
@@ -180,10 +189,12 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
                           },
                           .acceptable = acceptable};
   if (wholes > 1) {
+    stage.emplace(timekeeper, "in the net");
     for (DprsResult& plan : refine(graph, costs, objective, found.plans.front(), search, trials)) {
       found.plans.push_back(std::move(plan));
     }
   }
+  stage.emplace(timekeeper, "as wholes");
   std::vector<Assignment> assignments = distinct_assignments(graph, costs, found.plans);
   size_t chosen = 0;
   if (assignments.size() > 1) {
@@ -196,7 +207,10 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   }
   report(graph, costs, objective, found, chosen, result);
   result.assignment = std::move(assignments[chosen]);
-  result.tuning_s = std::chrono::duration<double>(Clock::now() - start).count();
+  stage.reset();
+  result.tuning_s = timekeeper.spent();
+  result.stages = timekeeper.stages();
+  log_stages(result.stages);
   return result;
 }
 

@@ -9,6 +9,7 @@
 #include "tune/candidates.h"
 #include "tune/cost_db.h"
 #include "tune/options.h"
+#include "tune/timekeeper.h"
 
 namespace softneuro {
 
@@ -44,6 +45,7 @@ struct TuneResult {
   int candidates = 0, measured = 0, recalled = 0,
       guessed = 0;  // distinct (layer signature, descriptor) pairs and adapts
   double tuning_s = 0;
+  std::vector<StageTime> stages;  // of it
 };
 
 // Called now and then with work done and in all, in the same arbitrary unit.
