@@ -10,7 +10,11 @@
 namespace softneuro {
 namespace {
 
-constexpr int max_samples = 15;
+// What runs for long is stable without many samples.
+constexpr int least_rounds = 3;
+constexpr double most_seconds = 0.1;  // of one contender's samples, beyond these
+// A run without weights evicted, after which more runs are a waste.
+constexpr double hopeless = 3;
 // Bytes of packed weights held for one layer's race: a larger race is run in heats, for tuning is not to need more
 // memory than the net will.
 constexpr size_t interleave_limit = size_t{64} << 20;
@@ -126,7 +130,13 @@ struct Profiler::Contender {
   std::vector<TensorView> in, outs;
   bool has_weights;
   std::vector<double> samples = {};
-  double best = INFINITY;
+  double best = INFINITY, spent = 0;
+
+  void add(double seconds) {
+    samples.push_back(seconds);
+    best = std::min(best, seconds);
+    spent += seconds;
+  }
 };
 
 Profiler::Profiler(int threads, const ParallelFor& parallel_for, Coldness coldness, Timekeeper& timekeeper)
@@ -207,7 +217,7 @@ Profiler::Contender Profiler::contender(const Entry& entry) {
   const auto& [routine, tuning] = entry.candidate->choice;
   Contender contender{.problem = &problem,
                       .candidate = entry.candidate,
-                      .prepared = routine->prepare(problem, tuning, routine->packed(problem, tuning)),
+                      .prepared = routine->prepare(problem, tuning, stand_ins_.packed(*routine, problem, tuning)),
                       .in = {},
                       .outs = {},
                       .has_weights = weight_bytes(problem) > caches().l1d};
@@ -220,31 +230,59 @@ Profiler::Contender Profiler::contender(const Entry& entry) {
   return contender;
 }
 
-void Profiler::race(std::vector<Contender>& contenders, std::span<Candidate* const> candidates, double allowance,
+// Of packed weights of its own.
+size_t Profiler::held_bytes(const Entry& entry) {
+  const auto& [routine, tuning] = entry.candidate->choice;
+  return StandIns::stands_in(*routine, *entry.problem, tuning) ? 0 : entry.candidate->packed_bytes;
+}
+
+// One warm run and one sample of each, but for those that are too slow by far: page faults and code that is not in the
+// caches make no run slower than that. A run may be interrupted, two in a row hardly are.
+void Profiler::first_round(std::vector<Contender>& contenders, const ParallelFor& parallel_for) {
+  double best = INFINITY;
+  for (Contender& contender : contenders) {
+    double warm;
+    {
+      const auto stage = timekeeper_.in("warm up");
+      warm = time_once(contender, parallel_for);
+      if (warm > hopeless * best) warm = std::min(warm, time_once(contender, parallel_for));
+    }
+    if (warm > hopeless * best) {
+      contender.add(warm);
+      continue;
+    }
+    sample(contender, parallel_for);
+    best = std::min(best, contender.best);
+  }
+}
+
+void Profiler::sample(Contender& contender, const ParallelFor& parallel_for) {
+  settle(contender, parallel_for);
+  const auto stage = timekeeper_.in("time " + contender.problem->layer->type);
+  contender.add(time_once(contender, parallel_for));
+}
+
+void Profiler::race(std::vector<Contender>& contenders, std::span<Candidate* const> candidates, const Effort& effort,
                     const ParallelFor& parallel_for) {
-  warm_up(contenders, parallel_for);
-  const auto start = Clock::now();
-  for (int round = 0; round < max_samples; ++round) {
+  const double start = timekeeper_.now();
+  first_round(contenders, parallel_for);
+  for (int round = 1; round < effort.rounds && timekeeper_.now() - start < effort.seconds; ++round) {
     const auto leader = std::min_element(contenders.begin(), contenders.end(),
                                          [](const auto& a, const auto& b) { return a.best < b.best; });
     const double best = leader->best;
     const size_t bytes = leader->candidate->packed_bytes;
     // Timings scatter by some ten per cent, a single one may be twice what it should: the more samples, the tighter the
     // gate. Smaller packed weights may be worth more time.
-    const double gate = round < 2 ? 4.0 : round < 3 ? 2.0 : round < 5 ? 1.4 : 1.15, wide_gate = std::max(gate, 1.4);
+    const double gate = round < 2 ? 2.0 : round < 3 ? 1.6 : round < 5 ? 1.3 : 1.12, wide_gate = std::max(gate, 1.4);
     size_t running = 0;
     for (Contender& contender : contenders) {
       const bool smaller = 2 * contender.candidate->packed_bytes < bytes;
-      if (round > 0 && contender.best > best * (smaller ? wide_gate : gate)) continue;
+      if (contender.best > best * (smaller ? wide_gate : gate)) continue;
+      if (round >= least_rounds && contender.spent > most_seconds) continue;
       ++running;
-      settle(contender, parallel_for);
-      const auto stage = timekeeper_.in("time " + contender.problem->layer->type);
-      const double seconds = time_once(contender, parallel_for);
-      contender.samples.push_back(seconds);
-      contender.best = std::min(contender.best, seconds);
+      sample(contender, parallel_for);
     }
-    const double spent = std::chrono::duration<double>(Clock::now() - start).count();
-    if (spent > allowance || (running == 1 && round >= 4)) break;
+    if (running == 0 || (running == 1 && round >= 4)) break;
   }
   std::vector<std::vector<double>*> samples;
   for (Contender& contender : contenders) samples.push_back(&contender.samples);
@@ -256,26 +294,27 @@ void Profiler::race(std::vector<Contender>& contenders, std::span<Candidate* con
 }
 
 // With the host's threads free, as they are in a net's run.
-void Profiler::measure_host(const Problem& problem, std::span<Candidate* const> candidates, double allowance) {
+void Profiler::measure_host(const Problem& problem, std::span<Candidate* const> candidates, const Effort& effort) {
   if (!measurable(problem)) return;
   for (const Candidate* candidate : candidates) prepare_blobs({&problem, candidate});
   std::vector<Contender> contenders;
   for (const Candidate* candidate : candidates) contenders.push_back(contender({&problem, candidate}));
   try {
-    race(contenders, candidates, allowance, host_);
+    race(contenders, candidates, effort, host_);
   } catch (const std::exception& error) {
     log_info("tune: " + problem.layer->name + " refuses values of no meaning: " + error.what());
   }
 }
 
-void Profiler::measure(const Problem& problem, std::span<Candidate* const> candidates, double allowance) {
-  if (problem.layer->host != nullptr) return measure_host(problem, candidates, allowance);
+void Profiler::measure(const Problem& problem, std::span<Candidate* const> candidates, const Effort& effort) {
+  if (problem.layer->host != nullptr) return measure_host(problem, candidates, effort);
   for (const Candidate* candidate : candidates) prepare_blobs({&problem, candidate});
   size_t held = 0;
   std::vector<Contender> contenders;
   std::vector<Candidate*> heat;
-  const auto start_race = [&](double seconds) {
-    team_.run(host_, [&](const ParallelFor& parallel_for) { race(contenders, heat, seconds, parallel_for); });
+  const auto start_race = [&](double share) {
+    const Effort own{effort.rounds, share * effort.seconds};
+    team_.run(host_, [&](const ParallelFor& parallel_for) { race(contenders, heat, own, parallel_for); });
     contenders.clear();
     heat.clear();
     held = 0;
@@ -288,14 +327,14 @@ void Profiler::measure(const Problem& problem, std::span<Candidate* const> candi
     }
     contenders.push_back(contender({&problem, candidate}));
     heat.push_back(candidate);
-    held += candidate->packed_bytes;
-    if (held > interleave_limit) start_race(allowance / static_cast<double>(candidates.size()));
+    held += held_bytes({&problem, candidate});
+    if (held > interleave_limit) start_race(static_cast<double>(heat.size()) / static_cast<double>(candidates.size()));
   }
-  if (!contenders.empty()) start_race(allowance);
+  if (!contenders.empty()) start_race(1);
 }
 
 std::vector<double> Profiler::compare(std::span<const Entry> entries, double allowance) {
-  constexpr int most_rounds = 9, least_rounds = 5;
+  constexpr int most_rounds = 9, least_rounds = 3;
   double round_takes = 0;
   for (const Entry& entry : entries) round_takes += entry.candidate->seconds;
   if (least_rounds * round_takes > allowance) return {};
@@ -325,7 +364,7 @@ std::vector<double> Profiler::compare(std::span<const Entry> entries, double all
   size_t held = 0;
   for (const Entry& entry : entries) {
     contenders.push_back(contender(entry));
-    held += entry.candidate->packed_bytes;
+    held += held_bytes(entry);
     if (held <= interleave_limit && &entry != &entries.back()) continue;
     if (!run()) return {};
     held = 0;
@@ -333,7 +372,7 @@ std::vector<double> Profiler::compare(std::span<const Entry> entries, double all
   return seconds;
 }
 
-double Profiler::measure_adapt(const TensorDesc& desc, const Routine& routine, double allowance) {
+double Profiler::measure_adapt(const TensorDesc& desc, const Routine& routine, const Effort& effort) {
   Layer layer;
   layer.type = "adapt";
   const Problem problem{&layer, {desc}, desc, threads_};
@@ -342,7 +381,7 @@ double Profiler::measure_adapt(const TensorDesc& desc, const Routine& routine, d
   candidate.in = {routine.info().in};
   candidate.outs = {routine.info().out};
   Candidate* const one[] = {&candidate};
-  measure(problem, one, allowance);
+  measure(problem, one, effort);
   return candidate.seconds;
 }
 

@@ -12,6 +12,7 @@
 #include "base/team.h"
 #include "base/threads.h"
 #include "tune/candidates.h"
+#include "tune/stand_ins.h"
 #include "tune/timekeeper.h"
 
 namespace softneuro {
@@ -46,11 +47,17 @@ class Profiler {
     const Candidate* candidate;
   };
 
-  // Times the candidates interleaved and sets seconds and measured. Drops out of the rounds what is clearly slower than
-  // the leader. Spends little more than `allowance` seconds, but at least one sample each. Steps of the host that are
-  // not measurable or that refuse the values keep their guess.
-  void measure(const Problem& problem, std::span<Candidate* const> candidates, double allowance);
-  double measure_adapt(const TensorDesc& desc, const Routine& routine, double allowance);
+  // How often each is run at most, and for how long all of them.
+  struct Effort {
+    int rounds;
+    double seconds;
+  };
+
+  // Times the candidates interleaved, those first that are expected to be fast, and sets seconds and measured. Drops
+  // out of the rounds what is clearly slower than the leader. Spends little more than the effort, but at least one
+  // sample each. Steps of the host that are not measurable or that refuse the values keep their guess.
+  void measure(const Problem& problem, std::span<Candidate* const> candidates, const Effort& effort);
+  double measure_adapt(const TensorDesc& desc, const Routine& routine, const Effort& effort);
 
   // Seconds of each, timed in turn, so that they compare; nothing if there was no time for a fair number of rounds.
   std::vector<double> compare(std::span<const Entry> entries, double allowance);
@@ -60,11 +67,14 @@ class Profiler {
   void prepare_blobs(const Entry& entry);
   TensorView blob(bool output, size_t number, const TensorDesc& desc, const Schema& schema);
   Contender contender(const Entry& entry);
+  static size_t held_bytes(const Entry& entry);
   void settle(const Contender& contender, const ParallelFor& parallel_for);
   double time_once(const Contender& contender, const ParallelFor& parallel_for);
   void warm_up(std::vector<Contender>& contenders, const ParallelFor& parallel_for);
-  void measure_host(const Problem& problem, std::span<Candidate* const> candidates, double allowance);
-  void race(std::vector<Contender>& contenders, std::span<Candidate* const> candidates, double allowance,
+  void sample(Contender& contender, const ParallelFor& parallel_for);
+  void first_round(std::vector<Contender>& contenders, const ParallelFor& parallel_for);
+  void measure_host(const Problem& problem, std::span<Candidate* const> candidates, const Effort& effort);
+  void race(std::vector<Contender>& contenders, std::span<Candidate* const> candidates, const Effort& effort,
             const ParallelFor& parallel_for);
 
   int threads_;
@@ -76,6 +86,7 @@ class Profiler {
   // By element type and number, large enough for every candidate's layout.
   std::map<std::pair<DType, size_t>, AlignedBuffer> inputs_, outputs_;
   AlignedBuffer workspace_;
+  StandIns stand_ins_;
 };
 
 }  // namespace softneuro
