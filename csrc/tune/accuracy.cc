@@ -1,7 +1,6 @@
 #include "tune/accuracy.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "base/error_measure.h"
@@ -18,7 +17,7 @@ namespace {
 constexpr double budget_share = 0.5;
 constexpr int attempts = 4;
 constexpr size_t most_sections = 16;
-constexpr double sections_share = 0.15;  // of the time that tuning may take
+constexpr double sections_share = 0.12;  // of the time that tuning may take
 constexpr double small_noise = 0.06;     // of max_error's square
 // Within a quarter, as errors do not add up that closely, by prices of which the highest leaves no errors.
 constexpr PriceRange noise_prices{.highest = 1e30, .depth = 4096, .precision = 1.25};
@@ -97,6 +96,7 @@ Tensors Accuracy::run(const Assignment& assignment) {
     if (real) unrounded.set_output_schema(static_cast<int>(k), graph_.output_schemas()[k].with(DType::float32));
   }
   const auto net = trials_.prepare(unrounded, assignment);
+  trials_.hold_packings();
   Trial trial(unrounded, random_inputs(unrounded));
   trial.run(*net, trials_.parallel_for);
   return trial.take_outputs();
@@ -123,8 +123,7 @@ std::optional<double> Accuracy::error(const DprsResult& plan) {
 // taken in sections, one after the other in a plan that is exact elsewhere. `usual` where that says nothing or time
 // is up.
 std::vector<double> Accuracy::magnifications(const DprsResult& plan, double usual) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
+  const double start = trials_.timekeeper.now();
   std::vector<size_t> inexact;
   for (size_t l = 0; l < costs_.layers.size(); ++l) {
     const Candidate* candidate = chosen_candidate(costs_, plan, l);
@@ -136,7 +135,7 @@ std::vector<double> Accuracy::magnifications(const DprsResult& plan, double usua
   std::vector<double> result(costs_.layers.size(), usual);
   const size_t sections = std::min(inexact.size(), most_sections);
   for (size_t i = 0; i < sections; ++i) {
-    const double spent = std::chrono::duration<double>(Clock::now() - start).count();
+    const double spent = trials_.timekeeper.now() - start;
     if (spent > sections_share * trials_.settings.time_budget_s) break;
     const size_t begin = i > 0 ? inexact[i * inexact.size() / sections] : 0;
     const size_t end = i + 1 < sections ? inexact[(i + 1) * inexact.size() / sections] : result.size();

@@ -54,6 +54,13 @@ std::shared_ptr<const Net> Trials::prepare(const Graph& graph, const Assignment&
   return Net::prepare(patient, plan, settings.threads, cache);
 }
 
+void Trials::hold_packings() const {
+  held = cache.items();
+  double sum = 0;
+  for (const PackedCache::Item& item : held) sum += static_cast<double>(item.packed->bytes());
+  if (sum > most_held) held.clear();
+}
+
 bool zero_integers(const Graph& graph, const TensorDesc& desc) {
   return desc.kind == ValueKind::integer && desc.most > 255 && has_host_steps(graph);
 }
@@ -78,11 +85,6 @@ double Trial::run(const Net& net, const ParallelFor& parallel_for) {
   const auto start = std::chrono::steady_clock::now();
   net.run(in_, out_, parallel_for);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-std::vector<StepTime> Trial::profile(const Net& net, const ParallelFor& parallel_for, int rounds) {
-  net.run(in_, out_, parallel_for);
-  return net.profile(in_, out_, parallel_for, rounds);
 }
 
 }  // namespace softneuro
