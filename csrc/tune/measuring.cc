@@ -6,6 +6,7 @@
 
 #include "tune/childnets.h"
 #include "tune/cost_log.h"
+#include "tune/excerpt.h"
 #include "tune/pace.h"
 
 namespace softneuro {
@@ -17,6 +18,10 @@ constexpr Profiler::Effort adapt_effort{9, 0.005}, confirming{7, 0.05};
 constexpr int most_rounds = 15, least_rounds = 5;  // for a layer of much and of little time
 constexpr size_t few = 6;                          // candidates of which none is left out
 constexpr double least_likely = 1.1;               // of what is left out, times the best
+// Of a long layer's candidates, by a part of it.
+constexpr int sifting_rounds = 3;
+constexpr double sifting_share = 0.3, hopeless_part = 1.6;
+constexpr size_t least_sifted = 3;
 
 }  // namespace
 
@@ -33,10 +38,14 @@ Measuring::Measuring(Work& work, const TuneSettings& settings, CostDb& db, Coldn
 
 std::string Measuring::signature_of(size_t item, const Candidate& candidate) const {
   const LayerCandidates& layer = work_.layers[item];
-  const bool weights = !layer.problem.layer->weights.empty();
+  return layer.signature + conditions(layer.problem, candidate);
+}
+
+// What its time depends on besides the layer's signature.
+std::string Measuring::conditions(const Problem& problem, const Candidate& candidate) const {
+  const bool weights = !problem.layer->weights.empty();
   const bool by_pattern = candidate.choice.routine->info().by_pattern;
-  return layer.signature + (by_pattern ? layer.problem.pattern() : "") + " " +
-         std::string(coldness_name(weights ? coldness_ : Coldness::hot));
+  return (by_pattern ? problem.pattern() : "") + " " + std::string(coldness_name(weights ? coldness_ : Coldness::hot));
 }
 
 void Measuring::recall() {
@@ -145,9 +154,54 @@ std::vector<Candidate*> Measuring::leave_out(size_t item) {
   return out;
 }
 
+// The same by times of a part of a long layer, where that can be had.
+void Measuring::sift(Profiler& profiler, size_t item, double seconds, std::vector<Candidate*>& out) {
+  std::vector<Candidate*>& missing = missing_[item];
+  const auto part = excerpt(work_.layers[item].problem);
+  if (!part || missing.size() <= few) return;
+  std::vector<Candidate> copies;
+  std::vector<Candidate*> of_part, fresh;
+  copies.reserve(missing.size());
+  for (Candidate* candidate : missing) {
+    const auto& [routine, tuning] = candidate->choice;
+    if (!accepts(*routine, *part).accepted()) continue;
+    const std::vector<Tuning> tunings = routine->tunings(*part);
+    if (std::find(tunings.begin(), tunings.end(), tuning) == tunings.end()) continue;
+    Candidate& copy = copies.emplace_back(*candidate);
+    of_part.push_back(candidate);
+    const auto known = ledger_.find_record(part->signature() + conditions(*part, copy), copy.descriptor);
+    if (known && !Ledger::is_forecast(*known)) {
+      copy.seconds = known->seconds;
+      copy.measured = true;
+    } else {
+      fresh.push_back(&copy);
+    }
+  }
+  profiler.measure(*part, fresh, {sifting_rounds, sifting_share * seconds});
+  double best = INFINITY;
+  for (const Candidate& copy : copies) best = std::min(best, copy.seconds);
+  std::vector<std::pair<double, Candidate*>> order;
+  for (Candidate* candidate : missing) {
+    const auto at = std::find(of_part.begin(), of_part.end(), candidate);
+    const double ratio = at == of_part.end() ? 1 : copies[static_cast<size_t>(at - of_part.begin())].seconds / best;
+    order.emplace_back(ratio, candidate);
+  }
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  missing.clear();
+  for (const auto& [ratio, candidate] : order) {
+    if (missing.size() < least_sifted || ratio < hopeless_part) {
+      missing.push_back(candidate);
+    } else {
+      candidate->seconds = ratio;
+      out.push_back(candidate);
+    }
+  }
+}
+
 void Measuring::measure_layer(Profiler& profiler, size_t item, const Profiler::Effort& effort) {
   LayerCandidates& layer = work_.layers[item];
-  const std::vector<Candidate*> out = leave_out(item);
+  std::vector<Candidate*> out = leave_out(item);
+  sift(profiler, item, effort.seconds, out);
   profiler.measure(layer.problem, missing_[item], effort);
   double best = INFINITY;
   for (const Candidate& candidate : layer.candidates) {

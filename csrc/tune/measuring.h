@@ -36,12 +36,14 @@ class Measuring {
 
  private:
   std::string signature_of(size_t item, const Candidate& candidate) const;
+  std::string conditions(const Problem& problem, const Candidate& candidate) const;
   double weight(size_t item) const;
   double left() const;
   void measure_adapts(Profiler& profiler);
   void measure_layer(Profiler& profiler, size_t item, const Profiler::Effort& effort);
   void forget_known(size_t item);
   std::vector<Candidate*> leave_out(size_t item);
+  void sift(Profiler& profiler, size_t item, double seconds, std::vector<Candidate*>& out);
   void forecast_rest(size_t item, std::span<Candidate* const> left_out);
   void tell();
 

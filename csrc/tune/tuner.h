@@ -16,7 +16,7 @@ namespace softneuro {
 struct TuneSettings {
   SearchLimits limits;
   TuneMode mode = TuneMode::profile;
-  double time_budget_s = 30;  // for all of tuning; what is left unmeasured then is guessed
+  double time_budget_s = 10;  // for all of tuning; what is left unmeasured then is guessed
   int threads = 1;
   int integrated_plans = 3;  // best ones by the routines' own times that are timed in their nets; below 2 none is
   double max_memory = 4;     // packed weights of the plan as a multiple of the graph's weights
