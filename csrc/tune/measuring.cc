@@ -48,6 +48,13 @@ std::string Measuring::conditions(const Problem& problem, const Candidate& candi
   return (by_pattern ? problem.pattern() : "") + " " + std::string(coldness_name(weights ? coldness_ : Coldness::hot));
 }
 
+void Measuring::take(const CostRecord& record, Candidate& candidate) {
+  candidate.seconds = record.seconds;
+  candidate.measured = !Ledger::is_forecast(record);
+  candidate.forecast = !candidate.measured;
+  ++recalled_;
+}
+
 void Measuring::recall() {
   for (size_t i = 0; i < work_.layers.size(); ++i) {
     LayerCandidates& item = work_.layers[i];
@@ -60,13 +67,8 @@ void Measuring::recall() {
       ++candidates_;
       if (!measurable(item.problem)) continue;
       const auto known = ledger_.find_record(signature_of(i, candidate), candidate.descriptor);
-      if (known) {
-        candidate.seconds = known->seconds;
-        candidate.measured = !Ledger::is_forecast(*known);
-        candidate.forecast = !candidate.measured;
-      }
       if (known && Ledger::is_final(*known, settings_.time_budget_s)) {
-        ++recalled_;
+        take(*known, candidate);
       } else {
         missing_[i].push_back(&candidate);
         ++total_;
@@ -125,10 +127,7 @@ void Measuring::forget_known(size_t item) {
   done_ += static_cast<int>(std::erase_if(missing_[item], [&](Candidate* candidate) {
     const auto known = ledger_.find_record(signature_of(item, *candidate), candidate->descriptor);
     if (!known || !Ledger::is_final(*known, settings_.time_budget_s)) return false;
-    candidate->seconds = known->seconds;
-    candidate->measured = !Ledger::is_forecast(*known);
-    candidate->forecast = !candidate->measured;
-    ++recalled_;
+    take(*known, *candidate);
     return true;
   }));
 }
@@ -198,6 +197,13 @@ void Measuring::sift(Profiler& profiler, size_t item, double seconds, std::vecto
   }
 }
 
+// Of what was not measured.
+void Measuring::expect(size_t item, Candidate& candidate, double budget) {
+  candidate.seconds = forecast_.seconds(work_.layers[item].problem, candidate);
+  candidate.forecast = true;
+  ledger_.add_forecast(signature_of(item, candidate), candidate.descriptor, candidate.seconds, budget);
+}
+
 void Measuring::measure_layer(Profiler& profiler, size_t item, const Profiler::Effort& effort) {
   LayerCandidates& layer = work_.layers[item];
   std::vector<Candidate*> out = leave_out(item);
@@ -207,8 +213,12 @@ void Measuring::measure_layer(Profiler& profiler, size_t item, const Profiler::E
   for (const Candidate& candidate : layer.candidates) {
     if (candidate.measured) best = std::min(best, candidate.seconds);
   }
+  const bool refused = !std::isfinite(best);  // or not measurable: so it will be
   for (Candidate* candidate : missing_[item]) {
-    if (!candidate->measured) continue;
+    if (!candidate->measured) {
+      expect(item, *candidate, refused ? INFINITY : settings_.time_budget_s);
+      continue;
+    }
     candidate->forecast = false;
     ledger_.add(signature_of(item, *candidate), candidate->descriptor, candidate->seconds);
     measured_[item].push_back(candidate);
@@ -250,12 +260,7 @@ void Measuring::measure(Profiler& profiler) {
       tell();
       continue;
     }
-    for (Candidate* candidate : missing_[i]) {
-      candidate->seconds = forecast_.seconds(work_.layers[i].problem, *candidate);
-      candidate->forecast = true;
-      ledger_.add_forecast(signature_of(i, *candidate), candidate->descriptor, candidate->seconds,
-                           settings_.time_budget_s);
-    }
+    for (Candidate* candidate : missing_[i]) expect(i, *candidate, settings_.time_budget_s);
     missing_[i].clear();
   }
 }
@@ -264,8 +269,8 @@ bool Measuring::confirm(Profiler& profiler, std::span<const std::pair<size_t, si
   bool any = false;
   for (const auto& [item, index] : candidates) {
     LayerCandidates& layer = work_.layers[item];
-    if (left() <= 0 || !measurable(layer.problem)) continue;
     Candidate* const one[] = {&layer.candidates[index]};
+    if (left() <= 0 || is_childnet(*one[0]) || layer.problem.layer->host != nullptr) continue;
     profiler.measure(layer.problem, one, confirming);
     if (!one[0]->measured) continue;
     one[0]->forecast = false;

@@ -37,6 +37,7 @@ class Measuring {
  private:
   std::string signature_of(size_t item, const Candidate& candidate) const;
   std::string conditions(const Problem& problem, const Candidate& candidate) const;
+  void take(const CostRecord& record, Candidate& candidate);
   double weight(size_t item) const;
   double left() const;
   void measure_adapts(Profiler& profiler);
@@ -45,6 +46,7 @@ class Measuring {
   std::vector<Candidate*> leave_out(size_t item);
   void sift(Profiler& profiler, size_t item, double seconds, std::vector<Candidate*>& out);
   void forecast_rest(size_t item, std::span<Candidate* const> left_out);
+  void expect(size_t item, Candidate& candidate, double budget);
   void tell();
 
   Work& work_;

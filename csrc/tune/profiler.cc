@@ -1,5 +1,7 @@
 #include "tune/profiler.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -12,7 +14,11 @@ namespace {
 
 // What runs for long is stable without many samples.
 constexpr int least_rounds = 3;
-constexpr double most_seconds = 0.1;  // of one contender's samples, beyond these
+constexpr double most_seconds = 0.1;   // of one contender's samples, beyond these
+constexpr double least_seconds = 0.01;  // for the first round, whatever the effort
+// A run that was interrupted says nothing, and is repeated, unless none of its length goes without.
+constexpr int most_attempts = 3;
+constexpr double slice_seconds = 0.02;
 // A run without weights evicted, after which more runs are a waste.
 constexpr double hopeless = 3;
 // Bytes of packed weights held for one layer's race: a larger race is run in heats, for tuning is not to need more
@@ -64,6 +70,12 @@ void grow(AlignedBuffer& buffer, const TensorDesc& desc, const Schema& schema) {
   if (buffer.size() >= bytes) return;
   buffer = AlignedBuffer(bytes);
   fill(buffer, schema.dtype);
+}
+
+// How often the scheduler has taken the core from this thread.
+int64_t interruptions() {
+  rusage usage;
+  return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
 double median(std::vector<double> values) {
@@ -199,9 +211,15 @@ void Profiler::settle(const Contender& contender, const ParallelFor& parallel_fo
 double Profiler::time_once(const Contender& contender, const ParallelFor& parallel_for) {
   const Workspace workspace(contender.prepared->workspace(), workspace_.data());
   const RunArgs args{contender.in.data(), contender.outs.data(), workspace, parallel_for};
-  const auto start = Clock::now();
-  contender.prepared->run(args);
-  return std::chrono::duration<double>(Clock::now() - start).count();
+  double least = INFINITY;
+  for (int attempt = 0; attempt < most_attempts; ++attempt) {
+    const int64_t before = interruptions();
+    const auto start = Clock::now();
+    contender.prepared->run(args);
+    least = std::min(least, std::chrono::duration<double>(Clock::now() - start).count());
+    if (interruptions() == before || least > slice_seconds) break;
+  }
+  return least;
 }
 
 // Page faults, code into caches.
@@ -238,9 +256,11 @@ size_t Profiler::held_bytes(const Entry& entry) {
 
 // One warm run and one sample of each, but for those that are too slow by far: page faults and code that is not in the
 // caches make no run slower than that. A run may be interrupted, two in a row hardly are.
-void Profiler::first_round(std::vector<Contender>& contenders, const ParallelFor& parallel_for) {
+void Profiler::first_round(std::vector<Contender>& contenders, double seconds, const ParallelFor& parallel_for) {
+  const double start = timekeeper_.now();
   double best = INFINITY;
   for (Contender& contender : contenders) {
+    if (std::isfinite(best) && timekeeper_.now() - start > seconds) return;
     double warm;
     {
       const auto stage = timekeeper_.in("warm up");
@@ -265,7 +285,7 @@ void Profiler::sample(Contender& contender, const ParallelFor& parallel_for) {
 void Profiler::race(std::vector<Contender>& contenders, std::span<Candidate* const> candidates, const Effort& effort,
                     const ParallelFor& parallel_for) {
   const double start = timekeeper_.now();
-  first_round(contenders, parallel_for);
+  first_round(contenders, std::max(effort.seconds, least_seconds), parallel_for);
   for (int round = 1; round < effort.rounds && timekeeper_.now() - start < effort.seconds; ++round) {
     const auto leader = std::min_element(contenders.begin(), contenders.end(),
                                          [](const auto& a, const auto& b) { return a.best < b.best; });
@@ -273,11 +293,11 @@ void Profiler::race(std::vector<Contender>& contenders, std::span<Candidate* con
     const size_t bytes = leader->candidate->packed_bytes;
     // Timings scatter by some ten per cent, a single one may be twice what it should: the more samples, the tighter the
     // gate. Smaller packed weights may be worth more time.
-    const double gate = round < 2 ? 2.0 : round < 3 ? 1.6 : round < 5 ? 1.3 : 1.12, wide_gate = std::max(gate, 1.4);
+    const double gate = round < 2 ? 2.5 : round < 3 ? 1.8 : round < 5 ? 1.35 : 1.15, wide_gate = std::max(gate, 1.4);
     size_t running = 0;
     for (Contender& contender : contenders) {
       const bool smaller = 2 * contender.candidate->packed_bytes < bytes;
-      if (contender.best > best * (smaller ? wide_gate : gate)) continue;
+      if (contender.samples.empty() || contender.best > best * (smaller ? wide_gate : gate)) continue;
       if (round >= least_rounds && contender.spent > most_seconds) continue;
       ++running;
       sample(contender, parallel_for);
@@ -285,9 +305,12 @@ void Profiler::race(std::vector<Contender>& contenders, std::span<Candidate* con
     if (running == 0 || (running == 1 && round >= 4)) break;
   }
   std::vector<std::vector<double>*> samples;
-  for (Contender& contender : contenders) samples.push_back(&contender.samples);
+  for (Contender& contender : contenders) {
+    if (!contender.samples.empty()) samples.push_back(&contender.samples);
+  }
   set_pace(samples);
   for (size_t i = 0; i < contenders.size(); ++i) {
+    if (contenders[i].samples.empty()) continue;
     candidates[i]->seconds = winsorised_mean(contenders[i].samples);
     candidates[i]->measured = true;
   }

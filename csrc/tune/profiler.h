@@ -54,8 +54,8 @@ class Profiler {
   };
 
   // Times the candidates interleaved, those first that are expected to be fast, and sets seconds and measured. Drops
-  // out of the rounds what is clearly slower than the leader. Spends little more than the effort, but at least one
-  // sample each. Steps of the host that are not measurable or that refuse the values keep their guess.
+  // out of the rounds what is clearly slower than the leader. Spends little more than the effort: those that it does not
+  // come to keep their guess, and so do steps of the host that are not measurable or that refuse the values.
   void measure(const Problem& problem, std::span<Candidate* const> candidates, const Effort& effort);
   double measure_adapt(const TensorDesc& desc, const Routine& routine, const Effort& effort);
 
@@ -72,7 +72,7 @@ class Profiler {
   double time_once(const Contender& contender, const ParallelFor& parallel_for);
   void warm_up(std::vector<Contender>& contenders, const ParallelFor& parallel_for);
   void sample(Contender& contender, const ParallelFor& parallel_for);
-  void first_round(std::vector<Contender>& contenders, const ParallelFor& parallel_for);
+  void first_round(std::vector<Contender>& contenders, double seconds, const ParallelFor& parallel_for);
   void measure_host(const Problem& problem, std::span<Candidate* const> candidates, const Effort& effort);
   void race(std::vector<Contender>& contenders, std::span<Candidate* const> candidates, const Effort& effort,
             const ParallelFor& parallel_for);
