@@ -1,10 +1,10 @@
 """How long a first call takes, and where its time goes, beside `aot_eager`'s own first call.
 
-Each figure comes from a process of its own: one of `aot_eager`, one of softneuro that finds no costs on disk (cold), and
-one that finds those of the one before (warm). Seconds of the cold call: Dynamo until it calls the backend; the backend
-until it returns (AOT, partitioning); tuning, all regions together; and the rest, which is lowering, preparing nets and
-the comparison with the host. Process: the processor's time of the cold call, which another process does not lengthen as
-it does the others. Measured: costs of routines and conversions. With --stages a second table has tuning's own stages.
+Each figure comes from a process of its own: one of `aot_eager`, one of softneuro that finds no costs on disk (cold),
+and one that finds those of the one before (warm). Seconds of the cold call: Dynamo until it calls the backend; the
+backend until it returns (AOT, partitioning); tuning, all regions together; and the rest, which is lowering, preparing
+nets and the comparison with the host. Process: the processor's time of the call, which other processes do not lengthen
+as they do the others. Measured: costs of routines and conversions. With --stages a second table has tuning's stages.
 """
 
 from __future__ import annotations
@@ -53,9 +53,8 @@ class Stages(logging.Handler):
             self.measured += int(found[1])
 
 
-def first_call(network: str, batch: int, backend: str, threads: int, options: dict[str, str]) -> dict[str, Any]:
+def first_call(network: str, batch: int, backend: str, options: dict[str, str]) -> dict[str, Any]:
     """One first call in this process, and the median of calls after it."""
-    torch.set_num_threads(threads)
     model, example = models.build(network, batch=batch)
     stages = Stages()
     if backend == "softneuro":
@@ -95,11 +94,10 @@ def first_call(network: str, batch: int, backend: str, threads: int, options: di
     }
 
 
-def in_own_process(network: str, batch: int, backend: str, threads: int, options: list[str], costs: str) -> Any:
-    """What first_call() gives in a fresh process."""
-    words = ["--worker", backend, "--batches", str(batch), "--threads", str(threads), *(f"--option={o}" for o in options)]
+def in_own_process(words: list[str], backend: str, costs: str) -> Any:
+    """What first_call() gives in a fresh process with these arguments."""
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.first_calls", network, *words],
+        [sys.executable, "-m", "benchmarks.first_calls", *words, "--worker", backend],
         env={**os.environ, "SOFTNEURO_CACHE_DIR": costs},
         stdout=subprocess.PIPE,
         text=True,
@@ -139,7 +137,8 @@ def main() -> None:
     batches = [int(batch) for batch in arguments.batches.split(",")]
     if arguments.worker:
         options = dict(option.split("=", 1) for option in arguments.option)
-        found = first_call(arguments.networks[0], batches[0], arguments.worker, arguments.threads, options)
+        torch.set_num_threads(arguments.threads)
+        found = first_call(arguments.networks[0], batches[0], arguments.worker, options)
         print(json.dumps(found))
         return
     console = Console(width=max(Console().width, 180))  # a table squeezed into 80 columns is unreadable
@@ -149,10 +148,11 @@ def main() -> None:
         for network in arguments.networks:
             for batch in batches:
                 progress.update(task, description=f"{network}, batch {batch}")
+                words = [network, f"--batches={batch}", f"--threads={arguments.threads}"]
+                words += [f"--option={option}" for option in arguments.option]
                 with tempfile.TemporaryDirectory() as costs:
                     eager, cold, warm = (
-                        in_own_process(network, batch, backend, arguments.threads, arguments.option, costs)
-                        for backend in ("aot_eager", "softneuro", "softneuro")
+                        in_own_process(words, backend, costs) for backend in ("aot_eager", "softneuro", "softneuro")
                     )
                 measured[f"{network}, {batch}"] = {"aot_eager": eager, "cold": cold, "warm": warm}
                 rows.append(row(f"{network}, {batch}", eager, cold, warm))

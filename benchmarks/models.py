@@ -46,7 +46,7 @@ def build(name: str, size: int = 0, batch: int = 1, seed: int = 0) -> tuple[torc
     their magnitude through the network.
     """
     if name in TRANSFORMERS:
-        return transformer(**TRANSFORMERS[name], batch=batch, length=size or 128, seed=seed)
+        return transformer(TRANSFORMERS[name], batch, size or 128, seed)
     models = torchvision_models()
     size = size or SIZES.get(name, 224)
     with torch.random.fork_rng():
@@ -113,11 +113,9 @@ class _EncoderLayer(torch.nn.Module):
         return self.norm(x + self.narrow(torch.nn.functional.gelu(self.wide(x))))
 
 
-def transformer(
-    width: int, heads: int, layers: int, words: int, batch: int, length: int, seed: int
-) -> tuple[torch.nn.Module, torch.Tensor]:
+def transformer(sizes: dict[str, int], batch: int, length: int, seed: int) -> tuple[torch.nn.Module, torch.Tensor]:
     """An encoder in eval mode and words [batch, length] for it."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = _Encoder(width, heads, layers, words, length).eval()
-        return model, torch.randint(words, (batch, length))
+        model = _Encoder(**sizes, length=length).eval()
+        return model, torch.randint(sizes["words"], (batch, length))

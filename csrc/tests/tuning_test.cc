@@ -115,7 +115,8 @@ void check_stand_ins() {
 class ByPattern : public Routine {
  public:
   explicit ByPattern(bool by_pattern, DType dtype)
-      : Routine({.layer_type = "conv2d", .algorithm = "test", .in = f32_nchw, .out = f32_nchw, .by_pattern = by_pattern}),
+      : Routine(
+            {.layer_type = "conv2d", .algorithm = "test", .in = f32_nchw, .out = f32_nchw, .by_pattern = by_pattern}),
         dtype_(dtype) {}
   Refusal check(const Problem&) const override { return {}; }
   Packing packing(const Problem&, const Tuning&) const override { return Packing().add("weights", 4, dtype_); }

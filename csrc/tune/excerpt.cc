@@ -36,7 +36,8 @@ std::optional<Problem> excerpt(const Problem& problem) {
   // What a layer's attributes say of sizes may hold for the whole alone.
   const size_t residual = layer.post.residual ? 1 : 0;
   try {
-    const OutputDescs inferred = infer_outputs(layer_def(layer.type), layer, std::span(part.in).first(part.in.size() - residual));
+    const OutputDescs inferred =
+        infer_outputs(layer_def(layer.type), layer, std::span(part.in).first(part.in.size() - residual));
     const bool same = std::equal(inferred.begin(), inferred.end(), part.outs.begin(), part.outs.end(),
                                  [](const TensorDesc& a, const TensorDesc& b) { return a.shape == b.shape; });
     if (!same) return {};

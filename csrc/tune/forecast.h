@@ -30,10 +30,10 @@ class Forecast {
 
  private:
   struct Known {
-    std::vector<double> sizes;  // logarithms, base 2
-    double best, guess;         // seconds, measured and by the rules
-    std::map<std::string, double> ratios;               // by descriptor, logarithms
-    std::map<const Routine*, double> routines;          // the least of each
+    std::vector<double> sizes;                  // logarithms, base 2
+    double best, guess;                         // seconds, measured and by the rules
+    std::map<std::string, double> ratios;       // by descriptor, logarithms
+    std::map<const Routine*, double> routines;  // the least of each
   };
   // Logarithms of ratio and distance, nearest first, of those layers that tell about the candidate.
   std::vector<std::pair<double, double>> told(const Problem& problem, const Candidate& candidate) const;

@@ -8,13 +8,14 @@
 
 #include "base/arch.h"
 #include "base/log.h"
+#include "tune/probes.h"
 
 namespace softneuro {
 namespace {
 
 // What runs for long is stable without many samples.
 constexpr int least_rounds = 3;
-constexpr double most_seconds = 0.1;   // of one contender's samples, beyond these
+constexpr double most_seconds = 0.1;    // of one contender's samples, beyond these
 constexpr double least_seconds = 0.01;  // for the first round, whatever the effort
 // A run that was interrupted says nothing, and is repeated, unless none of its length goes without.
 constexpr int most_attempts = 3;
@@ -25,62 +26,10 @@ constexpr double hopeless = 3;
 // memory than the net will.
 constexpr size_t interleave_limit = size_t{64} << 20;
 
-// A part of a larger blob: four times as far from row to row as dense, as one of q, k and v in one projection is.
-constexpr int64_t apart = 4;
-
-// Strides that a blob of a strided layout is likely to have.
-Strides likely_strides(const Shape& shape, const Layout& layout) {
-  Strides strides = dense_strides(shape, layout);
-  if (!layout.strided) return strides;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    int64_t& stride = strides[static_cast<size_t>(axis)];
-    if (stride > 1) stride *= apart;
-  }
-  return strides;
-}
-
-int64_t largest_blob(const TensorDesc& desc, const Schema& schema) {
-  if (schema.layout.strided) {
-    return spanned_elements(desc.shape, likely_strides(desc.shape, schema.layout), schema.layout);
-  }
-  int64_t elements = desc.shape.elements();
-  if (layout_fits(desc.shape, Layout::blocked(16))) elements = physical_elements(desc.shape, Layout::blocked(16));
-  return elements;
-}
-
-void fill(AlignedBuffer& buffer, DType dtype = DType::float32) {
-  // Any finite values of ordinary size do; a small generator avoids denormals and repeated zeros.
-  uint32_t state = 12345;
-  with_dtype(dtype, [&](auto kind) {
-    using T = decltype(kind);
-    T* data = static_cast<T*>(buffer.data());
-    for (size_t i = 0; i < buffer.size() / sizeof(T); ++i) {
-      state = state * 1664525U + 1013904223U;
-      if constexpr (std::is_integral_v<T> || std::is_same_v<T, QInt8>) {
-        data[i] = element_from<T>(static_cast<float>(state >> 26));
-      } else {
-        data[i] = element_from<T>(static_cast<float>(state >> 8) * (2.0F / 16777216.0F) - 1.0F);
-      }
-    }
-  });
-}
-
-void grow(AlignedBuffer& buffer, const TensorDesc& desc, const Schema& schema) {
-  const size_t bytes = std::max(dtype_bytes(schema.dtype, largest_blob(desc, schema)), AlignedBuffer::alignment);
-  if (buffer.size() >= bytes) return;
-  buffer = AlignedBuffer(bytes);
-  fill(buffer, schema.dtype);
-}
-
 // How often the scheduler has taken the core from this thread.
 int64_t interruptions() {
   rusage usage;
   return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return 0.5 * (values[(values.size() - 1) / 2] + values[values.size() / 2]);
 }
 
 size_t weight_bytes(const Problem& problem) {
@@ -91,15 +40,6 @@ size_t weight_bytes(const Problem& problem) {
 
 }  // namespace
 
-double winsorised_mean(std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  const size_t n = samples.size(), cut = (n + 2) / 5;
-  const double low = samples[cut], high = samples[n - 1 - cut];
-  double sum = 0;
-  for (const double sample : samples) sum += std::clamp(sample, low, high);
-  return sum / static_cast<double>(n);
-}
-
 Coldness coldness_for(size_t model_weight_bytes) {
   const CacheInfo& cache = caches();
   if (cache.l3 != 0 && model_weight_bytes > cache.l3 / 2) return Coldness::out_of_l3;
@@ -109,24 +49,6 @@ Coldness coldness_for(size_t model_weight_bytes) {
 std::string_view coldness_name(Coldness coldness) {
   constexpr std::string_view names[] = {"hot", "l2cold", "l3cold"};
   return names[static_cast<int>(coldness)];
-}
-
-void set_pace(std::span<std::vector<double>* const> samples) {
-  size_t rounds = 0;
-  for (const auto* own : samples) rounds = std::max(rounds, own->size());
-  std::vector<double> middles;  // of those that stayed
-  for (const auto* own : samples) middles.push_back(own->size() == rounds ? median(*own) : 0);
-  for (size_t round = 0; round < rounds; ++round) {
-    std::vector<double> paces;
-    for (size_t i = 0; i < samples.size(); ++i) {
-      if (middles[i] > 0) paces.push_back((*samples[i])[round] / middles[i]);
-    }
-    if (paces.size() < 2) return;  // one alone may vary by itself
-    const double pace = median(std::move(paces));
-    for (auto* own : samples) {
-      if (pace > 0 && round < own->size()) (*own)[round] /= pace;
-    }
-  }
 }
 
 bool measurable(const Problem& problem) {

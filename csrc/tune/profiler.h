@@ -12,19 +12,11 @@
 #include "base/team.h"
 #include "base/threads.h"
 #include "tune/candidates.h"
+#include "tune/samples.h"
 #include "tune/stand_ins.h"
 #include "tune/timekeeper.h"
 
 namespace softneuro {
-
-// Robust centre of timings: the mean after the outer fifths are pulled in to the quantiles that bound them. Not the
-// mean (one preemption spoils it), nor the minimum (it flatters routines whose luck varies).
-double winsorised_mean(std::vector<double> samples);
-
-// Of what was timed in rounds, some of it not in all: what slows all of a round is the machine, whose speed varies for
-// seconds at a time, and those that dropped out early would be judged by the few rounds that they were in. Brings the
-// samples to the pace of the middle round of those that stayed.
-void set_pace(std::span<std::vector<double>* const> samples);
 
 // Where weights are when a layer starts: a model larger than a cache finds them evicted from it, run after run.
 enum class Coldness : unsigned char { hot, out_of_l2, out_of_l3 };
@@ -54,8 +46,8 @@ class Profiler {
   };
 
   // Times the candidates interleaved, those first that are expected to be fast, and sets seconds and measured. Drops
-  // out of the rounds what is clearly slower than the leader. Spends little more than the effort: those that it does not
-  // come to keep their guess, and so do steps of the host that are not measurable or that refuse the values.
+  // out of the rounds what is clearly slower than the leader. Spends little more than the effort: those that it does
+  // not come to keep their guess, and so do steps of the host that are not measurable or that refuse the values.
   void measure(const Problem& problem, std::span<Candidate* const> candidates, const Effort& effort);
   double measure_adapt(const TensorDesc& desc, const Routine& routine, const Effort& effort);
 

@@ -15,9 +15,9 @@ namespace {
 
 constexpr size_t most_plans = 6;  // that are run step by step
 constexpr int most_rounds = 9, least_rounds = 3;
-constexpr double enough_seconds = 0.15;  // of rounds beyond these
+constexpr double enough_seconds = 0.15;   // of rounds beyond these
 constexpr double allowance_share = 0.15;  // of the time budget
-constexpr double worth_running = 0.99;  // of the best plan's time
+constexpr double worth_running = 0.99;    // of the best plan's time
 constexpr double fusions_better = 0.8;
 constexpr double most_worse = 2;         // beyond this the routine's own time was wrong, not the net's worse
 constexpr double most_allowance = 3600;  // seconds; the database takes no more

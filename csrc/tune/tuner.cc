@@ -24,8 +24,8 @@ namespace {
 constexpr int most_rounds = 30, least_rounds = 3;
 constexpr size_t most_wholes = 4;
 constexpr double least_held = 256 << 20, held_share = 1.5;  // of packed weights between trials; of the model's
-constexpr double promising = 1.03;     // of the best plan's time by what was seen in nets
-constexpr double wholes_share = 0.08;  // of the time budget
+constexpr double promising = 1.03;                          // of the best plan's time by what was seen in nets
+constexpr double wholes_share = 0.08;                       // of the time budget
 // Of the best one's time: which plan leaves after so many rounds.
 double clearly_slower(int rounds) { return rounds < 5 ? 1.1 : rounds < 10 ? 1.05 : 1.02; }
 

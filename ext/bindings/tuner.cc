@@ -127,7 +127,8 @@ void bind_tuner(py::module_& m) {
             }
             return stages;
           },
-          "Where the time of tuning went: seconds of each stage, without those of the stages inside it, and how often it "
+          "Where the time of tuning went: seconds of each stage, without those of the stages inside it, and how often "
+          "it "
           "was entered. Empty if nothing was tuned.")
       .def_property_readonly(
           "counts",
