@@ -148,9 +148,12 @@ void check_excerpt() {
   const auto part = excerpt(problem_of(item));
   expect(part && part->in[0].shape == Shape({1, 64, 56, 56}) && part->out().shape == Shape({1, 64, 56, 56}),
          "an eighth of the images");
-  const Case small = convolution(8, 8, 8), one = convolution(1, 64, 112);
+  const Case small = convolution(8, 8, 8), one = convolution(1, 256, 14), high = convolution(1, 64, 112);
   expect(!excerpt(problem_of(small)), "none of what is short");
-  expect(!excerpt(problem_of(one)), "none of one image");
+  expect(!excerpt(problem_of(one)), "none of one small image");
+  const auto rows = excerpt(problem_of(high));
+  expect(rows && rows->in[0].shape == Shape({1, 64, 28, 112}) && rows->out().shape == Shape({1, 64, 28, 112}),
+         "rows of a large image");
   Case residual = convolution(16, 64, 56);
   residual.layer.post.residual = true;
   residual.in.push_back(Shape{16, 64, 56, 56});

@@ -7,8 +7,8 @@
 
 namespace softneuro {
 
-// The same layer on a part of its images or rows; nothing if it takes little time anyway or its blobs do not begin with
-// one and the same axis of images or rows.
+// The same layer on a part of its images or rows; nothing if it takes little time anyway, has few of them, or is not
+// defined on a part.
 std::optional<Problem> excerpt(const Problem& problem);
 
 }  // namespace softneuro

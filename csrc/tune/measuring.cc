@@ -13,7 +13,7 @@ namespace softneuro {
 namespace {
 
 // Of the time budget; plans as wholes have the rest.
-constexpr double adapt_share = 0.05, unit_share = 0.5, pace_share = 0.08;
+constexpr double adapt_share = 0.05, unit_share = 0.6, pace_share = 0.08;
 constexpr Profiler::Effort adapt_effort{9, 0.005}, confirming{7, 0.05};
 constexpr int most_rounds = 15, least_rounds = 5;  // for a layer of much and of little time
 constexpr size_t few = 6;                          // candidates of which none is left out
