@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "layers/registry.h"
@@ -112,14 +113,15 @@ void check_stand_ins() {
   expect(shared > 1, "in the same memory");
 }
 
-class ByPattern : public Routine {
+class OneSection : public Routine {
  public:
-  explicit ByPattern(bool by_pattern, DType dtype)
+  explicit OneSection(bool by_pattern, DType dtype, std::string name = "values")
       : Routine(
             {.layer_type = "conv2d", .algorithm = "test", .in = f32_nchw, .out = f32_nchw, .by_pattern = by_pattern}),
-        dtype_(dtype) {}
+        dtype_(dtype),
+        name_(std::move(name)) {}
   Refusal check(const Problem&) const override { return {}; }
-  Packing packing(const Problem&, const Tuning&) const override { return Packing().add("weights", 4, dtype_); }
+  Packing packing(const Problem&, const Tuning&) const override { return Packing().add(name_, 4, dtype_); }
   void pack(const Problem&, const Tuning&, Packed& to) const override {
     std::fill_n(to.data(), to.bytes(), std::byte{7});
   }
@@ -129,18 +131,20 @@ class ByPattern : public Routine {
 
  private:
   DType dtype_;
+  std::string name_;
 };
 
 void check_true_packings() {
   StandIns stand_ins;
   const Case item = convolution(1, 16, 8);
-  const auto is_true = [&](const Routine& routine) {
-    return static_cast<const std::byte*>(stand_ins.packed(routine, problem_of(item), {})->section("weights"))[0] ==
+  const auto is_true = [&](const Routine& routine, const char* name = "values") {
+    return static_cast<const std::byte*>(stand_ins.packed(routine, problem_of(item), {})->section(name))[0] ==
            std::byte{7};
   };
-  expect(!is_true(ByPattern(false, DType::float32)), "values do not count");
-  expect(is_true(ByPattern(true, DType::float32)), "a pattern's do");
-  expect(is_true(ByPattern(false, DType::int32)), "integers do");
+  expect(!is_true(OneSection(false, DType::float32)), "values do not count");
+  expect(is_true(OneSection(true, DType::float32)), "a pattern's do");
+  expect(is_true(OneSection(false, DType::int32)), "integers do");
+  expect(!is_true(OneSection(false, DType::int32, "weights"), "weights"), "integers that are multiplied do not");
 }
 
 void check_excerpt() {

@@ -15,7 +15,7 @@ namespace {
 
 // What runs for long is stable without many samples.
 constexpr int least_rounds = 3;
-constexpr double most_seconds = 0.1;    // of one contender's samples, beyond these
+constexpr double most_seconds = 0.06;   // of one contender's samples, beyond these
 constexpr double least_seconds = 0.01;  // for the first round, whatever the effort
 // A run that was interrupted says nothing, and is repeated, unless none of its length goes without.
 constexpr int most_attempts = 3;
@@ -30,6 +30,14 @@ constexpr size_t interleave_limit = size_t{64} << 20;
 int64_t interruptions() {
   rusage usage;
   return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
+
+// Of the best time: what leaves a race. Timings scatter by some ten per cent, a single one may be twice what it should:
+// the more samples, the tighter. Long ones scatter less.
+double gate_after(int round, double best) {
+  constexpr double long_run = 3e-3;
+  if (best > long_run) return round < 2 ? 1.8 : round < 3 ? 1.3 : 1.12;
+  return round < 2 ? 2.5 : round < 3 ? 1.8 : round < 5 ? 1.35 : 1.15;
 }
 
 size_t weight_bytes(const Problem& problem) {
@@ -213,9 +221,8 @@ void Profiler::race(std::vector<Contender>& contenders, std::span<Candidate* con
                                          [](const auto& a, const auto& b) { return a.best < b.best; });
     const double best = leader->best;
     const size_t bytes = leader->candidate->packed_bytes;
-    // Timings scatter by some ten per cent, a single one may be twice what it should: the more samples, the tighter the
-    // gate. Smaller packed weights may be worth more time.
-    const double gate = round < 2 ? 2.5 : round < 3 ? 1.8 : round < 5 ? 1.35 : 1.15, wide_gate = std::max(gate, 1.4);
+    // Smaller packed weights may be worth more time.
+    const double gate = gate_after(round, best), wide_gate = std::max(gate, 1.4);
     size_t running = 0;
     for (Contender& contender : contenders) {
       const bool smaller = 2 * contender.candidate->packed_bytes < bytes;

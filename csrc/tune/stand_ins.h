@@ -12,8 +12,8 @@ namespace softneuro {
 // values. So all are given the same memory, of ordinary numbers in whatever type it is read. Not thread-safe.
 class StandIns {
  public:
-  // Packed truly where values may count: for routines that make use of a pattern, and where sections hold integers,
-  // which may be places in something. Null where nothing is packed.
+  // Packed truly where values may count: for routines that make use of a pattern, and where sections other than
+  // "weights" hold integers, which may be places in something. Null where nothing is packed.
   std::shared_ptr<const Packed> packed(const Routine& routine, const Problem& problem, const Tuning& tuning);
 
   // Whether that is memory shared with others.
