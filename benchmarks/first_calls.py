@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ class Stages(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__()
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self.measured = 0
 
     def emit(self, message: logging.LogRecord) -> None:
@@ -159,9 +159,9 @@ def main() -> None:
                 progress.advance(task)
     console.print(figures(f"first calls by network and batch, {arguments.threads} threads", HEADER, rows))
     if arguments.stages:
-        names = sorted({name for found in measured.values() for name in found["cold"]["stages"]})
-        cells = [[key, *(f"{found['cold']['stages'].get(n, 0):.2f}" for n in names)] for key, found in measured.items()]
-        console.print(figures("seconds of tuning by stage", ["network", *names], cells))
+        names = dict.fromkeys(name for found in measured.values() for name in found["cold"]["stages"])
+        cells = [[n, *(f"{found['cold']['stages'].get(n, 0):.2f}" for found in measured.values())] for n in names]
+        console.print(figures("seconds of tuning by stage", ["stage", *measured], cells))
     if arguments.json:
         arguments.json.write_text(json.dumps(measured, indent=1) + "\n")
     if arguments.record:
