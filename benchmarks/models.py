@@ -33,15 +33,20 @@ def torchvision_models() -> Any:
         return importlib.import_module("torchvision.models")
 
 
+TRANSFORMERS = {"bert_base": {"width": 768, "heads": 12, "layers": 12, "words": 30522}}
 SIZES = {"inception_v3": 299}  # of the images that a network was made for, where it is not 224
 
 
 def build(name: str, size: int = 0, batch: int = 1, seed: int = 0) -> tuple[torch.nn.Module, torch.Tensor]:
     """A torchvision classifier in eval mode and an example input [batch, 3, size, size], by default as it was made for.
 
+    A name of TRANSFORMERS stands for an encoder as BERT is, with weights at random and words [batch, size].
+
     The statistics of batch normalisations are random, so that folding them matters, and chosen so that activations keep
     their magnitude through the network.
     """
+    if name in TRANSFORMERS:
+        return transformer(TRANSFORMERS[name], batch, size or 128, seed)
     models = torchvision_models()
     size = size or SIZES.get(name, 224)
     with torch.random.fork_rng():
@@ -71,3 +76,46 @@ def randomise_statistics(model: torch.nn.Module, example: torch.Tensor) -> None:
     model(example)
     for hook in hooks:
         hook.remove()
+
+
+class _Encoder(torch.nn.Module):
+    """BERT's layers, between the embedding of words and a classifier's first layer."""
+
+    def __init__(self, width: int, heads: int, layers: int, words: int, length: int) -> None:
+        super().__init__()
+        self.words = torch.nn.Embedding(words, width)
+        self.places = torch.nn.Parameter(0.02 * torch.randn(length, width))
+        self.norm = torch.nn.LayerNorm(width)
+        self.layers = torch.nn.ModuleList(_EncoderLayer(width, heads) for _ in range(layers))
+        self.pooler = torch.nn.Linear(width, width)
+
+    def forward(self, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x = self.norm(self.words(words) + self.places)
+        for layer in self.layers:
+            x = layer(x)
+        return x, torch.tanh(self.pooler(x[:, 0]))
+
+
+class _EncoderLayer(torch.nn.Module):
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query, self.key, self.value, self.out = (torch.nn.Linear(width, width) for _ in range(4))
+        self.wide, self.narrow = torch.nn.Linear(width, 4 * width), torch.nn.Linear(4 * width, width)
+        self.attention_norm, self.norm = torch.nn.LayerNorm(width), torch.nn.LayerNorm(width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = (
+            part(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (self.query, self.key, self.value)
+        )
+        attended = torch.nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+        x = self.attention_norm(x + self.out(attended))
+        return self.norm(x + self.narrow(torch.nn.functional.gelu(self.wide(x))))
+
+
+def transformer(sizes: dict[str, int], batch: int, length: int, seed: int) -> tuple[torch.nn.Module, torch.Tensor]:
+    """An encoder in eval mode and words [batch, length] for it."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = _Encoder(**sizes, length=length).eval()
+        return model, torch.randint(sizes["words"], (batch, length))

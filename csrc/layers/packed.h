@@ -52,6 +52,9 @@ class Packed final {
  public:
   // Contents are undefined but for the bytes between sections, which are zero.
   explicit Packed(Packing packing);
+  // In memory that is there already, at least as large.
+  Packed(Packing packing, std::shared_ptr<std::byte> memory)
+      : packing_(std::move(packing)), memory_(std::move(memory)) {}
 
   const Packing& packing() const { return packing_; }
   size_t bytes() const { return packing_.bytes(); }
@@ -81,8 +84,6 @@ class Packed final {
   Packed part(std::string_view name);
 
  private:
-  Packed(Packing packing, std::shared_ptr<std::byte> memory)
-      : packing_(std::move(packing)), memory_(std::move(memory)) {}
   const Packing::Section& found(std::string_view name) const;
   size_t offset(std::string_view name, DType dtype) const;
 

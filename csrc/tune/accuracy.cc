@@ -1,7 +1,6 @@
 #include "tune/accuracy.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "base/error_measure.h"
@@ -17,8 +16,8 @@ namespace {
 
 constexpr double budget_share = 0.5;
 constexpr int attempts = 4;
-constexpr size_t most_sections = 16;
-constexpr double sections_share = 0.15;  // of the time that tuning may take
+constexpr double least_sections = 4, most_sections = 16;
+constexpr double sections_share = 0.12;  // of the time that tuning may take
 constexpr double small_noise = 0.06;     // of max_error's square
 // Within a quarter, as errors do not add up that closely, by prices of which the highest leaves no errors.
 constexpr PriceRange noise_prices{.highest = 1e30, .depth = 4096, .precision = 1.25};
@@ -97,6 +96,7 @@ Tensors Accuracy::run(const Assignment& assignment) {
     if (real) unrounded.set_output_schema(static_cast<int>(k), graph_.output_schemas()[k].with(DType::float32));
   }
   const auto net = trials_.prepare(unrounded, assignment);
+  trials_.hold_packings();
   Trial trial(unrounded, random_inputs(unrounded));
   trial.run(*net, trials_.parallel_for);
   return trial.take_outputs();
@@ -108,23 +108,40 @@ std::optional<double> Accuracy::error(const DprsResult& plan) {
   const Assignment assignment = to_assignment(graph_, costs_, plan);
   const std::string signature = "error of graph " + graph_.structural_hash();
   const std::string descriptor = "plan " + content_hash(plan_text(assignment));
-  const auto known = ledger_.find(signature, descriptor);
-  if (known || !trials_.may_measure()) return known;
+  const double budget = trials_.settings.time_budget_s;
+  const auto known = ledger_.find_record(signature, descriptor);
+  if (known && !Ledger::is_forecast(*known)) return known->seconds;
+  if (!trials_.may_measure() || (known && Ledger::is_final(*known, budget))) return {};
+  if (trials_.timekeeper.left() < 0) {  // nor is there for a later run that has no more time
+    ledger_.add_forecast(signature, descriptor, 0, budget);
+    return {};
+  }
   if (expected_.empty()) {
     expected_ = run(to_assignment(graph_, costs_, solve_exact(0, 0)));
   }
+  const double start = trials_.timekeeper.now();
   // The database holds numbers below an hour in seconds.
   const double error = std::min(worst_error(run(assignment), expected_), 1e3);
+  trial_seconds_ = trials_.timekeeper.now() - start;
   ledger_.add(signature, descriptor, error);
   return error;
+}
+
+// Sections that there is time for, by what the plan's own trial took; later runs take as many.
+size_t Accuracy::most_for(const DprsResult& plan) {
+  const std::string signature = "sections of graph " + graph_.structural_hash();
+  const std::string descriptor = "plan " + content_hash(plan_text(to_assignment(graph_, costs_, plan)));
+  if (const auto known = ledger_.find(signature, descriptor)) return static_cast<size_t>(*known);
+  const double time = sections_share * trials_.settings.time_budget_s;
+  const double most = std::floor(std::clamp(time / std::max(trial_seconds_, 1e-6), least_sections, most_sections));
+  if (trials_.may_measure()) ledger_.add(signature, descriptor, most);
+  return static_cast<size_t>(most);
 }
 
 // By layer, what the network makes of its error: the outputs' over the expected one. The plan's inexact layers are
 // taken in sections, one after the other in a plan that is exact elsewhere. `usual` where that says nothing or time
 // is up.
 std::vector<double> Accuracy::magnifications(const DprsResult& plan, double usual) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
   std::vector<size_t> inexact;
   for (size_t l = 0; l < costs_.layers.size(); ++l) {
     const Candidate* candidate = chosen_candidate(costs_, plan, l);
@@ -134,10 +151,8 @@ std::vector<double> Accuracy::magnifications(const DprsResult& plan, double usua
     inexact.push_back(inexact.empty() ? first : std::max(first, inexact.back()));
   }
   std::vector<double> result(costs_.layers.size(), usual);
-  const size_t sections = std::min(inexact.size(), most_sections);
+  const size_t sections = std::min(inexact.size(), most_for(plan));
   for (size_t i = 0; i < sections; ++i) {
-    const double spent = std::chrono::duration<double>(Clock::now() - start).count();
-    if (spent > sections_share * trials_.settings.time_budget_s) break;
     const size_t begin = i > 0 ? inexact[i * inexact.size() / sections] : 0;
     const size_t end = i + 1 < sections ? inexact[(i + 1) * inexact.size() / sections] : result.size();
     const DprsResult part = solve_exact(begin, end);

@@ -34,6 +34,7 @@ class Accuracy {
   double noise_of(const DprsResult& plan) const { return objective_.measure(noise_).of(plan); }
   DprsResult solve_exact(size_t begin, size_t end) const;
   std::optional<double> error(const DprsResult& plan);
+  size_t most_for(const DprsResult& plan);
   std::vector<double> magnifications(const DprsResult& plan, double usual);
   Tensors run(const Assignment& assignment);
 
@@ -47,6 +48,7 @@ class Accuracy {
   double budget_;
   double proven_noise_ = 0;  // of plans within the budget
   Tensors expected_;
+  double trial_seconds_ = 0;  // of the last one
 };
 
 }  // namespace softneuro

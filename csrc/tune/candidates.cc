@@ -89,6 +89,7 @@ double estimate_seconds(const Problem& problem, size_t rank) {
   double elements = 0;
   for (const TensorDesc& desc : problem.outs) elements += static_cast<double>(desc.shape.elements());
   for (const TensorDesc& desc : problem.in) elements += static_cast<double>(desc.shape.elements());
+  for (const auto& [role, value] : problem.layer->weights) elements += static_cast<double>(value->elements());
   const double seconds = flops(problem) / 5e10 + elements * sizeof(float) / 1e10;
   return 1e-7 + seconds * (1 + 0.2 * static_cast<double>(rank));
 }

@@ -69,16 +69,18 @@ void sum_childnets(std::vector<LayerCandidates>& layers, int threads) {
       const ChildnetRoutine* routine = childnet_routine(candidate);
       if (routine == nullptr) continue;
       double seconds = 0;
-      bool measured = true;
+      bool measured = true, told = true;
       for (const ChildPart& part : routine->childnet(layer.problem, candidate.choice.tuning)) {
         const auto& known = layers[index.at(part.problem(threads).signature())].candidates;
         const auto own = find_candidate(known, part.choice.descriptor());
         seconds += own->seconds;
         measured = measured && own->measured;
+        told = told && (own->measured || own->forecast);
       }
-      if (!measured) continue;  // the guess stands
+      if (!told) continue;  // the guess stands
       candidate.seconds = seconds;
-      candidate.measured = true;
+      candidate.measured = measured;
+      candidate.forecast = !measured;
     }
   }
 }

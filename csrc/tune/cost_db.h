@@ -19,7 +19,7 @@ struct CostKey {
 
 struct CostRecord {
   double seconds = 0;
-  int samples = 0;
+  int samples = 0;    // 0: a forecast, made with `spread` seconds for measuring
   double spread = 0;  // seconds
 };
 

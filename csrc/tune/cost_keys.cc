@@ -1,5 +1,6 @@
 #include "tune/cost_keys.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -8,6 +9,8 @@
 #include "base/version.h"
 
 namespace softneuro {
+
+static constexpr double most_seconds = 3600;  // that the database takes
 
 std::string device_fingerprint() {
   const CacheInfo& cache = caches();
@@ -44,6 +47,18 @@ std::optional<double> Ledger::find(const std::string& signature, const std::stri
 
 void Ledger::add(const std::string& signature, const std::string& descriptor, double seconds) {
   db_.add(key(signature, descriptor), {seconds, 1, 0});
+}
+
+std::optional<CostRecord> Ledger::find_record(const std::string& signature, const std::string& descriptor) const {
+  return db_.find(key(signature, descriptor));
+}
+
+void Ledger::add_forecast(const std::string& signature, const std::string& descriptor, double seconds, double budget) {
+  db_.add(key(signature, descriptor), {std::min(seconds, most_seconds), 0, std::min(budget, most_seconds)});
+}
+
+bool Ledger::is_final(const CostRecord& record, double budget) {
+  return !is_forecast(record) || record.spread >= std::min(budget, most_seconds);
 }
 
 std::optional<VerdictRecord> Ledger::find_verdict(const std::string& region) const {

@@ -28,4 +28,14 @@ void log_costs(const std::string& signature, std::span<const Candidate> candidat
   }
 }
 
+void log_stages(std::span<const StageTime> stages) {
+  std::string text;
+  for (const StageTime& stage : stages) {
+    char part[64];
+    std::snprintf(part, sizeof(part), " %.3f s (%d)", stage.seconds, stage.times);
+    text += (text.empty() ? "" : ", ") + stage.name + part;
+  }
+  log_progress("tune: stages: " + text);
+}
+
 }  // namespace softneuro

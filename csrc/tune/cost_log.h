@@ -5,10 +5,14 @@
 #include <string>
 
 #include "tune/candidates.h"
+#include "tune/timekeeper.h"
 
 namespace softneuro {
 
 // One line for a layer whose candidates are measured or recalled, and one of less weight for each of them.
 void log_costs(const std::string& signature, std::span<const Candidate> candidates);
+
+// Where the time of a tuning went, at log_progress().
+void log_stages(std::span<const StageTime> stages);
 
 }  // namespace softneuro

@@ -7,6 +7,7 @@
 
 #include "graph/fusions.h"
 #include "tune/profiler.h"
+#include "tune/timekeeper.h"
 #include "tune/tuner.h"
 
 namespace softneuro {
@@ -38,7 +39,7 @@ struct GraphCosts {
 double model_weight_bytes(const Graph& graph);
 
 GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& db, const ParallelFor& parallel_for,
-                      const Progress& progress);
+                      const Progress& progress, Timekeeper& timekeeper);
 // Guesses alone; needs no database.
 GraphCosts guess_costs(const Graph& graph, const TuneSettings& settings);
 

@@ -93,7 +93,7 @@ constexpr OptionInfo table[] = {
     {"threads", "int", "0", "0 to 4096", "Threads that kernels use at once; 0: as many as the host."},
     {"tune", "choice", "profile", "profile, cached or off",
      "Measure routines that the cost database does not know, use only what it knows, or go by rules alone."},
-    {"time_budget_s", "float", "30", "> 0", "Seconds that tuning one graph may take."},
+    {"time_budget_s", "float", "10", "> 0", "Seconds that tuning one graph may take."},
     {"host", "choice", "eager", "eager or inductor", "What runs the parts that stay with PyTorch."},
     {"plan", "path", "", "a path, or empty for none", "Plan file: loaded if it exists, saved otherwise."},
     {"min_region_size", "int", "2", "1 to 1000000", "Smallest number of operations worth taking from the host."},

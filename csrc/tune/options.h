@@ -17,7 +17,7 @@ struct Options {
   double max_error = 1e-4;
   int threads = 0;
   TuneMode tune = TuneMode::profile;
-  double time_budget_s = 30;
+  double time_budget_s = 10;
   HostMode host = HostMode::eager;
   std::string plan;
   int min_region_size = 2;

@@ -1,70 +1,43 @@
 #include "tune/profiler.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 
 #include "base/arch.h"
 #include "base/log.h"
+#include "tune/probes.h"
 
 namespace softneuro {
 namespace {
 
-constexpr int max_samples = 15;
+// What runs for long is stable without many samples.
+constexpr int least_rounds = 3;
+constexpr double most_seconds = 0.06;   // of one contender's samples, beyond these
+constexpr double least_seconds = 0.01;  // for the first round, whatever the effort
+// A run that was interrupted says nothing, and is repeated, unless none of its length goes without.
+constexpr int most_attempts = 3;
+constexpr double slice_seconds = 0.02;
+// A run without weights evicted, after which more runs are a waste.
+constexpr double hopeless = 3;
 // Bytes of packed weights held for one layer's race: a larger race is run in heats, for tuning is not to need more
 // memory than the net will.
 constexpr size_t interleave_limit = size_t{64} << 20;
 
-// A part of a larger blob: four times as far from row to row as dense, as one of q, k and v in one projection is.
-constexpr int64_t apart = 4;
-
-// Strides that a blob of a strided layout is likely to have.
-Strides likely_strides(const Shape& shape, const Layout& layout) {
-  Strides strides = dense_strides(shape, layout);
-  if (!layout.strided) return strides;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    int64_t& stride = strides[static_cast<size_t>(axis)];
-    if (stride > 1) stride *= apart;
-  }
-  return strides;
+// How often the scheduler has taken the core from this thread.
+int64_t interruptions() {
+  rusage usage;
+  return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
-int64_t largest_blob(const TensorDesc& desc, const Schema& schema) {
-  if (schema.layout.strided) {
-    return spanned_elements(desc.shape, likely_strides(desc.shape, schema.layout), schema.layout);
-  }
-  int64_t elements = desc.shape.elements();
-  if (layout_fits(desc.shape, Layout::blocked(16))) elements = physical_elements(desc.shape, Layout::blocked(16));
-  return elements;
-}
-
-void fill(AlignedBuffer& buffer, DType dtype = DType::float32) {
-  // Any finite values of ordinary size do; a small generator avoids denormals and repeated zeros.
-  uint32_t state = 12345;
-  with_dtype(dtype, [&](auto kind) {
-    using T = decltype(kind);
-    T* data = static_cast<T*>(buffer.data());
-    for (size_t i = 0; i < buffer.size() / sizeof(T); ++i) {
-      state = state * 1664525U + 1013904223U;
-      if constexpr (std::is_integral_v<T> || std::is_same_v<T, QInt8>) {
-        data[i] = element_from<T>(static_cast<float>(state >> 26));
-      } else {
-        data[i] = element_from<T>(static_cast<float>(state >> 8) * (2.0F / 16777216.0F) - 1.0F);
-      }
-    }
-  });
-}
-
-void grow(AlignedBuffer& buffer, const TensorDesc& desc, const Schema& schema) {
-  const size_t bytes = std::max(dtype_bytes(schema.dtype, largest_blob(desc, schema)), AlignedBuffer::alignment);
-  if (buffer.size() >= bytes) return;
-  buffer = AlignedBuffer(bytes);
-  fill(buffer, schema.dtype);
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return 0.5 * (values[(values.size() - 1) / 2] + values[values.size() / 2]);
+// Of the best time: what leaves a race. Timings scatter by some ten per cent, a single one may be twice what it should:
+// the more samples, the tighter. Long ones scatter less.
+double gate_after(int round, double best) {
+  constexpr double long_run = 3e-3;
+  if (best > long_run) return round < 2 ? 1.8 : round < 3 ? 1.3 : 1.12;
+  return round < 2 ? 2.5 : round < 3 ? 1.8 : round < 5 ? 1.35 : 1.15;
 }
 
 size_t weight_bytes(const Problem& problem) {
@@ -75,15 +48,6 @@ size_t weight_bytes(const Problem& problem) {
 
 }  // namespace
 
-double winsorised_mean(std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  const size_t n = samples.size(), cut = (n + 2) / 5;
-  const double low = samples[cut], high = samples[n - 1 - cut];
-  double sum = 0;
-  for (const double sample : samples) sum += std::clamp(sample, low, high);
-  return sum / static_cast<double>(n);
-}
-
 Coldness coldness_for(size_t model_weight_bytes) {
   const CacheInfo& cache = caches();
   if (cache.l3 != 0 && model_weight_bytes > cache.l3 / 2) return Coldness::out_of_l3;
@@ -93,24 +57,6 @@ Coldness coldness_for(size_t model_weight_bytes) {
 std::string_view coldness_name(Coldness coldness) {
   constexpr std::string_view names[] = {"hot", "l2cold", "l3cold"};
   return names[static_cast<int>(coldness)];
-}
-
-void set_pace(std::span<std::vector<double>* const> samples) {
-  size_t rounds = 0;
-  for (const auto* own : samples) rounds = std::max(rounds, own->size());
-  std::vector<double> middles;  // of those that stayed
-  for (const auto* own : samples) middles.push_back(own->size() == rounds ? median(*own) : 0);
-  for (size_t round = 0; round < rounds; ++round) {
-    std::vector<double> paces;
-    for (size_t i = 0; i < samples.size(); ++i) {
-      if (middles[i] > 0) paces.push_back((*samples[i])[round] / middles[i]);
-    }
-    if (paces.size() < 2) return;  // one alone may vary by itself
-    const double pace = median(std::move(paces));
-    for (auto* own : samples) {
-      if (pace > 0 && round < own->size()) (*own)[round] /= pace;
-    }
-  }
 }
 
 bool measurable(const Problem& problem) {
@@ -126,11 +72,17 @@ struct Profiler::Contender {
   std::vector<TensorView> in, outs;
   bool has_weights;
   std::vector<double> samples = {};
-  double best = INFINITY;
+  double best = INFINITY, spent = 0;
+
+  void add(double seconds) {
+    samples.push_back(seconds);
+    best = std::min(best, seconds);
+    spent += seconds;
+  }
 };
 
-Profiler::Profiler(int threads, const ParallelFor& parallel_for, Coldness coldness)
-    : threads_(threads), host_(parallel_for), team_(threads), coldness_(coldness) {
+Profiler::Profiler(int threads, const ParallelFor& parallel_for, Coldness coldness, Timekeeper& timekeeper)
+    : threads_(threads), host_(parallel_for), team_(threads), coldness_(coldness), timekeeper_(timekeeper) {
   const CacheInfo& cache = caches();
   if (coldness == Coldness::out_of_l2) flush_ = AlignedBuffer(2 * cache.l2 * static_cast<size_t>(threads));
   // A shared server cache can be far larger than what one guest gets of it: 48 MiB evicts enough.
@@ -156,6 +108,7 @@ TensorView Profiler::blob(bool output, size_t number, const TensorDesc& desc, co
 // workspaces lie in memory that the steps before used, and inputs were just written.
 void Profiler::settle(const Contender& contender, const ParallelFor& parallel_for) {
   if (!contender.has_weights || flush_.size() == 0) return;
+  const auto stage = timekeeper_.in("evict");
   std::atomic<uint64_t> sink{0};
   parallel_for(threads_, [&](int64_t task) {
     const Range part = split_range(static_cast<int64_t>(flush_.size() / 64), threads_, task);
@@ -188,18 +141,31 @@ void Profiler::settle(const Contender& contender, const ParallelFor& parallel_fo
 double Profiler::time_once(const Contender& contender, const ParallelFor& parallel_for) {
   const Workspace workspace(contender.prepared->workspace(), workspace_.data());
   const RunArgs args{contender.in.data(), contender.outs.data(), workspace, parallel_for};
-  const auto start = Clock::now();
-  contender.prepared->run(args);
-  return std::chrono::duration<double>(Clock::now() - start).count();
+  double least = INFINITY;
+  for (int attempt = 0; attempt < most_attempts; ++attempt) {
+    const int64_t before = interruptions();
+    const auto start = Clock::now();
+    contender.prepared->run(args);
+    least = std::min(least, std::chrono::duration<double>(Clock::now() - start).count());
+    if (interruptions() == before || least > slice_seconds) break;
+  }
+  return least;
+}
+
+// Page faults, code into caches.
+void Profiler::warm_up(std::vector<Contender>& contenders, const ParallelFor& parallel_for) {
+  const auto stage = timekeeper_.in("warm up");
+  for (Contender& contender : contenders) time_once(contender, parallel_for);
 }
 
 // Blobs are to be prepared already, for they move when they grow.
 Profiler::Contender Profiler::contender(const Entry& entry) {
+  const auto stage = timekeeper_.in("pack");
   const Problem& problem = *entry.problem;
   const auto& [routine, tuning] = entry.candidate->choice;
   Contender contender{.problem = &problem,
                       .candidate = entry.candidate,
-                      .prepared = routine->prepare(problem, tuning, routine->packed(problem, tuning)),
+                      .prepared = routine->prepare(problem, tuning, stand_ins_.packed(*routine, problem, tuning)),
                       .in = {},
                       .outs = {},
                       .has_weights = weight_bytes(problem) > caches().l1d};
@@ -212,61 +178,95 @@ Profiler::Contender Profiler::contender(const Entry& entry) {
   return contender;
 }
 
-void Profiler::race(std::vector<Contender>& contenders, std::span<Candidate* const> candidates, double allowance,
+// Of packed weights of its own.
+size_t Profiler::held_bytes(const Entry& entry) {
+  const auto& [routine, tuning] = entry.candidate->choice;
+  return StandIns::stands_in(*routine, *entry.problem, tuning) ? 0 : entry.candidate->packed_bytes;
+}
+
+// One warm run and one sample of each, but for those that are too slow by far: page faults and code that is not in the
+// caches make no run slower than that. A run may be interrupted, two in a row hardly are.
+void Profiler::first_round(std::vector<Contender>& contenders, double seconds, const ParallelFor& parallel_for) {
+  const double start = timekeeper_.now();
+  double best = INFINITY;
+  for (Contender& contender : contenders) {
+    if (std::isfinite(best) && timekeeper_.now() - start > seconds) return;
+    double warm;
+    {
+      const auto stage = timekeeper_.in("warm up");
+      warm = time_once(contender, parallel_for);
+      if (warm > hopeless * best) warm = std::min(warm, time_once(contender, parallel_for));
+    }
+    if (warm > hopeless * best) {
+      contender.add(warm);
+      continue;
+    }
+    sample(contender, parallel_for);
+    best = std::min(best, contender.best);
+  }
+}
+
+void Profiler::sample(Contender& contender, const ParallelFor& parallel_for) {
+  settle(contender, parallel_for);
+  const auto stage = timekeeper_.in("time " + contender.problem->layer->type);
+  contender.add(time_once(contender, parallel_for));
+}
+
+void Profiler::race(std::vector<Contender>& contenders, std::span<Candidate* const> candidates, const Effort& effort,
                     const ParallelFor& parallel_for) {
-  for (Contender& contender : contenders) time_once(contender, parallel_for);  // page faults, code into caches
-  const auto start = Clock::now();
-  for (int round = 0; round < max_samples; ++round) {
+  const double start = timekeeper_.now();
+  first_round(contenders, std::max(effort.seconds, least_seconds), parallel_for);
+  for (int round = 1; round < effort.rounds && timekeeper_.now() - start < effort.seconds; ++round) {
     const auto leader = std::min_element(contenders.begin(), contenders.end(),
                                          [](const auto& a, const auto& b) { return a.best < b.best; });
     const double best = leader->best;
     const size_t bytes = leader->candidate->packed_bytes;
-    // Timings scatter by some ten per cent, a single one may be twice what it should: the more samples, the tighter the
-    // gate. Smaller packed weights may be worth more time.
-    const double gate = round < 2 ? 4.0 : round < 3 ? 2.0 : round < 5 ? 1.4 : 1.15, wide_gate = std::max(gate, 1.4);
+    // Smaller packed weights may be worth more time.
+    const double gate = gate_after(round, best), wide_gate = std::max(gate, 1.4);
     size_t running = 0;
     for (Contender& contender : contenders) {
       const bool smaller = 2 * contender.candidate->packed_bytes < bytes;
-      if (round > 0 && contender.best > best * (smaller ? wide_gate : gate)) continue;
+      if (contender.samples.empty() || contender.best > best * (smaller ? wide_gate : gate)) continue;
+      if (round >= least_rounds && contender.spent > most_seconds) continue;
       ++running;
-      settle(contender, parallel_for);
-      const double seconds = time_once(contender, parallel_for);
-      contender.samples.push_back(seconds);
-      contender.best = std::min(contender.best, seconds);
+      sample(contender, parallel_for);
     }
-    const double spent = std::chrono::duration<double>(Clock::now() - start).count();
-    if (spent > allowance || (running == 1 && round >= 4)) break;
+    if (running == 0 || (running == 1 && round >= 4)) break;
   }
   std::vector<std::vector<double>*> samples;
-  for (Contender& contender : contenders) samples.push_back(&contender.samples);
+  for (Contender& contender : contenders) {
+    if (!contender.samples.empty()) samples.push_back(&contender.samples);
+  }
   set_pace(samples);
   for (size_t i = 0; i < contenders.size(); ++i) {
+    if (contenders[i].samples.empty()) continue;
     candidates[i]->seconds = winsorised_mean(contenders[i].samples);
     candidates[i]->measured = true;
   }
 }
 
 // With the host's threads free, as they are in a net's run.
-void Profiler::measure_host(const Problem& problem, std::span<Candidate* const> candidates, double allowance) {
+void Profiler::measure_host(const Problem& problem, std::span<Candidate* const> candidates, const Effort& effort) {
   if (!measurable(problem)) return;
   for (const Candidate* candidate : candidates) prepare_blobs({&problem, candidate});
   std::vector<Contender> contenders;
   for (const Candidate* candidate : candidates) contenders.push_back(contender({&problem, candidate}));
   try {
-    race(contenders, candidates, allowance, host_);
+    race(contenders, candidates, effort, host_);
   } catch (const std::exception& error) {
     log_info("tune: " + problem.layer->name + " refuses values of no meaning: " + error.what());
   }
 }
 
-void Profiler::measure(const Problem& problem, std::span<Candidate* const> candidates, double allowance) {
-  if (problem.layer->host != nullptr) return measure_host(problem, candidates, allowance);
+void Profiler::measure(const Problem& problem, std::span<Candidate* const> candidates, const Effort& effort) {
+  if (problem.layer->host != nullptr) return measure_host(problem, candidates, effort);
   for (const Candidate* candidate : candidates) prepare_blobs({&problem, candidate});
   size_t held = 0;
   std::vector<Contender> contenders;
   std::vector<Candidate*> heat;
-  const auto start_race = [&](double seconds) {
-    team_.run(host_, [&](const ParallelFor& parallel_for) { race(contenders, heat, seconds, parallel_for); });
+  const auto start_race = [&](double share) {
+    const Effort own{effort.rounds, share * effort.seconds};
+    team_.run(host_, [&](const ParallelFor& parallel_for) { race(contenders, heat, own, parallel_for); });
     contenders.clear();
     heat.clear();
     held = 0;
@@ -279,14 +279,14 @@ void Profiler::measure(const Problem& problem, std::span<Candidate* const> candi
     }
     contenders.push_back(contender({&problem, candidate}));
     heat.push_back(candidate);
-    held += candidate->packed_bytes;
-    if (held > interleave_limit) start_race(allowance / static_cast<double>(candidates.size()));
+    held += held_bytes({&problem, candidate});
+    if (held > interleave_limit) start_race(static_cast<double>(heat.size()) / static_cast<double>(candidates.size()));
   }
-  if (!contenders.empty()) start_race(allowance);
+  if (!contenders.empty()) start_race(1);
 }
 
 std::vector<double> Profiler::compare(std::span<const Entry> entries, double allowance) {
-  constexpr int most_rounds = 9, least_rounds = 5;
+  constexpr int most_rounds = 9, least_rounds = 3;
   double round_takes = 0;
   for (const Entry& entry : entries) round_takes += entry.candidate->seconds;
   if (least_rounds * round_takes > allowance) return {};
@@ -298,11 +298,12 @@ std::vector<double> Profiler::compare(std::span<const Entry> entries, double all
     const double share = allowance * static_cast<double>(contenders.size()) / static_cast<double>(entries.size());
     int round = 0;
     team_.run(host_, [&](const ParallelFor& parallel_for) {
-      for (Contender& contender : contenders) time_once(contender, parallel_for);
+      warm_up(contenders, parallel_for);
       const auto start = Clock::now();
       for (double spent = 0; round < most_rounds && spent < share; ++round) {
         for (Contender& contender : contenders) {
           settle(contender, parallel_for);
+          const auto stage = timekeeper_.in("one pace");
           contender.samples.push_back(time_once(contender, parallel_for));
         }
         spent = std::chrono::duration<double>(Clock::now() - start).count();
@@ -315,7 +316,7 @@ std::vector<double> Profiler::compare(std::span<const Entry> entries, double all
   size_t held = 0;
   for (const Entry& entry : entries) {
     contenders.push_back(contender(entry));
-    held += entry.candidate->packed_bytes;
+    held += held_bytes(entry);
     if (held <= interleave_limit && &entry != &entries.back()) continue;
     if (!run()) return {};
     held = 0;
@@ -323,7 +324,7 @@ std::vector<double> Profiler::compare(std::span<const Entry> entries, double all
   return seconds;
 }
 
-double Profiler::measure_adapt(const TensorDesc& desc, const Routine& routine, double allowance) {
+double Profiler::measure_adapt(const TensorDesc& desc, const Routine& routine, const Effort& effort) {
   Layer layer;
   layer.type = "adapt";
   const Problem problem{&layer, {desc}, desc, threads_};
@@ -332,7 +333,7 @@ double Profiler::measure_adapt(const TensorDesc& desc, const Routine& routine, d
   candidate.in = {routine.info().in};
   candidate.outs = {routine.info().out};
   Candidate* const one[] = {&candidate};
-  measure(problem, one, allowance);
+  measure(problem, one, effort);
   return candidate.seconds;
 }
 

@@ -12,17 +12,11 @@
 #include "base/team.h"
 #include "base/threads.h"
 #include "tune/candidates.h"
+#include "tune/samples.h"
+#include "tune/stand_ins.h"
+#include "tune/timekeeper.h"
 
 namespace softneuro {
-
-// Robust centre of timings: the mean after the outer fifths are pulled in to the quantiles that bound them. Not the
-// mean (one preemption spoils it), nor the minimum (it flatters routines whose luck varies).
-double winsorised_mean(std::vector<double> samples);
-
-// Of what was timed in rounds, some of it not in all: what slows all of a round is the machine, whose speed varies for
-// seconds at a time, and those that dropped out early would be judged by the few rounds that they were in. Brings the
-// samples to the pace of the middle round of those that stayed.
-void set_pace(std::span<std::vector<double>* const> samples);
 
 // Where weights are when a layer starts: a model larger than a cache finds them evicted from it, run after run.
 enum class Coldness : unsigned char { hot, out_of_l2, out_of_l3 };
@@ -37,7 +31,7 @@ class Profiler {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Profiler(int threads, const ParallelFor& parallel_for, Coldness coldness);
+  Profiler(int threads, const ParallelFor& parallel_for, Coldness coldness, Timekeeper& timekeeper);
 
   // One candidate of a layer.
   struct Entry {
@@ -45,11 +39,17 @@ class Profiler {
     const Candidate* candidate;
   };
 
-  // Times the candidates interleaved and sets seconds and measured. Drops out of the rounds what is clearly slower than
-  // the leader. Spends little more than `allowance` seconds, but at least one sample each. Steps of the host that are
-  // not measurable or that refuse the values keep their guess.
-  void measure(const Problem& problem, std::span<Candidate* const> candidates, double allowance);
-  double measure_adapt(const TensorDesc& desc, const Routine& routine, double allowance);
+  // How often each is run at most, and for how long all of them.
+  struct Effort {
+    int rounds;
+    double seconds;
+  };
+
+  // Times the candidates interleaved, those first that are expected to be fast, and sets seconds and measured. Drops
+  // out of the rounds what is clearly slower than the leader. Spends little more than the effort: those that it does
+  // not come to keep their guess, and so do steps of the host that are not measurable or that refuse the values.
+  void measure(const Problem& problem, std::span<Candidate* const> candidates, const Effort& effort);
+  double measure_adapt(const TensorDesc& desc, const Routine& routine, const Effort& effort);
 
   // Seconds of each, timed in turn, so that they compare; nothing if there was no time for a fair number of rounds.
   std::vector<double> compare(std::span<const Entry> entries, double allowance);
@@ -59,20 +59,26 @@ class Profiler {
   void prepare_blobs(const Entry& entry);
   TensorView blob(bool output, size_t number, const TensorDesc& desc, const Schema& schema);
   Contender contender(const Entry& entry);
+  static size_t held_bytes(const Entry& entry);
   void settle(const Contender& contender, const ParallelFor& parallel_for);
   double time_once(const Contender& contender, const ParallelFor& parallel_for);
-  void measure_host(const Problem& problem, std::span<Candidate* const> candidates, double allowance);
-  void race(std::vector<Contender>& contenders, std::span<Candidate* const> candidates, double allowance,
+  void warm_up(std::vector<Contender>& contenders, const ParallelFor& parallel_for);
+  void sample(Contender& contender, const ParallelFor& parallel_for);
+  void first_round(std::vector<Contender>& contenders, double seconds, const ParallelFor& parallel_for);
+  void measure_host(const Problem& problem, std::span<Candidate* const> candidates, const Effort& effort);
+  void race(std::vector<Contender>& contenders, std::span<Candidate* const> candidates, const Effort& effort,
             const ParallelFor& parallel_for);
 
   int threads_;
   const ParallelFor& host_;
   Team team_;  // as in a net's run
   Coldness coldness_;
+  Timekeeper& timekeeper_;
   AlignedBuffer flush_;  // read through to evict weights
   // By element type and number, large enough for every candidate's layout.
   std::map<std::pair<DType, size_t>, AlignedBuffer> inputs_, outputs_;
   AlignedBuffer workspace_;
+  StandIns stand_ins_;
 };
 
 }  // namespace softneuro

@@ -1,7 +1,7 @@
 #include "tune/refine.h"
 
 #include <algorithm>
-#include <chrono>
+#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
@@ -13,8 +13,11 @@
 namespace softneuro {
 namespace {
 
-constexpr int most_plans = 8;  // that are run step by step
-constexpr int rounds = 9;
+constexpr size_t most_plans = 6;  // that are run step by step
+constexpr int most_rounds = 9, least_rounds = 3;
+constexpr double enough_seconds = 0.15;   // of rounds beyond these
+constexpr double allowance_share = 0.15;  // of the time budget
+constexpr double worth_running = 0.99;    // of the best plan's time
 constexpr double fusions_better = 0.8;
 constexpr double most_worse = 2;         // beyond this the routine's own time was wrong, not the net's worse
 constexpr double most_allowance = 3600;  // seconds; the database takes no more
@@ -48,7 +51,8 @@ class Refiner {
     return true;
   }
 
-  const Objective& objective() const { return objective_; }
+  // Of a run, as far as is known.
+  double seconds(const DprsResult& plan) const { return plan_cost(objective_.seconds(), plan); }
 
   // Whether a plan's times are to be had without running it.
   bool is_measured(const DprsResult& plan) const { return ledger_.find(steps(), name_of(plan)).has_value(); }
@@ -118,8 +122,11 @@ class Refiner {
     }
     if (!trials_.may_measure()) return times;
     const auto net = trials_.prepare(graph_, plan);
+    trials_.hold_packings();
     double sum = 0;
-    for (const StepTime& time : trial_.profile(*net, trials_.parallel_for, rounds)) {
+    const double once = trial_.run(*net, trials_.parallel_for);  // warms up, too
+    const int rounds = std::clamp(static_cast<int>(enough_seconds / std::max(once, 1e-9)), least_rounds, most_rounds);
+    for (const StepTime& time : net->profile(trial_.inputs(), trial_.outputs(), trials_.parallel_for, rounds)) {
       sum += time.seconds;
       if (time.layer < 0) continue;
       times[time.layer] = time.seconds;
@@ -141,37 +148,44 @@ class Refiner {
 
 }  // namespace
 
-std::vector<DprsResult> refine(const Graph& graph, const GraphCosts& costs, const Objective& objective,
-                               const DprsResult& best, const PlanSearch& search, const Trials& trials) {
-  const auto start = Profiler::Clock::now();
+Refined refine(const Graph& graph, const GraphCosts& costs, const Objective& objective, const DprsResult& best,
+               const PlanSearch& search, const Trials& trials) {
+  const double start = trials.timekeeper.now();
   Refiner refiner(graph, costs, objective, trials);
   std::vector<DprsResult> seen{best};
-  const auto is_new = [&](const std::optional<DprsResult>& plan) {
-    return plan && std::none_of(seen.begin(), seen.end(), [&](const DprsResult& other) {
-             return other.choices == plan->choices && other.adapts == plan->adapts;
-           });
+  // A plan that nobody has run yet and that promises to win by enough.
+  const auto find = [&](const Objective& changed) -> std::optional<DprsResult> {
+    auto plan = search.solve(changed);
+    if (!plan) return {};
+    const DprsProblem problem = changed.priced();
+    double least = INFINITY;
+    for (const DprsResult& other : seen) {
+      if (other.choices == plan->choices && other.adapts == plan->adapts) return {};
+      least = std::min(least, plan_cost(problem, other));
+    }
+    if (plan_cost(problem, *plan) > worth_running * least) return {};
+    return plan;
   };
-  const double allowance = 0.15 * trials.settings.time_budget_s;
+  const double allowance = allowance_share * trials.settings.time_budget_s;
+  const auto no_time = [&](const DprsResult& plan) {
+    if (refiner.is_measured(plan)) return false;
+    if (refiner.was_too_much(plan, allowance)) return true;
+    const double spent = trials.timekeeper.now() - start, run = refiner.seconds(plan);
+    if (spent + (least_rounds + 1) * run <= std::min(allowance, trials.timekeeper.left() + spent)) return false;
+    if (trials.may_measure()) refiner.note_too_much(plan, allowance);
+    return true;
+  };
+  if (no_time(best)) return {{}, objective};
   while (refiner.correct(seen.back()) && seen.size() < most_plans) {
     std::optional<DprsResult> next;
-    if (seen.size() == 1) next = search.solve(refiner.with_fusions());
-    if (!is_new(next)) next = search.solve(refiner.objective());
-    if (!is_new(next)) break;
-    if (!refiner.is_measured(*next)) {
-      if (refiner.was_too_much(*next, allowance)) break;
-      const double spent = std::chrono::duration<double>(Profiler::Clock::now() - start).count();
-      if (spent > allowance) {
-        if (trials.may_measure()) refiner.note_too_much(*next, allowance);
-        break;
-      }
-    }
+    if (seen.size() == 1) next = find(refiner.with_fusions());
+    if (!next) next = find(refiner.sober());
+    if (!next || no_time(*next)) break;
     seen.push_back(std::move(*next));
   }
-  std::vector<DprsResult> plans;
-  if (auto last = search.solve(refiner.sober()); is_new(last)) plans.push_back(std::move(*last));
-  plans.insert(plans.end(), seen.begin() + 1, seen.end());
-  std::erase_if(plans, [&](const DprsResult& plan) { return !search.acceptable(plan); });
-  return plans;
+  Refined refined{{seen.begin() + 1, seen.end()}, refiner.sober()};
+  std::erase_if(refined.plans, [&](const DprsResult& plan) { return !search.acceptable(plan); });
+  return refined;
 }
 
 }  // namespace softneuro

@@ -20,12 +20,17 @@ struct PlanSearch {
   std::function<bool(const DprsResult&)> acceptable;
 };
 
+struct Refined {
+  std::vector<DprsResult> plans;  // besides the best
+  Objective objective;            // by what was seen in nets
+};
+
 // Plans worth timing as wholes, besides `best`, the best by `objective`. Runs that one step by step in its net,
-// corrects the costs of the routines in it, and solves again, a few times: routines that have not been in a net keep
-// their own times, so that each layer's next best get their turn, fusions at first with a fifth of these taken off. At
-// last they are made as much worse as the layer's measured ones turned out, which leaves the best of what was seen.
+// corrects the costs of the routines in it, and solves again: once with the fusions that have not been in a net a fifth
+// better, and then with routines that have not been in a net as much worse as the layer's measured ones turned out.
+// That ends when no plan promises to be a hundredth faster than those that were run, or when its time is up.
 // Times come from the database where it knows them, and are measured only if the mode allows it.
-std::vector<DprsResult> refine(const Graph& graph, const GraphCosts& costs, const Objective& objective,
-                               const DprsResult& best, const PlanSearch& search, const Trials& trials);
+Refined refine(const Graph& graph, const GraphCosts& costs, const Objective& objective, const DprsResult& best,
+               const PlanSearch& search, const Trials& trials);
 
 }  // namespace softneuro

@@ -44,6 +44,7 @@ static std::shared_ptr<const HostOp> that_bears_all(std::shared_ptr<const HostOp
 }
 
 std::shared_ptr<const Net> Trials::prepare(const Graph& graph, const Assignment& plan) const {
+  const auto stage = timekeeper.in("prepare nets");
   if (!has_host_steps(graph)) return Net::prepare(graph, plan, settings.threads, cache);
   Graph patient = graph;
   for (size_t l = 0; l < graph.layers().size(); ++l) {
@@ -51,6 +52,13 @@ std::shared_ptr<const Net> Trials::prepare(const Graph& graph, const Assignment&
     if (layer.host != nullptr) layer.host = that_bears_all(layer.host);
   }
   return Net::prepare(patient, plan, settings.threads, cache);
+}
+
+void Trials::hold_packings() const {
+  held = cache.items();
+  double sum = 0;
+  for (const PackedCache::Item& item : held) sum += static_cast<double>(item.packed->bytes());
+  if (sum > most_held) held.clear();
 }
 
 bool zero_integers(const Graph& graph, const TensorDesc& desc) {
@@ -77,11 +85,6 @@ double Trial::run(const Net& net, const ParallelFor& parallel_for) {
   const auto start = std::chrono::steady_clock::now();
   net.run(in_, out_, parallel_for);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-std::vector<StepTime> Trial::profile(const Net& net, const ParallelFor& parallel_for, int rounds) {
-  net.run(in_, out_, parallel_for);
-  return net.profile(in_, out_, parallel_for, rounds);
 }
 
 }  // namespace softneuro

@@ -3,10 +3,12 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/arena.h"
 #include "base/error_measure.h"
+#include "tune/timekeeper.h"
 #include "tune/tuner.h"
 
 namespace softneuro {
@@ -31,9 +33,15 @@ struct Trials {
   CostDb& db;
   const ParallelFor& parallel_for;
   PackedCache& cache;
+  Timekeeper& timekeeper;
+  double most_held;  // bytes
+  mutable std::vector<PackedCache::Item> held = {};
 
   // Where a step of the host refuses inputs of no meaning, its results are zeros.
   std::shared_ptr<const Net> prepare(const Graph& graph, const Assignment& plan) const;
+  // Keeps the packed weights of all nets that there are now, for as long as this is there: plans differ in few layers.
+  // Not if they are much more than the model's weights.
+  void hold_packings() const;
   bool may_measure() const { return settings.mode == TuneMode::profile; }
 };
 
@@ -46,8 +54,8 @@ class Trial {
   explicit Trial(const Graph& graph);  // every input 0.5
   Trial(const Graph& graph, Tensors inputs);
   double run(const Net& net, const ParallelFor& parallel_for);  // seconds
-  // Net::profile after a run that warms up.
-  std::vector<StepTime> profile(const Net& net, const ParallelFor& parallel_for, int rounds);
+  std::span<const void* const> inputs() const { return in_; }
+  std::span<void* const> outputs() const { return out_; }
   Tensors take_outputs() { return std::move(outputs_); }  // of the last run
 
  private:

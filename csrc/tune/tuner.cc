@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -11,6 +12,7 @@
 #include "tune/accuracy.h"
 #include "tune/carry.h"
 #include "tune/cost_keys.h"
+#include "tune/cost_log.h"
 #include "tune/measures.h"
 #include "tune/memory_limit.h"
 #include "tune/refine.h"
@@ -20,32 +22,36 @@
 namespace softneuro {
 namespace {
 
-using Clock = Profiler::Clock;
-
-constexpr int most_rounds = 50, rounds_of_all = 10;
-constexpr double clearly_slower = 1.05;
+constexpr int most_rounds = 30, least_rounds = 3;
+constexpr size_t most_wholes = 4;
+constexpr double least_held = 256 << 20, held_share = 1.5;  // of packed weights between trials; of the model's
+constexpr double promising = 1.03;                          // of the best plan's time by what was seen in nets
+constexpr double wholes_share = 0.08;                       // of the time budget
+// Of the best one's time: which plan leaves after so many rounds.
+double clearly_slower(int rounds) { return rounds < 5 ? 1.1 : rounds < 10 ? 1.05 : 1.02; }
 
 // Times the plans as whole nets, in turn; seconds by plan. The slower ones drop out.
 std::vector<double> time_as_wholes(const Graph& graph, const std::vector<Assignment>& plans, const Trials& trials) {
   std::vector<std::shared_ptr<const Net>> nets;
   for (const Assignment& plan : plans) nets.push_back(trials.prepare(graph, plan));
+  trials.held.clear();  // the nets have what they need
   Trial trial(graph);
   std::vector<std::vector<double>> samples(nets.size());
   std::vector<double> centres(nets.size(), INFINITY);
-  const auto begin = Clock::now();
+  const double start = trials.timekeeper.now();
   for (const auto& net : nets) trial.run(*net, trials.parallel_for);  // warms up
   for (int round = 0; round < most_rounds; ++round) {
     const double best = *std::min_element(centres.begin(), centres.end());
     size_t running = 0;
     for (size_t i = 0; i < nets.size(); ++i) {
-      if (round >= rounds_of_all && centres[i] > clearly_slower * best) continue;
+      if (round >= least_rounds && centres[i] > clearly_slower(round) * best) continue;
       ++running;
       samples[i].push_back(trial.run(*nets[i], trials.parallel_for));
       centres[i] = winsorised_mean(samples[i]);
     }
     if (running == 1) break;
-    const double spent = std::chrono::duration<double>(Clock::now() - begin).count();
-    if (round >= 3 && spent > std::min(2.0, 0.1 * trials.settings.time_budget_s)) break;
+    const double spent = trials.timekeeper.now() - start;
+    if (round + 1 >= least_rounds && spent > wholes_share * trials.settings.time_budget_s) break;
   }
   std::vector<std::vector<double>*> paced;
   for (auto& own : samples) paced.push_back(&own);
@@ -59,8 +65,10 @@ std::vector<double> time_as_wholes(const Graph& graph, const std::vector<Assignm
   return times;
 }
 
-// From the database if it knows them all, else measured if the mode allows it, else infinite where they are not known.
-std::vector<double> whole_times(const Graph& graph, const std::vector<Assignment>& plans, const Trials& trials) {
+// From the database if it knows them all, else measured if the mode and the time allow it, else infinite where they are
+// not known. `seconds`: what one run is likely to take.
+std::vector<double> whole_times(const Graph& graph, const std::vector<Assignment>& plans, double seconds,
+                                const Trials& trials) {
   Ledger ledger(trials.db, trials.settings.threads);
   const std::string signature = "graph " + graph.structural_hash();
   std::vector<double> times;
@@ -69,6 +77,15 @@ std::vector<double> whole_times(const Graph& graph, const std::vector<Assignment
   }
   const bool all_known = std::all_of(times.begin(), times.end(), [](double time) { return std::isfinite(time); });
   if (all_known || !trials.may_measure()) return times;
+  // Without the time for it now, a later run that has no more is not to measure, either.
+  const double budget = trials.settings.time_budget_s;
+  const std::string ends = "allowance of graph " + graph.structural_hash();
+  if (const auto record = ledger.find_record(ends, "wholes"); record && Ledger::is_final(*record, budget)) return times;
+  const double least = (least_rounds + 1) * seconds * static_cast<double>(plans.size());
+  if (least > std::min(2 * wholes_share * budget, trials.timekeeper.left())) {
+    ledger.add_forecast(ends, "wholes", 0, budget);
+    return times;
+  }
   times = time_as_wholes(graph, plans, trials);
   for (size_t i = 0; i < plans.size(); ++i) {
     ledger.add(signature, "plan " + content_hash(plan_text(plans[i])), times[i]);
@@ -89,6 +106,20 @@ std::vector<Assignment> distinct_assignments(const Graph& graph, const GraphCost
     return false;
   });
   return assignments;
+}
+
+// Plans that may be the fastest as wholes, the most promising first.
+std::vector<size_t> finalists(const std::vector<DprsResult>& plans, const Objective& objective) {
+  const DprsProblem problem = objective.priced();
+  std::vector<std::pair<double, size_t>> order;
+  for (size_t i = 0; i < plans.size(); ++i) order.emplace_back(plan_cost(problem, plans[i]), i);
+  std::sort(order.begin(), order.end());
+  std::vector<size_t> list;
+  for (const auto& [cost, index] : order) {
+    if (list.size() >= 2 && (list.size() == most_wholes || cost > promising * order.front().first)) break;
+    list.push_back(index);
+  }
+  return list;
 }
 
 // Plans within settings.max_memory, and in `result` how that went.
@@ -144,47 +175,68 @@ double proven_error(const Problem& problem, const RoutineChoice& choice) {
 
 TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, const ParallelFor& parallel_for,
                 const Progress& progress) {
-  const auto start = Clock::now();
+  Timekeeper timekeeper(settings.time_budget_s);
   TuneResult result;
-  GraphCosts costs = find_costs(graph, settings, db, parallel_for, progress);
-  const Trials trials{settings, db, parallel_for, PackedCache::shared()};
+  GraphCosts costs = find_costs(graph, settings, db, parallel_for, progress, timekeeper);
+  const double most_held = std::max(least_held, held_share * model_weight_bytes(graph));
+  const Trials trials{settings, db, parallel_for, PackedCache::shared(), timekeeper, most_held};
+  auto stage = std::make_optional<Timekeeper::Stage>(timekeeper, "solve");
   const Measure bytes = packed_bytes(graph, costs), weighed_bytes = weighed(bytes);
   Objective objective(to_dprs(graph, costs));
   objective.add(weighed_bytes, Pricing::worth,
                 memory_price(objective.seconds(), weighed_bytes, model_weight_bytes(graph)));
   objective.add(passed_bytes(graph, costs), Pricing::worth, passing_price(settings.threads));
   Accuracy accuracy(graph, costs, objective, trials);
+  stage.emplace(timekeeper, "accuracy");
   accuracy.find_price();
+  stage.emplace(timekeeper, "solve");
   const int wholes = settings.mode == TuneMode::off ? 1 : settings.integrated_plans;
   LimitedPlans found = solve(graph, objective, bytes, settings, wholes, result);
-  const auto acceptable = [&](const DprsResult& plan) { return accuracy.holds(plan); };
+  const auto acceptable = [&](const DprsResult& plan) {
+    const auto trial = timekeeper.in("accuracy");
+    return accuracy.holds(plan);
+  };
   found.plans.erase(std::remove_if(found.plans.begin() + 1, found.plans.end(), std::not_fn(acceptable)),
                     found.plans.end());
   const PlanSearch search{.solve = [&](const Objective& changed) -> std::optional<DprsResult> {
+                            const auto solving = timekeeper.in("solve");
                             TuneResult unused;
                             LimitedPlans again = solve(graph, changed, bytes, settings, 1, unused);
                             if (again.fits != found.fits) return {};
                             return std::move(again.plans.front());
                           },
                           .acceptable = acceptable};
+  Objective seen = objective;
   if (wholes > 1) {
-    for (DprsResult& plan : refine(graph, costs, objective, found.plans.front(), search, trials)) {
-      found.plans.push_back(std::move(plan));
-    }
+    stage.emplace(timekeeper, "in the net");
+    Refined refined = refine(graph, costs, objective, found.plans.front(), search, trials);
+    for (DprsResult& plan : refined.plans) found.plans.push_back(std::move(plan));
+    seen = std::move(refined.objective);
   }
-  std::vector<Assignment> assignments = distinct_assignments(graph, costs, found.plans);
+  stage.emplace(timekeeper, "as wholes");
+  const std::vector<Assignment> assignments = distinct_assignments(graph, costs, found.plans);
   size_t chosen = 0;
   if (assignments.size() > 1) {
+    const std::vector<size_t> last = finalists(found.plans, seen);
+    std::vector<Assignment> plans;
+    for (const size_t index : last) plans.push_back(assignments[index]);
     // A warm start finds the wholes' times in the database and so neither measures nor changes its mind.
-    const auto times = whole_times(graph, assignments, trials);
-    std::vector<double> worth = times;
-    for (size_t i = 0; i < worth.size(); ++i) worth[i] += objective.worth(found.plans[i]);
-    chosen = static_cast<size_t>(std::min_element(worth.begin(), worth.end()) - worth.begin());
-    if (std::isfinite(times[chosen])) result.integrated_s = times[chosen];
+    const auto times = whole_times(graph, plans, plan_cost(seen.seconds(), found.plans[last.front()]), trials);
+    size_t best = 0;
+    double least = INFINITY;
+    for (size_t i = 0; i < last.size(); ++i) {
+      const double worth = times[i] + objective.worth(found.plans[last[i]]);
+      if (worth < least) least = worth, best = i;
+    }
+    chosen = last[best];
+    if (std::isfinite(times[best])) result.integrated_s = times[best];
   }
   report(graph, costs, objective, found, chosen, result);
-  result.assignment = std::move(assignments[chosen]);
-  result.tuning_s = std::chrono::duration<double>(Clock::now() - start).count();
+  result.assignment = assignments[chosen];
+  stage.reset();
+  result.tuning_s = timekeeper.spent();
+  result.stages = timekeeper.stages();
+  log_stages(result.stages);
   return result;
 }
 

@@ -9,13 +9,14 @@
 #include "tune/candidates.h"
 #include "tune/cost_db.h"
 #include "tune/options.h"
+#include "tune/timekeeper.h"
 
 namespace softneuro {
 
 struct TuneSettings {
   SearchLimits limits;
   TuneMode mode = TuneMode::profile;
-  double time_budget_s = 30;  // for all of tuning; what is left unmeasured then is guessed
+  double time_budget_s = 10;  // for all of tuning; what is left unmeasured then is guessed
   int threads = 1;
   int integrated_plans = 3;  // best ones by the routines' own times that are timed in their nets; below 2 none is
   double max_memory = 4;     // packed weights of the plan as a multiple of the graph's weights
@@ -44,6 +45,7 @@ struct TuneResult {
   int candidates = 0, measured = 0, recalled = 0,
       guessed = 0;  // distinct (layer signature, descriptor) pairs and adapts
   double tuning_s = 0;
+  std::vector<StageTime> stages;  // of it
 };
 
 // Called now and then with work done and in all, in the same arbitrary unit.

@@ -119,6 +119,18 @@ void bind_tuner(py::module_& m) {
           "Whether it was carried over from other shapes, nothing measured.")
       .def_property_readonly("tuning_s", [](const BoundPlan& plan) { return plan.result.tuning_s; })
       .def_property_readonly(
+          "stages",
+          [](const BoundPlan& plan) {
+            py::dict stages;
+            for (const StageTime& stage : plan.result.stages) {
+              stages[py::str(stage.name)] = py::make_tuple(stage.seconds, stage.times);
+            }
+            return stages;
+          },
+          "Where the time of tuning went: seconds of each stage, without those of the stages inside it, and how often "
+          "it "
+          "was entered. Empty if nothing was tuned.")
+      .def_property_readonly(
           "counts",
           [](const BoundPlan& plan) {
             return std::map<std::string, int>{{"candidates", plan.result.candidates},

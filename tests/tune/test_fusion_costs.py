@@ -21,7 +21,7 @@ def test_a_fusion_that_is_hardly_dearer_by_itself_is_run_in_a_net(
 
     def make_up(entry: tuple[str, ...], seconds: float) -> None:
         version, device, threads, signature, descriptor, _ = entry
-        _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), seconds)
+        _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), 1e-3 * seconds)
 
     def steps() -> list[tuple[str, ...]]:
         return [line for line in costs(folder) if line[3].startswith("steps of graph")]
@@ -59,7 +59,7 @@ def test_what_steps_pass_on_is_not_for_nothing_where_cores_may_be_apart(
             kind = descriptor.split("/")[0]
             own = {"conv2d": 1e-4, "adapt": 1e-9}.get(kind, 9)
             seconds = 3e-4 + 1e-6 * dearer_us if whole else own
-            _C.CostDb().add(_C.CostKey(device, int(count), signature, descriptor, version), seconds)
+            _C.CostDb().add(_C.CostKey(device, int(count), signature, descriptor, version), 1e-3 * seconds)
     plan = _C.tune(graph, options["cached"], threads)
     fused = not plan.layers[0].descriptor
     assert fused == (threads == 2 and dearer_us < 2 and _C.cores_may_be_apart())

@@ -49,10 +49,11 @@ def test_the_cost_is_kept_under_the_ops_text(op, tmp_path):
 
 
 def test_a_step_that_refuses_inputs_of_no_meaning_is_guessed():
-    serious = []
+    serious, refusals = [], []
 
     def choosy(inputs, outputs):
         if not serious:
+            refusals.append(1)
             raise ValueError("never seen")
         reverse(inputs, outputs)
 
@@ -62,6 +63,10 @@ def test_a_step_that_refuses_inputs_of_no_meaning_is_guessed():
     assert the_step(plan).seconds > 0
     assert all(layer.measured for layer in plan.layers if layer.type != "host")
     assert plan.integrated_s > 0  # with zeros for the step's results
+    refusals.clear()
+    again = tuned(between(choosy))
+    assert the_step(again).seconds == the_step(plan).seconds
+    assert not refusals  # a later run does not try it again
     net = softneuro.Net(graph, plan, threads=2)
     with pytest.raises(softneuro.Error, match="never seen"):
         net.run([x])

@@ -1,0 +1,46 @@
+// What the times of measured layers tell about layers like them, which differ in sizes alone.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tune/candidates.h"
+
+namespace softneuro {
+
+class Forecast {
+ public:
+  // Takes in a layer's measured candidates.
+  void learn(const Problem& problem, std::span<const Candidate> candidates);
+
+  // How many times as long as its layer's best a candidate takes: as it is likely, and at the very least, the further
+  // the sizes of the layers that tell so are from this one's.
+  struct Ratio {
+    double likely, least;
+  };
+  // Nothing if too few layers are like this one.
+  std::optional<Ratio> ratio(const Problem& problem, const Candidate& candidate) const;
+
+  // A candidate's seconds where nothing of its layer was measured: those of the layer most like it, by the rules' guess
+  // for both, or these guesses at the pace of what was measured.
+  double seconds(const Problem& problem, const Candidate& candidate) const;
+
+ private:
+  struct Known {
+    std::vector<double> sizes;                  // logarithms, base 2
+    double best, guess;                         // seconds, measured and by the rules
+    std::map<std::string, double> ratios;       // by descriptor, logarithms
+    std::map<const Routine*, double> routines;  // the least of each
+  };
+  // Logarithms of ratio and distance, nearest first, of those layers that tell about the candidate.
+  std::vector<std::pair<double, double>> told(const Problem& problem, const Candidate& candidate) const;
+  const Known* nearest(const Problem& problem) const;
+
+  std::map<std::string, std::vector<Known>> kinds_;  // by all but sizes
+  std::vector<double> paces_;                        // measured time over guess
+};
+
+}  // namespace softneuro

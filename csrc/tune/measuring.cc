@@ -1,0 +1,312 @@
+#include "tune/measuring.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "tune/childnets.h"
+#include "tune/cost_log.h"
+#include "tune/excerpt.h"
+#include "tune/pace.h"
+
+namespace softneuro {
+namespace {
+
+// Of the time budget; plans as wholes have the rest.
+constexpr double adapt_share = 0.05, unit_share = 0.6, pace_share = 0.08;
+constexpr Profiler::Effort adapt_effort{9, 0.005}, confirming{7, 0.05};
+constexpr int most_rounds = 15, least_rounds = 5;  // for a layer of much and of little time
+constexpr size_t few = 6;                          // candidates of which none is left out
+constexpr double least_likely = 1.1;               // of what is left out, times the best
+// Of a long layer's candidates, by a part of it.
+constexpr int sifting_rounds = 3;
+constexpr double sifting_share = 0.3, hopeless_part = 1.6;
+constexpr size_t least_sifted = 3;
+
+}  // namespace
+
+Measuring::Measuring(Work& work, const TuneSettings& settings, CostDb& db, Coldness coldness, Timekeeper& timekeeper,
+                     const Progress& progress)
+    : work_(work),
+      settings_(settings),
+      ledger_(db, settings.threads),
+      coldness_(coldness),
+      timekeeper_(timekeeper),
+      progress_(progress),
+      missing_(work.layers.size()),
+      measured_(work.layers.size()) {}
+
+std::string Measuring::signature_of(size_t item, const Candidate& candidate) const {
+  const LayerCandidates& layer = work_.layers[item];
+  return layer.signature + conditions(layer.problem, candidate);
+}
+
+// What its time depends on besides the layer's signature.
+std::string Measuring::conditions(const Problem& problem, const Candidate& candidate) const {
+  const bool weights = !problem.layer->weights.empty();
+  const bool by_pattern = candidate.choice.routine->info().by_pattern;
+  return (by_pattern ? problem.pattern() : "") + " " + std::string(coldness_name(weights ? coldness_ : Coldness::hot));
+}
+
+void Measuring::take(const CostRecord& record, Candidate& candidate) {
+  candidate.seconds = record.seconds;
+  candidate.measured = !Ledger::is_forecast(record);
+  candidate.forecast = !candidate.measured;
+  ++recalled_;
+}
+
+void Measuring::recall() {
+  for (size_t i = 0; i < work_.layers.size(); ++i) {
+    LayerCandidates& item = work_.layers[i];
+    for (Candidate& candidate : item.candidates) {
+      if (is_childnet(candidate)) continue;
+      if (candidate.choice.routine->info().view) {
+        candidate.measured = true;
+        continue;
+      }
+      ++candidates_;
+      if (!measurable(item.problem)) continue;
+      const auto known = ledger_.find_record(signature_of(i, candidate), candidate.descriptor);
+      if (known && Ledger::is_final(*known, settings_.time_budget_s)) {
+        take(*known, candidate);
+      } else {
+        missing_[i].push_back(&candidate);
+        ++total_;
+      }
+    }
+    forecast_.learn(item.problem, item.candidates);
+  }
+  for (auto& item : work_.adapts) {
+    if (item.routine->info().view) continue;
+    ++candidates_;
+    if (const auto known = ledger_.find(item.desc.str(), item.routine->descriptor())) {
+      item.seconds = *known;
+      ++recalled_;
+    } else {
+      missing_adapts_.push_back(&item);
+      ++total_;
+    }
+  }
+}
+
+// Seconds in all of the graph, by a guess.
+double Measuring::weight(size_t item) const {
+  double least = INFINITY;
+  for (const Candidate& candidate : work_.layers[item].candidates) least = std::min(least, candidate.seconds);
+  return std::isfinite(least) ? least * work_.uses[item] : 0;
+}
+
+double Measuring::left() const { return std::max(0.0, unit_share * timekeeper_.budget() - timekeeper_.spent()); }
+
+void Measuring::tell() {
+  if (progress_) progress_(std::min(done_, total_), total_);
+}
+
+void Measuring::measure_adapts(Profiler& profiler) {
+  std::vector<double> paces;
+  for (auto* item : missing_adapts_) {
+    if (timekeeper_.spent() > adapt_share * timekeeper_.budget()) break;
+    const double guess = item->seconds;
+    item->seconds = profiler.measure_adapt(item->desc, *item->routine, adapt_effort);
+    item->known = true;
+    if (guess > 0) paces.push_back(item->seconds / guess);
+    ledger_.add(item->desc.str(), item->routine->descriptor(), item->seconds);
+    ++measured_count_, ++done_;
+    tell();
+  }
+  if (paces.empty()) return;
+  const auto middle = paces.begin() + static_cast<ptrdiff_t>(paces.size() / 2);
+  std::nth_element(paces.begin(), middle, paces.end());
+  for (auto* item : missing_adapts_) {
+    if (!item->known) item->seconds *= *middle;
+  }
+}
+
+// Layers that differ in what is special about their weights have candidates in common.
+void Measuring::forget_known(size_t item) {
+  done_ += static_cast<int>(std::erase_if(missing_[item], [&](Candidate* candidate) {
+    const auto known = ledger_.find_record(signature_of(item, *candidate), candidate->descriptor);
+    if (!known || !Ledger::is_final(*known, settings_.time_budget_s)) return false;
+    take(*known, *candidate);
+    return true;
+  }));
+}
+
+// Takes those from what is missing that cannot win by what layers like this one tell; the others by what is expected.
+std::vector<Candidate*> Measuring::leave_out(size_t item) {
+  std::vector<Candidate*>& missing = missing_[item];
+  const Problem& problem = work_.layers[item].problem;
+  std::vector<std::pair<double, Candidate*>> order;
+  std::vector<Candidate*> out;
+  for (Candidate* candidate : missing) {
+    const auto ratio = forecast_.ratio(problem, *candidate);
+    if (ratio && ratio->least > 1 && missing.size() > few) {
+      candidate->seconds = std::max(ratio->likely, least_likely);
+      out.push_back(candidate);
+    } else {
+      order.emplace_back(ratio ? ratio->likely : 1, candidate);
+    }
+  }
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  missing.clear();
+  for (const auto& [ratio, candidate] : order) missing.push_back(candidate);
+  return out;
+}
+
+// The same by times of a part of a long layer, where that can be had.
+void Measuring::sift(Profiler& profiler, size_t item, double seconds, std::vector<Candidate*>& out) {
+  std::vector<Candidate*>& missing = missing_[item];
+  const auto part = excerpt(work_.layers[item].problem);
+  if (!part || missing.size() <= few) return;
+  std::vector<Candidate> copies;
+  std::vector<Candidate*> of_part, fresh;
+  copies.reserve(missing.size());
+  for (Candidate* candidate : missing) {
+    const auto& [routine, tuning] = candidate->choice;
+    if (!accepts(*routine, *part).accepted()) continue;
+    const std::vector<Tuning> tunings = routine->tunings(*part);
+    if (std::find(tunings.begin(), tunings.end(), tuning) == tunings.end()) continue;
+    Candidate& copy = copies.emplace_back(*candidate);
+    of_part.push_back(candidate);
+    const auto known = ledger_.find_record(part->signature() + conditions(*part, copy), copy.descriptor);
+    if (known && !Ledger::is_forecast(*known)) {
+      copy.seconds = known->seconds;
+      copy.measured = true;
+    } else {
+      fresh.push_back(&copy);
+    }
+  }
+  profiler.measure(*part, fresh, {sifting_rounds, sifting_share * seconds});
+  double best = INFINITY;
+  for (const Candidate& copy : copies) best = std::min(best, copy.seconds);
+  std::vector<std::pair<double, Candidate*>> order;
+  for (Candidate* candidate : missing) {
+    const auto at = std::find(of_part.begin(), of_part.end(), candidate);
+    const double ratio = at == of_part.end() ? 1 : copies[static_cast<size_t>(at - of_part.begin())].seconds / best;
+    order.emplace_back(ratio, candidate);
+  }
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  missing.clear();
+  for (const auto& [ratio, candidate] : order) {
+    if (missing.size() < least_sifted || ratio < hopeless_part) {
+      missing.push_back(candidate);
+    } else {
+      candidate->seconds = ratio;
+      out.push_back(candidate);
+    }
+  }
+}
+
+// Of what was not measured.
+void Measuring::expect(size_t item, Candidate& candidate, double budget) {
+  candidate.seconds = forecast_.seconds(work_.layers[item].problem, candidate);
+  candidate.forecast = true;
+  ledger_.add_forecast(signature_of(item, candidate), candidate.descriptor, candidate.seconds, budget);
+}
+
+void Measuring::measure_layer(Profiler& profiler, size_t item, const Profiler::Effort& effort) {
+  LayerCandidates& layer = work_.layers[item];
+  std::vector<Candidate*> out = leave_out(item);
+  sift(profiler, item, effort.seconds, out);
+  profiler.measure(layer.problem, missing_[item], effort);
+  double best = INFINITY;
+  for (const Candidate& candidate : layer.candidates) {
+    if (candidate.measured) best = std::min(best, candidate.seconds);
+  }
+  const bool refused = !std::isfinite(best);  // or not measurable: so it will be
+  for (Candidate* candidate : missing_[item]) {
+    if (!candidate->measured) {
+      expect(item, *candidate, refused ? INFINITY : settings_.time_budget_s);
+      continue;
+    }
+    candidate->forecast = false;
+    ledger_.add(signature_of(item, *candidate), candidate->descriptor, candidate->seconds);
+    measured_[item].push_back(candidate);
+    ++measured_count_;
+  }
+  for (Candidate* candidate : out) {
+    candidate->forecast = true;
+    candidate->seconds *= best;
+    ledger_.add_forecast(signature_of(item, *candidate), candidate->descriptor, candidate->seconds, INFINITY);
+  }
+  done_ += static_cast<int>(missing_[item].size() + out.size());
+  missing_[item].clear();
+  forecast_.learn(layer.problem, layer.candidates);
+}
+
+void Measuring::measure(Profiler& profiler) {
+  measure_adapts(profiler);
+  std::vector<size_t> order;
+  for (size_t i = 0; i < missing_.size(); ++i) {
+    if (!missing_[i].empty()) order.push_back(i);
+  }
+  std::vector<double> weights;
+  for (size_t i = 0; i < missing_.size(); ++i) weights.push_back(weight(i));
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return weights[a] > weights[b]; });
+  double waiting = 1e-12;
+  for (const size_t i : order) waiting += weights[i];
+  const double mean = waiting / static_cast<double>(std::max<size_t>(1, order.size()));
+  for (const size_t i : order) {
+    forget_known(i);
+    if (missing_[i].empty()) continue;
+    const double seconds = left();
+    if (seconds > 0) {
+      const double rounds = most_rounds * std::sqrt(weights[i] / mean);
+      // Twice its share: most layers stop well before theirs.
+      measure_layer(profiler, i,
+                    {static_cast<int>(std::clamp<double>(rounds, least_rounds, most_rounds)),
+                     2 * seconds * weights[i] / waiting});
+      waiting = std::max(waiting - weights[i], 1e-12);
+      tell();
+      continue;
+    }
+    for (Candidate* candidate : missing_[i]) expect(i, *candidate, settings_.time_budget_s);
+    missing_[i].clear();
+  }
+}
+
+bool Measuring::confirm(Profiler& profiler, std::span<const std::pair<size_t, size_t>> candidates) {
+  bool any = false;
+  for (const auto& [item, index] : candidates) {
+    LayerCandidates& layer = work_.layers[item];
+    Candidate* const one[] = {&layer.candidates[index]};
+    if (left() <= 0 || is_childnet(*one[0]) || layer.problem.layer->host != nullptr) continue;
+    profiler.measure(layer.problem, one, confirming);
+    if (!one[0]->measured) continue;
+    one[0]->forecast = false;
+    measured_[item].push_back(one[0]);
+    ++measured_count_;
+    any = true;
+  }
+  return any;
+}
+
+void Measuring::finish(Profiler& profiler) {
+  const double seconds = std::min(pace_share * timekeeper_.budget(), 0.7 * timekeeper_.left());
+  std::vector<TimedLayer> timed;
+  for (size_t i = 0; i < measured_.size(); ++i) {
+    const Problem& problem = work_.layers[i].problem;
+    if (problem.layer->host == nullptr) timed.push_back({&problem, measured_[i]});
+  }
+  if (seconds > 0) bring_to_one_pace(timed, profiler, seconds);
+  done_ = total_;
+  tell();
+  for (size_t i = 0; i < measured_.size(); ++i) {
+    for (const Candidate* candidate : measured_[i]) {
+      ledger_.add(signature_of(i, *candidate), candidate->descriptor, candidate->seconds);
+    }
+  }
+}
+
+void Measuring::log() const {
+  for (const LayerCandidates& layer : work_.layers) log_costs(layer.signature, layer.candidates);
+}
+
+void Measuring::count(GraphCosts& costs) const {
+  costs.candidates = candidates_;
+  costs.measured = measured_count_;
+  costs.recalled = recalled_;
+  costs.guessed = candidates_ - measured_count_ - recalled_;
+}
+
+}  // namespace softneuro

@@ -1,0 +1,64 @@
+// Finds the costs of distinct layers and conversions: recalled, measured, or forecast where that will do.
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tune/cost_keys.h"
+#include "tune/forecast.h"
+#include "tune/profiler.h"
+#include "tune/work.h"
+
+namespace softneuro {
+
+class Measuring {
+ public:
+  Measuring(Work& work, const TuneSettings& settings, CostDb& db, Coldness coldness, Timekeeper& timekeeper,
+            const Progress& progress);
+
+  // What the database knows. Forecasts of a run with as much time count, so that a later one neither measures nor
+  // changes its mind.
+  void recall();
+  bool is_missing() const { return total_ > 0; }
+
+  // Conversions, and layers by what they are likely to take in all of the graph, longest first, so that these tell
+  // about those like them. What cannot win by that is left out, and what time is lacking for is forecast.
+  void measure(Profiler& profiler);
+  // Measures candidates that were forecast only; false if there is nothing to do or no time.
+  bool confirm(Profiler& profiler, std::span<const std::pair<size_t, size_t>> candidates);
+  // Brings what was measured to one pace and records everything.
+  void finish(Profiler& profiler);
+
+  void log() const;
+  void count(GraphCosts& costs) const;
+
+ private:
+  std::string signature_of(size_t item, const Candidate& candidate) const;
+  std::string conditions(const Problem& problem, const Candidate& candidate) const;
+  void take(const CostRecord& record, Candidate& candidate);
+  double weight(size_t item) const;
+  double left() const;
+  void measure_adapts(Profiler& profiler);
+  void measure_layer(Profiler& profiler, size_t item, const Profiler::Effort& effort);
+  void forget_known(size_t item);
+  std::vector<Candidate*> leave_out(size_t item);
+  void sift(Profiler& profiler, size_t item, double seconds, std::vector<Candidate*>& out);
+  void forecast_rest(size_t item, std::span<Candidate* const> left_out);
+  void expect(size_t item, Candidate& candidate, double budget);
+  void tell();
+
+  Work& work_;
+  const TuneSettings& settings_;
+  Ledger ledger_;
+  Coldness coldness_;
+  Timekeeper& timekeeper_;
+  const Progress& progress_;
+  Forecast forecast_;
+  std::vector<std::vector<Candidate*>> missing_, measured_;  // by layer
+  std::vector<Work::AdaptItem*> missing_adapts_;
+  int total_ = 0, done_ = 0, candidates_ = 0, measured_count_ = 0, recalled_ = 0;
+};
+
+}  // namespace softneuro

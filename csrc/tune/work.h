@@ -1,0 +1,35 @@
+// Everything in a graph that needs a cost, each distinct thing once, and back to the graph.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tune/childnets.h"
+#include "tune/costs.h"
+
+namespace softneuro {
+
+struct Work {
+  struct AdaptItem {
+    TensorDesc desc;
+    const Routine* routine;
+    double seconds = 0;
+    bool known = false;
+  };
+  std::vector<LayerCandidates> layers;   // fusions and the parts of childnets too
+  std::vector<int> uses;                 // by these: how many of the graph's layers they stand for
+  std::map<std::string, size_t> by_key;  // unit_key
+  std::vector<AdaptItem> adapts;
+  std::map<std::string, size_t> by_conversion;
+};
+
+// Layers that have the same candidates. Some of these may ask for what is special about weights.
+std::string unit_key(const Problem& problem);
+
+// All of it guessed. Notes fusions and schemas in the costs.
+Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs);
+// Spreads the costs of distinct things over the graph.
+void distribute(const Graph& graph, const TuneSettings& settings, const Work& work, GraphCosts& costs);
+
+}  // namespace softneuro
