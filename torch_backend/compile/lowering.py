@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import logging
 import operator
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +17,7 @@ import softneuro
 from softneuro.torch_backend.compile.borders import TYPES, Border, output_schema
 from softneuro.torch_backend.compile.converters.registry import CONVERTERS, Call
 from softneuro.torch_backend.compile.host_steps import HostStep, step_reason
+from softneuro.torch_backend.compile.names import layer_name
 from softneuro.torch_backend.compile.orders import inverse
 from softneuro.torch_backend.compile.reals import REALS, in_float32, is_conversion
 
@@ -32,17 +32,6 @@ class Lowered:
     watched: set[int] = field(default_factory=set)  # weights to compare whole at every call, by index
     # By output: the order of axes in which the net is to write it, outermost first, where that is not its schema's.
     orders: list[list[int]] = field(default_factory=list)
-
-
-def layer_name(node: Node) -> str:
-    """The host's name for an op: the module that it stems from, else its own."""
-    stack = node.meta.get("nn_module_stack")
-    if stack:
-        path = re.sub(r"^[LG]\['\w+'\]\.?", "", list(stack.values())[-1][0])
-        path = re.sub(r"\[['\"]?(\w+)['\"]?\]", r".\1", path).replace("._modules", "").replace("_modules.", "")
-        if path:
-            return path
-    return node.name
 
 
 class Lowering:

@@ -13,9 +13,10 @@ from torch.fx import Graph, GraphModule, Node
 
 from softneuro.torch_backend.compile.constants import find_constants, free_of_values
 from softneuro.torch_backend.compile.converters import decline_reason
+from softneuro.torch_backend.compile.cuts import Cut, find_cuts
 from softneuro.torch_backend.compile.grouping import assign_regions, find_steps, is_computing, moves_between
 from softneuro.torch_backend.compile.host_steps import step_reason
-from softneuro.torch_backend.compile.lowering import layer_name
+from softneuro.torch_backend.compile.names import layer_name
 from softneuro.torch_backend.compile.orders import axis_order
 from softneuro.torch_backend.compile.reals import changes_type
 
@@ -44,6 +45,7 @@ class Partition:
     module: GraphModule
     regions: list[Region] = field(default_factory=list)
     host: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # by op: (name, reason) of what stays
+    cuts: list[Cut] = field(default_factory=list)
 
 
 def trim(nodes: list[Node], steps: Set[Node]) -> list[Node]:
@@ -179,16 +181,19 @@ def find_regions(module: GraphModule, static: Set[Node], min_region_size: int, *
     for node, reason in reasons.items():
         if node not in steps:
             note(partition.host, node, reason)
+    parts: list[list[Node]] = []
     for nodes in assign_regions(graph, supported | steps):
         kept = trim(nodes, steps)
         ops = sum(n not in steps and is_computing(n) for n in kept)
         if ops and ops >= min_region_size:
+            parts.append(kept)
             partition.regions.append(build_region(kept, constants, {n: reasons[n] for n in kept if n in steps}))
             continue
         for node in nodes:
             if node not in steps and is_computing(node):
                 reason = f"its region has {ops} op(s), fewer than min_region_size={min_region_size}"
                 note(partition.host, node, reason)
+    partition.cuts = find_cuts(graph, parts, reasons)
     return partition
 
 
