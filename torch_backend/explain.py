@@ -17,7 +17,7 @@ from softneuro.torch_backend.call.direct import listeners
 from softneuro.torch_backend.call.runtime import RegionRuntime, Shaped, tune_anew
 from softneuro.torch_backend.compile.borders import borders_of
 from softneuro.torch_backend.compile.names import printable
-from softneuro.torch_backend.compile.partitioner import Partition
+from softneuro.torch_backend.compile.partitioner import Partition, note
 from softneuro.torch_backend.exported import LoadedProgram
 
 _HOST_EXAMPLES = 3  # names shown per op
@@ -127,7 +127,7 @@ def _calls(op: str, calls: Sequence[tuple[str, str]]) -> Iterator[str]:
     """An op's calls, given as (name, reason), by reason."""
     for reason in sorted({reason for _, reason in calls}):
         names = [name for name, other in calls if other == reason]
-        yield f"{op} x{len(names)} ({_some(names)}): {reason}"
+        yield f"{op} x{len(names)} ({_some(names)}): {printable(reason)}"
 
 
 def _describe(region: RegionRuntime) -> list[str]:
@@ -135,6 +135,11 @@ def _describe(region: RegionRuntime) -> list[str]:
     lines = [f"  region {region.handle}: {region.region.ops} ops" + (f", {steps} step(s) of the host" if steps else "")]
     for op, calls in sorted(region.region.step_ops.items()):
         lines += (f"    stays with the host as a step: {line}" for line in _calls(op, calls))
+    late: dict[str, list[tuple[str, str]]] = {}
+    for node, reason in region.region.declined.items():
+        note(late, node, reason)
+    for op, calls in sorted(late.items()):
+        lines += (f"    stays with the host for some shapes: {line}" for line in _calls(op, calls))
     if region.given_up is not None:
         lines.append(f"    the host runs every call: {region.given_up}")
     for signature, shaped in region.shaped.items():

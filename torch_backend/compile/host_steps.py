@@ -27,14 +27,15 @@ _not_compiled: Callable[[Any], Any] = torch.compiler.disable
 _LONG = 300  # characters that a step's text may have
 
 
-def step_reason(node: Node, constants: Set[Node]) -> str | None:
+def step_reason(node: Node, constants: Set[Node], values: Mapping[Node, Any] | None = None) -> str | None:
     """Why an op cannot be a step, or None: it has to be a function of its tensors, and of torch's own library.
 
     Other libraries may not check the values that they are given, which are of no meaning while a region is tuned.
+    `values`, once shapes are known: the number or fake tensor that a node stands for.
     """
     if node.target is operator.getitem:
         source = node.args[0]
-        return step_reason(source, constants) if isinstance(source, Node) else "it is not on a tensor"
+        return step_reason(source, constants, values) if isinstance(source, Node) else "it is not on a tensor"
     if not isinstance(node.target, OpOverload) or node.target.namespace != "aten":
         return "it is no op of torch's own library"
     if node.target._schema.is_mutable or node.target is aten.as_strided.default:
@@ -44,11 +45,19 @@ def step_reason(node: Node, constants: Set[Node]) -> str | None:
     # Attention is random by its dropout alone.
     if torch.Tag.nondeterministic_seeded in node.target.tags and Call(node, constants).args.get("dropout_p") != 0:
         return "it is random"
-    for value in [*_results(node.meta.get("val")), *(n.meta.get("val") for n in node.all_input_nodes)]:
+    known = values or {}
+    results = known.get(node, node.meta.get("val"))
+    if isinstance(results, tuple | list):
+        read = {user.args[1] for user in node.users if user.target is operator.getitem}
+        results = [result for index, result in enumerate(results) if index in read]
+    # Constants never are the net's memory.
+    inputs = [known.get(n, n.meta.get("val")) for n in node.all_input_nodes if n not in constants]
+    for value in (results, *inputs):
         for result in _results(value):
             if reason := _number_reason(result) if isinstance(result, torch.SymInt | int) else _tensor_reason(result):
                 return reason
-    return None
+    devices = (n.meta["val"].device.type for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor))
+    return next((f"it is on {device}" for device in devices if device != "cpu"), None)
 
 
 def _results(value: Any) -> list[Any]:

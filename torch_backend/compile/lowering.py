@@ -115,17 +115,33 @@ class Lowering:
             source = self._blobs[node.args[0]]
             self._blobs[node] = source[node.args[1]] if isinstance(source, list) else source
         else:
-            call = Call(node, self._constants, self._values)
             try:
-                self._blobs[node] = CONVERTERS[node.target].convert(self, call)
-            except softneuro.Error as error:
+                call = Call(node, self._constants, self._values)
+                self._blobs[node] = self._as_the_host(node, CONVERTERS[node.target].convert(self, call))
+            except MemoryError:
+                raise
+            except Exception as error:
                 # Its shapes were not known when the region was made; what was added for it leads nowhere.
-                if step_reason(node, self._constants) is not None:
-                    raise
-                log.debug("%s stays with the host as a step: %s", node.target, error)
-                items = [user for user in node.users if user.target is operator.getitem]
-                self._values.update({item: self._values[node][item.args[1]] for item in items})
-                self._add_step([node, *items])
+                self._leave(node, str(error) or type(error).__name__)
+
+    def _as_the_host(self, node: Node, made: int | list[int]) -> int | list[int]:
+        """What a converter has made, if it has the shapes that the host gives."""
+        value = self._values[node]
+        values = value if isinstance(value, tuple | list) else [value]
+        for blob, expected in zip(made if isinstance(made, list) else [made], values, strict=False):
+            if tuple(self.result.graph.shape(blob)) != tuple(expected.shape):
+                raise softneuro.Error(f"{list(self.result.graph.shape(blob))} for the host's {list(expected.shape)}")
+        return made
+
+    def _leave(self, node: Node, reason: str) -> None:
+        """Makes a step of an op that a converter has declined. Raises softneuro.Error if it cannot be one."""
+        self._module.meta.setdefault("declined", {})[node] = reason
+        if (hindrance := step_reason(node, self._constants, self._values)) is not None:
+            raise softneuro.Error(f"{layer_name(node)}: {reason}, and it cannot be a step: {hindrance}")
+        log.debug("%s stays with the host as a step: %s", node.target, reason)
+        items = [user for user in node.users if user.target is operator.getitem]
+        self._values.update({item: self._values[node][item.args[1]] for item in items})
+        self._add_step([node, *items])
 
     def _add_step(self, nodes: Sequence[Node]) -> None:
         step = HostStep(nodes, self._values, lambda n: self._evaluate(n) if n in self._constants else None)

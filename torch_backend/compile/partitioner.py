@@ -37,6 +37,12 @@ class Region:
     steps: list[list[Node]]  # in module.graph: ops of the host that follow each other
     step_ops: dict[str, list[tuple[str, str]]]  # by op: (name, reason) of what the host runs
 
+    @property
+    def declined(self) -> Mapping[Node, str]:
+        """Ops of the module that a converter has declined once shapes were known, and why."""
+        found: dict[Node, str] = self.module.meta.get("declined", {})
+        return found
+
 
 @dataclass
 class Partition:
@@ -147,15 +153,24 @@ def note(by_op: dict[str, list[tuple[str, str]]], node: Node, reason: str) -> No
         by_op.setdefault(str(node.target), []).append((layer_name(node), reason))
 
 
-def find_regions(module: GraphModule, static: Set[Node], min_region_size: int, *, join: bool) -> Partition:
+def find_regions(
+    module: GraphModule,
+    static: Set[Node],
+    min_region_size: int,
+    *,
+    join: bool,
+    declined: Mapping[Node, str] | None = None,
+) -> Partition:
     """The regions of a graph that are worth a call, and why every other op stays with the host.
 
-    With `join`, ops of the host become steps of regions that they would cut apart.
+    With `join`, ops of the host become steps of regions that they would cut apart. `declined`: ops that no region is
+    to have, and why.
     """
     graph = module.graph
     partition = Partition(module)
     free_of_values(graph)
     constants = find_constants(graph, static)
+    known = declined or {}
     supported: set[Node] = set()
     reasons: dict[Node, str] = {}  # of all others
     for node in graph.nodes:
@@ -164,7 +179,7 @@ def find_regions(module: GraphModule, static: Set[Node], min_region_size: int, *
         value = node.meta.get("val")
         if isinstance(value, torch.SymInt | int | torch.SymBool | torch.SymFloat):
             continue
-        reason = decline_reason(node, constants)
+        reason = known[node] if node in known else decline_reason(node, constants)
         if reason is None and node.target is operator.getitem and node.args[0] not in supported:
             reason = "its source stays with the host"
         if reason is None:
