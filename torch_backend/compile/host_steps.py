@@ -16,8 +16,9 @@ from torch.fx.node import map_arg
 
 import softneuro
 from softneuro.torch_backend.compile.borders import TYPES
-from softneuro.torch_backend.compile.converters.registry import MAX_RANK, Call
+from softneuro.torch_backend.compile.converters.registry import MAX_RANK
 from softneuro.torch_backend.compile.orders import axis_order, inverse
+from softneuro.torch_backend.compile.purity import is_random
 from softneuro.torch_backend.compile.reals import HALVES, REALS
 
 aten = torch.ops.aten
@@ -42,8 +43,7 @@ def step_reason(node: Node, constants: Set[Node], values: Mapping[Node, Any] | N
         return "it depends on where its tensors lie"
     if node.target is aten.view.dtype:
         return "it depends on the bits of its tensors"
-    # Attention is random by its dropout alone.
-    if torch.Tag.nondeterministic_seeded in node.target.tags and Call(node, constants).args.get("dropout_p") != 0:
+    if is_random(node):
         return "it is random"
     known = values or {}
     results = known.get(node, node.meta.get("val"))

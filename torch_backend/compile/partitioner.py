@@ -18,6 +18,7 @@ from softneuro.torch_backend.compile.grouping import assign_regions, find_steps,
 from softneuro.torch_backend.compile.host_steps import step_reason
 from softneuro.torch_backend.compile.names import layer_name
 from softneuro.torch_backend.compile.orders import axis_order
+from softneuro.torch_backend.compile.purity import effects
 from softneuro.torch_backend.compile.reals import changes_type
 
 
@@ -234,7 +235,7 @@ def replace_regions(module: GraphModule, regions: Sequence[tuple[Region, str]], 
 
 
 def sort_stable(module: GraphModule, together: Sequence[Sequence[Node]] = ()) -> None:
-    """Restores topological order, moving as few nodes as possible; drops dead nodes.
+    """Restores topological order, moving as few nodes as possible and none past another's effects; drops dead nodes.
 
     Each group of `together`, in its own order, is left without other nodes in between.
     """
@@ -243,13 +244,15 @@ def sort_stable(module: GraphModule, together: Sequence[Sequence[Node]] = ()) ->
     placed: set[Node] = set()
     output = graph.output_node()
     groups = {node: group for group in together for node in group}
+    before = effects(graph)
 
     def place(node: Node) -> None:
         stack = [node]
         while stack:
             top = stack[-1]
             group = groups.get(top, (top,))
-            read = (n for member in group for n in member.all_input_nodes if groups.get(n) is not group)
+            sources = [n for m in group for n in (*m.all_input_nodes, *([before[m]] if m in before else []))]
+            read = (n for n in sources if groups.get(n) is not group)
             waiting = [n for n in read if n not in placed]
             if waiting and top not in placed:
                 stack.extend(reversed(waiting))
