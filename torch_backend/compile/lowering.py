@@ -20,6 +20,7 @@ from softneuro.torch_backend.compile.host_steps import HostStep, step_reason
 from softneuro.torch_backend.compile.names import layer_name
 from softneuro.torch_backend.compile.orders import inverse
 from softneuro.torch_backend.compile.reals import REALS, in_float32, is_conversion
+from softneuro.torch_backend.compile.walks import with_sources
 
 log = logging.getLogger("softneuro.torch_backend")
 
@@ -211,25 +212,23 @@ class Lowering:
     def watch(self, *nodes: Node) -> None:
         """Marks weights that the host may change unnoticed: they are compared whole at every call."""
         for node in nodes:
-            self.result.watched.update(self._weights[n][0] for n in self._ancestors(node))
-
-    def _ancestors(self, node: Node) -> set[Node]:
-        if node in self._weights:
-            return {node}
-        return set().union(*(self._ancestors(n) for n in node.all_input_nodes))
+            read = with_sources([node], lambda n: () if n in self._weights else n.all_input_nodes)
+            self.result.watched.update(self._weights[n][0] for n in read if n in self._weights)
 
     def _evaluate(self, node: Node) -> Any:
         """The real value of a node that follows from weights alone, not rounded to halves on the way."""
-        if node in self._weights:
-            return self._weights[node][1]
-        if is_conversion(node):
-            return self._evaluate(node.args[0])
-        if node not in self._evaluated:
-            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), self._evaluate)
-            moves = node.target in CONVERTERS and CONVERTERS[node.target].moves_only
-            with torch.no_grad():
-                self._evaluated[node] = node.target(*args, **kwargs) if moves else in_float32(node.target, args, kwargs)
-        return self._evaluated[node]
+        known = self._evaluated
+        for one in with_sources([node], lambda n: () if n in known or n in self._weights else n.all_input_nodes):
+            if one in self._weights:
+                known[one] = self._weights[one][1]
+            elif is_conversion(one):
+                known[one] = known[one.args[0]]
+            elif one not in known:
+                args, kwargs = torch.fx.node.map_arg((one.args, one.kwargs), known.__getitem__)
+                moves = one.target in CONVERTERS and CONVERTERS[one.target].moves_only
+                with torch.no_grad():
+                    known[one] = one.target(*args, **kwargs) if moves else in_float32(one.target, args, kwargs)
+        return known[node]
 
 
 def _memory(value: torch.Tensor) -> Any:

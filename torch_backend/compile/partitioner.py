@@ -20,6 +20,7 @@ from softneuro.torch_backend.compile.names import layer_name
 from softneuro.torch_backend.compile.orders import axis_order
 from softneuro.torch_backend.compile.purity import effects
 from softneuro.torch_backend.compile.reals import changes_type
+from softneuro.torch_backend.compile.walks import with_sources
 
 
 @dataclass
@@ -75,21 +76,9 @@ def build_region(nodes: list[Node], constants: Set[Node], steps: Mapping[Node, s
     `steps`: ops of the host, and why they are.
     """
     inside = set(nodes)
-    needed: list[Node] = []
-    seen: set[Node] = set()
-
-    def visit(node: Node) -> None:
-        if node in seen or node in inside:
-            return
-        seen.add(node)
-        if node in constants and node.op == "call_function":
-            for source in node.all_input_nodes:
-                visit(source)
-        needed.append(node)
-
-    for node in nodes:
-        for source in node.all_input_nodes:
-            visit(source)
+    computed_before = {n for n in constants if n.op == "call_function"}
+    read = [source for node in nodes for source in node.all_input_nodes if source not in inside]
+    needed = with_sources(read, lambda n: n.all_input_nodes if n in computed_before else ())
     inputs = [n for n in needed if n not in constants and isinstance(n.meta["val"], torch.Tensor)]
     sizes = [n for n in needed if n not in constants and n not in inputs]
     weights = [n for n in needed if n in constants and n.op != "call_function"]
