@@ -13,6 +13,7 @@ from torch._guards import TracingContext, detect_fake_mode, tracing
 from torch.export import ExportedProgram
 from torch.fx import GraphModule
 from torch.fx.graph import CodeGen
+from torch.nn.modules.module import _has_any_global_hook
 
 import softneuro
 from softneuro import messages
@@ -44,8 +45,9 @@ class LoadedProgram:
 
     Arguments that the program was not exported for raise what `program.module()` raises. That module, all host, runs a
     call that records gradients, or one under autocast, in a functorch transform or with tensors of another dtype or
-    device. So it does where memory that the program writes to is another argument's or weight's, too. May be called
-    from any number of threads. Copies and pickles hold the program, compiled anew.
+    device. So it does where memory that the program writes to is another argument's or weight's, too, and while there
+    are hooks for all modules. May be called from any number of threads. Copies and pickles hold the program, compiled
+    anew.
     """
 
     def __init__(self, program: ExportedProgram, options: dict[str, Any]) -> None:
@@ -83,7 +85,7 @@ class LoadedProgram:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program. Arguments and results: as of the exported model."""
-        if torch.compiler.is_dynamo_compiling():
+        if torch.compiler.is_dynamo_compiling() or _has_any_global_hook():
             return self._host(*args, **kwargs)
         leaves: Sequence[Any] = args if self._plain and not kwargs else self._check(*args, **kwargs)
         try:

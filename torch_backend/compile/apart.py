@@ -54,4 +54,4 @@ class Apart:
 
     def __call__(self, *arguments: Any) -> Any:
         """The region's outputs. Arguments: as of its module."""
-        return self.partition.module(*arguments)
+        return self.partition.module.forward(*arguments)
