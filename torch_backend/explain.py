@@ -16,7 +16,8 @@ from softneuro.torch_backend.call.compiled import CompiledGraph
 from softneuro.torch_backend.call.direct import listeners
 from softneuro.torch_backend.call.runtime import RegionRuntime, Shaped, tune_anew
 from softneuro.torch_backend.compile.borders import borders_of
-from softneuro.torch_backend.compile.partitioner import Partition
+from softneuro.torch_backend.compile.names import printable
+from softneuro.torch_backend.compile.partitioner import Partition, note
 from softneuro.torch_backend.exported import LoadedProgram
 
 _HOST_EXAMPLES = 3  # names shown per op
@@ -102,25 +103,31 @@ def explain(model: Any, *inputs: Any, **options: Any) -> str:
         lines.append(f"graph {number}: {len(graph.regions)} region(s)")
         for region in graph.regions:
             lines += _describe(region)
-        lines += _host_lines(graph.partition)
+        lines += _host_lines(graph.partition, graph.regions)
     text = "\n".join(lines)
     print(text)
     return text
 
 
-def _host_lines(partition: Partition) -> list[str]:
+def _host_lines(partition: Partition, regions: Sequence[RegionRuntime]) -> list[str]:
     lines = ["  on the host:"] if partition.host else []
     for op, calls in sorted(partition.host.items()):
         lines += (f"    {line}" for line in _calls(op, calls))
+    for cut in partition.cuts:
+        names = [f"{op} ({name})" for op, name in cut.ops]
+        lines.append(f"  between {regions[cut.before].handle} and {regions[cut.after].handle}: {_some(names)}")
     return lines
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_HOST_EXAMPLES]) + (", ..." if len(names) > _HOST_EXAMPLES else "")
 
 
 def _calls(op: str, calls: Sequence[tuple[str, str]]) -> Iterator[str]:
     """An op's calls, given as (name, reason), by reason."""
     for reason in sorted({reason for _, reason in calls}):
         names = [name for name, other in calls if other == reason]
-        shown = ", ".join(names[:_HOST_EXAMPLES]) + (", ..." if len(names) > _HOST_EXAMPLES else "")
-        yield f"{op} x{len(names)} ({shown}): {reason}"
+        yield f"{op} x{len(names)} ({_some(names)}): {printable(reason)}"
 
 
 def _describe(region: RegionRuntime) -> list[str]:
@@ -128,6 +135,11 @@ def _describe(region: RegionRuntime) -> list[str]:
     lines = [f"  region {region.handle}: {region.region.ops} ops" + (f", {steps} step(s) of the host" if steps else "")]
     for op, calls in sorted(region.region.step_ops.items()):
         lines += (f"    stays with the host as a step: {line}" for line in _calls(op, calls))
+    late: dict[str, list[tuple[str, str]]] = {}
+    for node, reason in region.region.declined.items():
+        note(late, node, reason)
+    for op, calls in sorted(late.items()):
+        lines += (f"    stays with the host for some shapes: {line}" for line in _calls(op, calls))
     if region.given_up is not None:
         lines.append(f"    the host runs every call: {region.given_up}")
     for signature, shaped in region.shaped.items():
@@ -142,7 +154,8 @@ def _describe(region: RegionRuntime) -> list[str]:
             lines.append(f"      {layer.name:32} {routine:60} {_times(layer)}")
     if region.apart is not None:
         lines.append(f"    in its place, without the step(s): {len(region.parts)} region(s)")
-        inner = [line for part in region.parts for line in _describe(part)] + _host_lines(region.apart.partition)
+        inner = [line for part in region.parts for line in _describe(part)]
+        inner += _host_lines(region.apart.partition, region.parts)
         lines += (f"    {line}" for line in inner)
     return lines
 
@@ -172,7 +185,7 @@ def _plan_lines(plan: softneuro.Plan) -> list[str]:
 
 def _outcome(shaped: Shaped) -> str:
     if shaped.host is not None:
-        return f"the host runs it: {shaped.host}"
+        return f"the host runs it: {printable(shaped.host)}"
     if shaped.verdict is not None:
         return f"softneuro runs it: {shaped.verdict.reason}, error {shaped.verdict.error:.1e}"
     return "softneuro runs it"

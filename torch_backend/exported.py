@@ -13,6 +13,7 @@ from torch._guards import TracingContext, detect_fake_mode, tracing
 from torch.export import ExportedProgram
 from torch.fx import GraphModule
 from torch.fx.graph import CodeGen
+from torch.nn.modules.module import _has_any_global_hook
 
 import softneuro
 from softneuro import messages
@@ -20,6 +21,7 @@ from softneuro.torch_backend import ops
 from softneuro.torch_backend.backend import compile_inference
 from softneuro.torch_backend.call.compiled import CompiledGraph
 from softneuro.torch_backend.call.direct import FixedCall, listeners
+from softneuro.torch_backend.compile.overlaps import Written
 from softneuro.torch_backend.compile.tracing import trace_inference
 from softneuro.torch_backend.options import parse
 
@@ -43,7 +45,9 @@ class LoadedProgram:
 
     Arguments that the program was not exported for raise what `program.module()` raises. That module, all host, runs a
     call that records gradients, or one under autocast, in a functorch transform or with tensors of another dtype or
-    device. May be called from any number of threads. Copies and pickles hold the program, compiled anew.
+    device. So it does where memory that the program writes to is another argument's or weight's, too, and while there
+    are hooks for all modules. May be called from any number of threads. Copies and pickles hold the program, compiled
+    anew.
     """
 
     def __init__(self, program: ExportedProgram, options: dict[str, Any]) -> None:
@@ -70,7 +74,8 @@ class LoadedProgram:
         ]
         self._graph: CompiledGraph | None = None
         self._ready: FixedCall | None = None
-        self._fixed = False  # by tracing: sizes that the program leaves open
+        self._fixed = False  # by tracing: sizes that the program leaves open, or what a call would have to change
+        self._written: Written | None = None  # if it changes any tensor
         self._run = self._compile(parsed)
         self._known: dict[Any, bool] = {}  # kinds of arguments that the program takes: whether the compiled graph does
         self._warned = False
@@ -80,7 +85,7 @@ class LoadedProgram:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program. Arguments and results: as of the exported model."""
-        if torch.compiler.is_dynamo_compiling():
+        if torch.compiler.is_dynamo_compiling() or _has_any_global_hook():
             return self._host(*args, **kwargs)
         leaves: Sequence[Any] = args if self._plain and not kwargs else self._check(*args, **kwargs)
         try:
@@ -114,6 +119,10 @@ class LoadedProgram:
             one_to_one = len(inputs) == count + len(values)
             changed = set(metadata.mutated_inp_runtime_indices)
             static = [i for i in range(count) if i not in changed] if one_to_one else []
+            self._written = Written(self.weights, changed) if changed else None
+            # What turns a caller's tensor, or has AOT Autograd merge two, is left to the host.
+            self._fixed |= bool(changed) and not one_to_one
+            self._fixed |= any(info.mutates_metadata for info in metadata.input_info)
             trusted.append(
                 one_to_one and not changed and all(o.output_type.name == "non_alias" for o in metadata.output_info)
             )
@@ -159,6 +168,8 @@ class LoadedProgram:
     def _belongs_to_host(self, leaves: Sequence[Any]) -> bool:
         """Whether this call, of arguments that the graph takes, needs what only the host's own ops do."""
         if torch._C._is_any_autocast_enabled() or torch._C._functorch.peek_interpreter_stack() is not None:
+            return True
+        if self._written is not None and self._written.meet([leaves[i] for i in self._free]):
             return True
         if not torch.is_grad_enabled():
             return False

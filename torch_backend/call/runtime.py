@@ -139,7 +139,7 @@ class RegionRuntime:
         softneuro._C.region_add(self.handle, self.core)
         self.weights = Weights(self.core)
         self._host = host or region.module
-        self._split = split  # of a region with steps
+        self._split = split
         self.apart: Apart | None = None  # it without them, once its net has lost
         self._exact = InFloat32(region.module) if has_halves(region.module) else None
         self._lock = threading.Lock()
@@ -174,7 +174,7 @@ class RegionRuntime:
         self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[Any]
     ) -> list[torch.Tensor]:
         """What runs in the place of a net that lost: regions between its steps if it has any, else the host."""
-        if self._split is None:
+        if self._split is None or not self._splits:
             return self.run_host(inputs, weights, sizes)
         if self.apart is None:
             with self._lock:
@@ -199,7 +199,7 @@ class RegionRuntime:
         self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[Any]
     ) -> Sequence[torch.Tensor]:
         """What runs in the place of a net that lost, for a graph of the host's own ops, which take what these give."""
-        if self._split is not None:
+        if self._splits:
             return self.run_otherwise(inputs, weights, sizes)
         if not torch.is_grad_enabled():
             return self._host(*inputs, *sizes, *weights)
@@ -217,6 +217,11 @@ class RegionRuntime:
             taken.add(output.untyped_storage()._cdata)
             outputs.append(output)
         return outputs
+
+    @property
+    def _splits(self) -> bool:
+        """Whether anything cuts the region, as known when it was made or since."""
+        return self._split is not None and bool(self.region.steps or self.region.declined)
 
     # What a call is made of.
 

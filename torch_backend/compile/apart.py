@@ -1,4 +1,4 @@
-"""Regions put into a graph; and a region without its steps, for where its net loses."""
+"""Regions put into a graph; and a region without its steps, for where its net loses or cannot be made."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def put_regions(partition: Partition, options: Options) -> list[RegionRuntime]:
     """Puts calls of regions into the partition's module."""
     runtimes = []
     for region in partition.regions:
-        apart = functools.partial(Apart, region, options) if region.steps else None
+        apart = functools.partial(Apart, region, options)
         runtime = RegionRuntime(region, options, host.compile_region(region, options), apart)
         runtimes.append(runtime)
         log.info("region %s: %d ops, %d inputs, %d outputs", runtime.handle, region.ops, len(region.inputs),
@@ -38,17 +38,20 @@ def put_regions(partition: Partition, options: Options) -> list[RegionRuntime]:
 
 
 class Apart:
-    """The ops of a region with steps: regions of their own between what the host runs."""
+    """The ops of a region: regions of their own between its steps and what a converter has declined."""
 
     def __init__(self, region: Region, options: Options) -> None:
         graph = copy.deepcopy(region.module.graph)
         copies = dict(zip(region.module.graph.nodes, graph.nodes, strict=True))
         weights = {copies[node] for node in region.weight_nodes}
-        self.partition = find_regions(GraphModule({}, graph), weights, options.min_region_size, join=False)
+        declined = {copies[node]: reason for node, reason in region.declined.items()}
+        self.partition = find_regions(
+            GraphModule({}, graph), weights, options.min_region_size, join=False, declined=declined
+        )
         self.regions = put_regions(self.partition, options)
         for runtime in self.regions:
             weakref.finalize(self, registry.remove, runtime.handle).atexit = False
 
     def __call__(self, *arguments: Any) -> Any:
         """The region's outputs. Arguments: as of its module."""
-        return self.partition.module(*arguments)
+        return self.partition.module.forward(*arguments)

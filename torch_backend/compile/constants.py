@@ -7,10 +7,10 @@ from collections.abc import Set
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 from torch.fx import Graph, Node
 
 from softneuro.torch_backend.compile.converters.registry import Call
+from softneuro.torch_backend.compile.purity import is_pure
 
 aten = torch.ops.aten
 # Ops that read no more than the shape and the type of a tensor, and what they fill a new one with.
@@ -43,19 +43,18 @@ def free_of_values(graph: Graph) -> None:
 
 
 def find_constants(graph: Graph, static: Set[Node]) -> set[Node]:
-    """Nodes whose values follow from weights, which are given and included, or from nothing at all."""
+    """Nodes whose values follow from weights, which are given and included, or from nothing at all.
+
+    Only by ops that are functions: what may have a state, or be random, runs at every call.
+    """
     constants: set[Node] = set(static)
     for node in graph.nodes:
         value = node.meta.get("val")
         if node.op == "get_attr" and isinstance(value, torch.Tensor):
             constants.add(node)
-        elif node.op == "call_function" and all(n in constants for n in node.all_input_nodes):
-            if node.target is operator.getitem:
-                constants.add(node)
-            elif isinstance(node.target, OpOverload) and (node.all_input_nodes or _is_small(value)):
-                random = torch.Tag.nondeterministic_seeded in node.target.tags
-                if not random and not node.target._schema.is_mutable:
-                    constants.add(node)
+        elif node.op == "call_function" and constants.issuperset(node.all_input_nodes):
+            function = (node.all_input_nodes or _is_small(value)) and is_pure(node)
+            constants.update([node] if function or node.target is operator.getitem else [])
     return constants
 
 

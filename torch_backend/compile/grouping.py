@@ -14,6 +14,7 @@ import torch
 from torch.fx import Graph, Node
 
 from softneuro.torch_backend.compile.converters import CONVERTERS
+from softneuro.torch_backend.compile.purity import effects
 
 
 def is_computing(node: Node) -> bool:
@@ -72,6 +73,7 @@ def assign_regions(graph: Graph, supported: Set[Node]) -> list[list[Node]]:
     """Convex sets of supported nodes, each in graph order."""
     depth: dict[Node, int] = {}
     parent: dict[Node, Node] = {}
+    before = effects(graph)  # as if one read the other
 
     def root(node: Node) -> Node:
         while parent[node] is not node:
@@ -81,8 +83,9 @@ def assign_regions(graph: Graph, supported: Set[Node]) -> list[list[Node]]:
 
     for node in graph.nodes:
         inside = node in supported
+        sources = [*node.all_input_nodes, *([before[node]] if node in before else [])]
         depth[node] = max(
-            (depth[n] + (1 if inside and n not in supported and depth[n] >= 0 else 0) for n in node.all_input_nodes),
+            (depth[n] + (1 if inside and n not in supported and depth[n] >= 0 else 0) for n in sources),
             default=0 if inside else -1,
         )
         if inside:

@@ -47,21 +47,25 @@ def _decompose(module: GraphModule) -> GraphModule:
 
 
 def compile_region(region: Region, options: Options) -> Callable[..., Any]:
-    """The host's own execution of a region: to compare with, and to fall back on."""
+    """The host's own execution of a region: to compare with, and to fall back on.
+
+    Its function, not its module: hooks for all modules are not meant for ours.
+    """
+    region.module.recompile()
+    _LazyGraphModule.force_recompile(region.module)
+    forward: Callable[..., Any] = region.module.forward
     if options.host != "inductor":
-        region.module.recompile()
-        _LazyGraphModule.force_recompile(region.module)
-        return region.module.forward
+        return forward
     compiled: list[Any] = []
     lock = threading.Lock()
 
     def run(*arguments: Any) -> Any:
         if any(isinstance(a, torch.Tensor) and type(a) is not torch.Tensor and type(a).__name__ == "FakeTensor"
                for a in arguments):  # fmt: skip
-            return region.module(*arguments)
+            return forward(*arguments)
         with lock:
             if not compiled:
-                compiled.append(torch.compile(region.module, backend="inductor", dynamic=False))
+                compiled.append(torch.compile(forward, backend="inductor", dynamic=False))
         return compiled[0](*arguments)
 
     return run

@@ -16,8 +16,9 @@ from torch.fx.node import map_arg
 
 import softneuro
 from softneuro.torch_backend.compile.borders import TYPES
-from softneuro.torch_backend.compile.converters.registry import MAX_RANK, Call
+from softneuro.torch_backend.compile.converters.registry import MAX_RANK
 from softneuro.torch_backend.compile.orders import axis_order, inverse
+from softneuro.torch_backend.compile.purity import is_random
 from softneuro.torch_backend.compile.reals import HALVES, REALS
 
 aten = torch.ops.aten
@@ -27,28 +28,36 @@ _not_compiled: Callable[[Any], Any] = torch.compiler.disable
 _LONG = 300  # characters that a step's text may have
 
 
-def step_reason(node: Node, constants: Set[Node]) -> str | None:
+def step_reason(node: Node, constants: Set[Node], values: Mapping[Node, Any] | None = None) -> str | None:
     """Why an op cannot be a step, or None: it has to be a function of its tensors, and of torch's own library.
 
     Other libraries may not check the values that they are given, which are of no meaning while a region is tuned.
+    `values`, once shapes are known: the number or fake tensor that a node stands for.
     """
     if node.target is operator.getitem:
         source = node.args[0]
-        return step_reason(source, constants) if isinstance(source, Node) else "it is not on a tensor"
+        return step_reason(source, constants, values) if isinstance(source, Node) else "it is not on a tensor"
     if not isinstance(node.target, OpOverload) or node.target.namespace != "aten":
         return "it is no op of torch's own library"
     if node.target._schema.is_mutable or node.target is aten.as_strided.default:
         return "it depends on where its tensors lie"
     if node.target is aten.view.dtype:
         return "it depends on the bits of its tensors"
-    # Attention is random by its dropout alone.
-    if torch.Tag.nondeterministic_seeded in node.target.tags and Call(node, constants).args.get("dropout_p") != 0:
+    if is_random(node):
         return "it is random"
-    for value in [*_results(node.meta.get("val")), *(n.meta.get("val") for n in node.all_input_nodes)]:
+    known = values or {}
+    results = known.get(node, node.meta.get("val"))
+    if isinstance(results, tuple | list):
+        read = {user.args[1] for user in node.users if user.target is operator.getitem}
+        results = [result for index, result in enumerate(results) if index in read]
+    # Constants never are the net's memory.
+    inputs = [known.get(n, n.meta.get("val")) for n in node.all_input_nodes if n not in constants]
+    for value in (results, *inputs):
         for result in _results(value):
             if reason := _number_reason(result) if isinstance(result, torch.SymInt | int) else _tensor_reason(result):
                 return reason
-    return None
+    devices = (n.meta["val"].device.type for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor))
+    return next((f"it is on {device}" for device in devices if device != "cpu"), None)
 
 
 def _results(value: Any) -> list[Any]:

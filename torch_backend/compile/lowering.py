@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import logging
 import operator
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,8 +17,10 @@ import softneuro
 from softneuro.torch_backend.compile.borders import TYPES, Border, output_schema
 from softneuro.torch_backend.compile.converters.registry import CONVERTERS, Call
 from softneuro.torch_backend.compile.host_steps import HostStep, step_reason
+from softneuro.torch_backend.compile.names import layer_name
 from softneuro.torch_backend.compile.orders import inverse
 from softneuro.torch_backend.compile.reals import REALS, in_float32, is_conversion
+from softneuro.torch_backend.compile.walks import with_sources
 
 log = logging.getLogger("softneuro.torch_backend")
 
@@ -32,17 +33,6 @@ class Lowered:
     watched: set[int] = field(default_factory=set)  # weights to compare whole at every call, by index
     # By output: the order of axes in which the net is to write it, outermost first, where that is not its schema's.
     orders: list[list[int]] = field(default_factory=list)
-
-
-def layer_name(node: Node) -> str:
-    """The host's name for an op: the module that it stems from, else its own."""
-    stack = node.meta.get("nn_module_stack")
-    if stack:
-        path = re.sub(r"^[LG]\['\w+'\]\.?", "", list(stack.values())[-1][0])
-        path = re.sub(r"\[['\"]?(\w+)['\"]?\]", r".\1", path).replace("._modules", "").replace("_modules.", "")
-        if path:
-            return path
-    return node.name
 
 
 class Lowering:
@@ -126,17 +116,33 @@ class Lowering:
             source = self._blobs[node.args[0]]
             self._blobs[node] = source[node.args[1]] if isinstance(source, list) else source
         else:
-            call = Call(node, self._constants, self._values)
             try:
-                self._blobs[node] = CONVERTERS[node.target].convert(self, call)
-            except softneuro.Error as error:
+                call = Call(node, self._constants, self._values)
+                self._blobs[node] = self._as_the_host(node, CONVERTERS[node.target].convert(self, call))
+            except MemoryError:
+                raise
+            except Exception as error:
                 # Its shapes were not known when the region was made; what was added for it leads nowhere.
-                if step_reason(node, self._constants) is not None:
-                    raise
-                log.debug("%s stays with the host as a step: %s", node.target, error)
-                items = [user for user in node.users if user.target is operator.getitem]
-                self._values.update({item: self._values[node][item.args[1]] for item in items})
-                self._add_step([node, *items])
+                self._leave(node, str(error) or type(error).__name__)
+
+    def _as_the_host(self, node: Node, made: int | list[int]) -> int | list[int]:
+        """What a converter has made, if it has the shapes that the host gives."""
+        value = self._values[node]
+        values = value if isinstance(value, tuple | list) else [value]
+        for blob, expected in zip(made if isinstance(made, list) else [made], values, strict=False):
+            if tuple(self.result.graph.shape(blob)) != tuple(expected.shape):
+                raise softneuro.Error(f"{list(self.result.graph.shape(blob))} for the host's {list(expected.shape)}")
+        return made
+
+    def _leave(self, node: Node, reason: str) -> None:
+        """Makes a step of an op that a converter has declined. Raises softneuro.Error if it cannot be one."""
+        self._module.meta.setdefault("declined", {})[node] = reason
+        if (hindrance := step_reason(node, self._constants, self._values)) is not None:
+            raise softneuro.Error(f"{layer_name(node)}: {reason}, and it cannot be a step: {hindrance}")
+        log.debug("%s stays with the host as a step: %s", node.target, reason)
+        items = [user for user in node.users if user.target is operator.getitem]
+        self._values.update({item: self._values[node][item.args[1]] for item in items})
+        self._add_step([node, *items])
 
     def _add_step(self, nodes: Sequence[Node]) -> None:
         step = HostStep(nodes, self._values, lambda n: self._evaluate(n) if n in self._constants else None)
@@ -206,25 +212,23 @@ class Lowering:
     def watch(self, *nodes: Node) -> None:
         """Marks weights that the host may change unnoticed: they are compared whole at every call."""
         for node in nodes:
-            self.result.watched.update(self._weights[n][0] for n in self._ancestors(node))
-
-    def _ancestors(self, node: Node) -> set[Node]:
-        if node in self._weights:
-            return {node}
-        return set().union(*(self._ancestors(n) for n in node.all_input_nodes))
+            read = with_sources([node], lambda n: () if n in self._weights else n.all_input_nodes)
+            self.result.watched.update(self._weights[n][0] for n in read if n in self._weights)
 
     def _evaluate(self, node: Node) -> Any:
         """The real value of a node that follows from weights alone, not rounded to halves on the way."""
-        if node in self._weights:
-            return self._weights[node][1]
-        if is_conversion(node):
-            return self._evaluate(node.args[0])
-        if node not in self._evaluated:
-            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), self._evaluate)
-            moves = node.target in CONVERTERS and CONVERTERS[node.target].moves_only
-            with torch.no_grad():
-                self._evaluated[node] = node.target(*args, **kwargs) if moves else in_float32(node.target, args, kwargs)
-        return self._evaluated[node]
+        known = self._evaluated
+        for one in with_sources([node], lambda n: () if n in known or n in self._weights else n.all_input_nodes):
+            if one in self._weights:
+                known[one] = self._weights[one][1]
+            elif is_conversion(one):
+                known[one] = known[one.args[0]]
+            elif one not in known:
+                args, kwargs = torch.fx.node.map_arg((one.args, one.kwargs), known.__getitem__)
+                moves = one.target in CONVERTERS and CONVERTERS[one.target].moves_only
+                with torch.no_grad():
+                    known[one] = one.target(*args, **kwargs) if moves else in_float32(one.target, args, kwargs)
+        return known[node]
 
 
 def _memory(value: torch.Tensor) -> Any:

@@ -13,11 +13,14 @@ from torch.fx import Graph, GraphModule, Node
 
 from softneuro.torch_backend.compile.constants import find_constants, free_of_values
 from softneuro.torch_backend.compile.converters import decline_reason
+from softneuro.torch_backend.compile.cuts import Cut, find_cuts
 from softneuro.torch_backend.compile.grouping import assign_regions, find_steps, is_computing, moves_between
 from softneuro.torch_backend.compile.host_steps import step_reason
-from softneuro.torch_backend.compile.lowering import layer_name
+from softneuro.torch_backend.compile.names import layer_name
 from softneuro.torch_backend.compile.orders import axis_order
+from softneuro.torch_backend.compile.purity import effects
 from softneuro.torch_backend.compile.reals import changes_type
+from softneuro.torch_backend.compile.walks import with_sources
 
 
 @dataclass
@@ -36,6 +39,12 @@ class Region:
     steps: list[list[Node]]  # in module.graph: ops of the host that follow each other
     step_ops: dict[str, list[tuple[str, str]]]  # by op: (name, reason) of what the host runs
 
+    @property
+    def declined(self) -> Mapping[Node, str]:
+        """Ops of the module that a converter has declined once shapes were known, and why."""
+        found: dict[Node, str] = self.module.meta.get("declined", {})
+        return found
+
 
 @dataclass
 class Partition:
@@ -44,6 +53,7 @@ class Partition:
     module: GraphModule
     regions: list[Region] = field(default_factory=list)
     host: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # by op: (name, reason) of what stays
+    cuts: list[Cut] = field(default_factory=list)
 
 
 def trim(nodes: list[Node], steps: Set[Node]) -> list[Node]:
@@ -66,21 +76,9 @@ def build_region(nodes: list[Node], constants: Set[Node], steps: Mapping[Node, s
     `steps`: ops of the host, and why they are.
     """
     inside = set(nodes)
-    needed: list[Node] = []
-    seen: set[Node] = set()
-
-    def visit(node: Node) -> None:
-        if node in seen or node in inside:
-            return
-        seen.add(node)
-        if node in constants and node.op == "call_function":
-            for source in node.all_input_nodes:
-                visit(source)
-        needed.append(node)
-
-    for node in nodes:
-        for source in node.all_input_nodes:
-            visit(source)
+    computed_before = {n for n in constants if n.op == "call_function"}
+    read = [source for node in nodes for source in node.all_input_nodes if source not in inside]
+    needed = with_sources(read, lambda n: n.all_input_nodes if n in computed_before else ())
     inputs = [n for n in needed if n not in constants and isinstance(n.meta["val"], torch.Tensor)]
     sizes = [n for n in needed if n not in constants and n not in inputs]
     weights = [n for n in needed if n in constants and n.op != "call_function"]
@@ -145,15 +143,24 @@ def note(by_op: dict[str, list[tuple[str, str]]], node: Node, reason: str) -> No
         by_op.setdefault(str(node.target), []).append((layer_name(node), reason))
 
 
-def find_regions(module: GraphModule, static: Set[Node], min_region_size: int, *, join: bool) -> Partition:
+def find_regions(
+    module: GraphModule,
+    static: Set[Node],
+    min_region_size: int,
+    *,
+    join: bool,
+    declined: Mapping[Node, str] | None = None,
+) -> Partition:
     """The regions of a graph that are worth a call, and why every other op stays with the host.
 
-    With `join`, ops of the host become steps of regions that they would cut apart.
+    With `join`, ops of the host become steps of regions that they would cut apart. `declined`: ops that no region is
+    to have, and why.
     """
     graph = module.graph
     partition = Partition(module)
     free_of_values(graph)
     constants = find_constants(graph, static)
+    known = declined or {}
     supported: set[Node] = set()
     reasons: dict[Node, str] = {}  # of all others
     for node in graph.nodes:
@@ -162,7 +169,7 @@ def find_regions(module: GraphModule, static: Set[Node], min_region_size: int, *
         value = node.meta.get("val")
         if isinstance(value, torch.SymInt | int | torch.SymBool | torch.SymFloat):
             continue
-        reason = decline_reason(node, constants)
+        reason = known[node] if node in known else decline_reason(node, constants)
         if reason is None and node.target is operator.getitem and node.args[0] not in supported:
             reason = "its source stays with the host"
         if reason is None:
@@ -179,16 +186,19 @@ def find_regions(module: GraphModule, static: Set[Node], min_region_size: int, *
     for node, reason in reasons.items():
         if node not in steps:
             note(partition.host, node, reason)
+    parts: list[list[Node]] = []
     for nodes in assign_regions(graph, supported | steps):
         kept = trim(nodes, steps)
         ops = sum(n not in steps and is_computing(n) for n in kept)
         if ops and ops >= min_region_size:
+            parts.append(kept)
             partition.regions.append(build_region(kept, constants, {n: reasons[n] for n in kept if n in steps}))
             continue
         for node in nodes:
             if node not in steps and is_computing(node):
                 reason = f"its region has {ops} op(s), fewer than min_region_size={min_region_size}"
                 note(partition.host, node, reason)
+    partition.cuts = find_cuts(graph, parts, reasons)
     return partition
 
 
@@ -214,7 +224,7 @@ def replace_regions(module: GraphModule, regions: Sequence[tuple[Region, str]], 
 
 
 def sort_stable(module: GraphModule, together: Sequence[Sequence[Node]] = ()) -> None:
-    """Restores topological order, moving as few nodes as possible; drops dead nodes.
+    """Restores topological order, moving as few nodes as possible and none past another's effects; drops dead nodes.
 
     Each group of `together`, in its own order, is left without other nodes in between.
     """
@@ -223,13 +233,15 @@ def sort_stable(module: GraphModule, together: Sequence[Sequence[Node]] = ()) ->
     placed: set[Node] = set()
     output = graph.output_node()
     groups = {node: group for group in together for node in group}
+    before = effects(graph)
 
     def place(node: Node) -> None:
         stack = [node]
         while stack:
             top = stack[-1]
             group = groups.get(top, (top,))
-            read = (n for member in group for n in member.all_input_nodes if groups.get(n) is not group)
+            sources = [n for m in group for n in (*m.all_input_nodes, *([before[m]] if m in before else []))]
+            read = (n for n in sources if groups.get(n) is not group)
             waiting = [n for n in read if n not in placed]
             if waiting and top not in placed:
                 stack.extend(reversed(waiting))

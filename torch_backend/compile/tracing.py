@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from torch.fx import GraphModule
 
 Compiler = Callable[[GraphModule, Sequence[Any]], Any]
 Kernel = Callable[..., Any]
+aten = torch.ops.aten
 
 _KEYS = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
 _SHRINKS = ("hardshrink", "softshrink")
@@ -28,21 +30,36 @@ def trace_inference(
 
     With `whole`, ops stay what they are, so that the host runs the very kernels that eager would.
     """
-    with _kept_whole() if whole else contextlib.nullcontext():
+    with _traced_so(dict(_kernels(whole))):
         return aot_module_simplified(
             module, list(inputs), fw_compiler=compiler, inference_compiler=compiler, decompositions={}
         )
 
 
-def _kernels() -> Iterator[tuple[OpOverload, Kernel | None]]:
+def _kernels(whole: bool) -> Iterator[tuple[OpOverload, Kernel | None]]:
     """The ops that torch would decompose, and what to do instead; None: nothing but what C++ does."""
-    for name in dir(torch.ops.aten):
-        packet = getattr(torch.ops.aten, name)
+    yield aten.instance_norm.default, _instance_norm
+    for name in dir(aten) if whole else ():
+        packet = getattr(aten, name)
         if name in _SHRINKS:
             yield packet.default, None
         elif "upsample" in name and not name.endswith(("_aa", "_backward")):
             yield packet.default, None
             yield packet.vec, _with_sizes(packet.default)
+
+
+def _instance_norm(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, *rest: Any) -> Any:
+    """A group per channel, or a batch's normalisation; C++ makes images of one batch's, with copies of weights."""
+    mean, variance, use_input_stats, momentum, eps, cudnn_enabled = rest
+    channels = x.shape[1] if x.dim() > 2 else None
+    same = all(t is None or t.dtype == x.dtype for t in (weight, bias))
+    if x.device.type == "cpu" and same and isinstance(channels, int):
+        if not use_input_stats and mean is not None and variance is not None:
+            return aten.batch_norm(x.contiguous(), weight, bias, mean, variance, False, momentum, eps, cudnn_enabled)
+        if use_input_stats and mean is None and variance is None:
+            plane = math.prod(x.shape[2:])
+            return aten.native_group_norm(x.contiguous(), weight, bias, x.shape[0], channels, plane, channels, eps)[0]
+    return aten.instance_norm.default._op_dk(DispatchKey.CompositeImplicitAutograd, x, weight, bias, *rest)
 
 
 def _with_sizes(op: OpOverload) -> Kernel:
@@ -57,23 +74,24 @@ def _with_sizes(op: OpOverload) -> Kernel:
 
 
 @contextlib.contextmanager
-def _kept_whole() -> Iterator[None]:
-    """Without decompositions that `decompositions` does not decide on, as they are below autograd.
+def _traced_so(kernels: dict[OpOverload, Kernel | None]) -> Iterator[None]:
+    """With these in the place of decompositions that `decompositions` does not decide on: below autograd, or C++'s own.
 
     Torch has them for all that trace: resampling, for one, becomes gathers and arithmetic, several times as slow.
     """
-    taken: list[tuple[OpOverload, DispatchKey, Kernel]] = []
+    before = {op: dict(op.py_kernels) for op in kernels}
     with compile_lock:  # nothing else is to be traced meanwhile
         try:
-            for op, instead in _kernels():
+            for op, instead in kernels.items():
                 for key in _KEYS:
-                    if key in op.py_kernels:
-                        taken.append((op, key, op.py_kernels.pop(key)))
-                        if instead is not None:
-                            op.py_kernels[key] = instead
+                    known = op.py_kernels.pop(key, None)
+                    own = key is DispatchKey.CompositeImplicitAutograd and op.has_kernel_for_dispatch_key(key)
+                    if instead is not None and (known is not None or own):
+                        op.py_kernels[key] = instead
                 op._dispatch_cache.clear()
             yield
         finally:
-            for op, key, kernel in taken:
-                op.py_kernels[key] = kernel
+            for op, known in before.items():
+                op.py_kernels.clear()
+                op.py_kernels.update(known)
                 op._dispatch_cache.clear()

@@ -2,8 +2,11 @@
 // them. New weights are made on demand, so that folding needs no second copy of a model.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "graph/passes/common.h"
 #include "graph/passes/passes.h"
@@ -131,6 +134,27 @@ void fold(Layer& before, int64_t channels, const MakeAffine& make) {
   before.set_weight("bias", folded_vector(before.find_weight("bias"), channels, make, true));
 }
 
+// What is to be folded into one layer. As a list: nested in each other, thousands would recurse when weights are made.
+struct Chain {
+  int64_t channels;
+  std::vector<MakeAffine> makes;
+};
+
+MakeAffine one_after_the_other(std::vector<MakeAffine> makes) {
+  if (makes.size() == 1) return makes[0];
+  return [makes = std::move(makes)] {
+    Affine whole = makes[0]();
+    for (size_t i = 1; i < makes.size(); ++i) {
+      const Affine next = makes[i]();
+      for (size_t c = 0; c < whole.scale.size(); ++c) {
+        whole.scale[c] *= next.scale[c];
+        whole.shift[c] = whole.shift[c] * next.scale[c] + next.shift[c];
+      }
+    }
+    return whole;
+  };
+}
+
 bool to_scale_shift(Layer& layer, int64_t channels) {
   if (layer.type != "batch_norm") return false;
   const MakeAffine make = batch_norm_affine(layer);
@@ -153,7 +177,8 @@ bool to_scale_shift(Layer& layer, int64_t channels) {
 
 bool fold_affine(Graph& graph) {
   bool changed = false;
-  // In topological order, so that a chain of several folds in one go: each is folded before its successor is met.
+  std::map<int, Chain> chains;  // by the layer to fold into
+  // In topological order, so that a chain of several folds in one go: each is noted before its successor is met.
   for (size_t l = 0; l < graph.layers().size(); ++l) {
     Layer& layer = graph.layer(static_cast<int>(l));
     if (layer.inputs.size() != 1) continue;
@@ -164,9 +189,10 @@ bool fold_affine(Graph& graph) {
       const int axis = channel_axis(*before, out);
       const auto make = axis < 0 ? std::nullopt : affine_of(layer, graph.blob(input).desc.shape, out, axis);
       if (make) {
-        Layer& target = graph.layer(graph.blob(input).producer);
-        fold(target, out[axis], *make);
-        target.post = layer.post;
+        const int target = graph.blob(input).producer;
+        Chain& chain = chains.try_emplace(target, Chain{out[axis], {}}).first->second;
+        chain.makes.push_back(*make);
+        graph.layer(target).post = layer.post;
         retire(graph, static_cast<int>(l), input);
         changed = true;
         continue;
@@ -174,6 +200,7 @@ bool fold_affine(Graph& graph) {
     }
     changed |= to_scale_shift(layer, out[1]);
   }
+  for (auto& [target, chain] : chains) fold(graph.layer(target), chain.channels, one_after_the_other(chain.makes));
   return changed;
 }
 

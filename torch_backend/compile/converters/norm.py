@@ -27,6 +27,25 @@ def batch_norm(low: Lowering, call: Call) -> int:
     return low.add("batch_norm", [low.blob(call["input"])], weights, eps=float(call["eps"]))
 
 
+def _own_statistics(call: Call) -> str | None:
+    return None if call["training"] else "it has no statistics"
+
+
+@converter(aten._native_batch_norm_legit.no_stats, check=(_own_statistics, constant("weight", "bias")))
+def own_batch_norm(low: Lowering, call: Call) -> int:
+    """Batch normalisation with the statistics of its own input: a group per channel, all images side by side."""
+    (images, channels, *plane), source = call.shape("input"), low.blob(call["input"])
+    weights = low.weights(weight=call["weight"], bias=call["bias"])
+    swapped = [1, 0, *range(2, 2 + len(plane))]
+    if images > 1:
+        source = low.add("reshape", [low.add("transpose", [source], perm=swapped)], shape=[1, channels, images, *plane])
+    result = low.add("group_norm", [source], weights, groups=channels, eps=float(call["eps"]))
+    if images > 1:
+        result = low.add("reshape", [result], shape=[channels, images, *plane])
+        result = low.add("transpose", [result], perm=swapped)
+    return result
+
+
 @converter(aten.native_layer_norm.default, check=constant("weight", "bias"))
 def layer_norm(low: Lowering, call: Call) -> int:
     """Layer normalisation over the last axes."""

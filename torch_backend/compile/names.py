@@ -1,0 +1,23 @@
+"""What reports call an op."""
+
+from __future__ import annotations
+
+import re
+
+from torch.fx import Node
+
+
+def layer_name(node: Node) -> str:
+    """The host's name for an op: the module that it stems from, else its own."""
+    stack = node.meta.get("nn_module_stack")
+    if stack:
+        path = re.sub(r"^[LG]\['\w+'\]\.?", "", list(stack.values())[-1][0])
+        path = re.sub(r"\[['\"]?(\w+)['\"]?\]", r".\1", path).replace("._modules", "").replace("_modules.", "")
+        if path:
+            return printable(path)
+    return node.name
+
+
+def printable(text: str) -> str:
+    """The text in one line, escaped where it has what ends lines, what moves the cursor, or half a character."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
