@@ -361,9 +361,7 @@ class KnownWeights:
     """Weights that nets were made from, by the object that all of them are reached from."""
 
     def __init__(self) -> None: ...
-    def set(
-        self, root: object | None, state: ObjectState | None, stamps: TensorStamps, number: int
-    ) -> None: ...
+    def set(self, root: object | None, state: ObjectState | None, stamps: TensorStamps, number: int) -> None: ...
 
 def known_call(
     *,

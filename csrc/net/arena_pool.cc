@@ -4,6 +4,8 @@
 #include <mutex>
 #include <utility>
 
+#include "base/error.h"
+
 namespace softneuro {
 
 ArenaPool::ArenaPool() { idle_.reserve(max_idle); }  // giving one back must not throw
@@ -14,7 +16,7 @@ AlignedBuffer ArenaPool::take(size_t bytes) {
   size_t wanted = bytes;
   {
     const std::unique_lock lock(mutex_);
-    wanted = largest_ = std::max(largest_, bytes);
+    wanted = std::max(largest_, bytes);
     const auto fits = std::find_if(idle_.rbegin(), idle_.rend(), [&](const auto& b) { return b.size() >= bytes; });
     if (fits != idle_.rend()) {
       AlignedBuffer found = std::move(*fits);
@@ -27,7 +29,16 @@ AlignedBuffer ArenaPool::take(size_t bytes) {
     }
   }
   too_small = AlignedBuffer();
-  return AlignedBuffer(wanted);
+  AlignedBuffer made;
+  try {
+    made = AlignedBuffer(wanted);
+  } catch (const Error&) {
+    if (wanted == bytes) throw;
+    made = AlignedBuffer(bytes);
+  }
+  const std::unique_lock lock(mutex_);
+  largest_ = made.size();
+  return made;
 }
 
 void ArenaPool::give_back(AlignedBuffer buffer) noexcept {

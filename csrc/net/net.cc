@@ -186,6 +186,8 @@ std::shared_ptr<const Net> Net::prepare(const Graph& graph, const Assignment& as
   state.program = build_program(graph, assignment, threads, cache);
   state.idle.reserve(max_idle_memories);  // giving one back must not throw
   state.idle.push_back(std::make_unique<RunMemory>(state.program));
+  // Whether memory is short is said now, not at the first run.
+  for (const size_t bytes : state.program.arenas) state.arenas->give_back(state.arenas->take(bytes));
   NetStats& stats = state.program.stats;
   stats.own_bytes = state.program.values.size() * sizeof(Value) + state.idle.front()->own_bytes();
   return net;

@@ -4,11 +4,11 @@
 #include <new>
 #include <set>
 
-#include "base/threads.h"
 #include "layers/constant/constant.h"
 #include "net/contiguous.h"
 #include "net/draft.h"
 #include "net/fused_layers.h"
+#include "net/pack_ahead.h"
 
 namespace softneuro {
 namespace {
@@ -50,7 +50,7 @@ class Builder {
       program_.input_schemas.push_back(schema);
     }
     const auto start = std::chrono::steady_clock::now();
-    pack_ahead();
+    ahead_ = pack_ahead(graph_, *fused_, assignment_, threads_, cache_);
     packing_ += std::chrono::steady_clock::now() - start;
     for (size_t l = 0; l < graph_.layers().size(); ++l) add_layer(static_cast<int>(l));
     ahead_.clear();
@@ -154,39 +154,6 @@ class Builder {
     values_[target].constant = result.data();
     program_.stats.packed_bytes += result.size();
     program_.adapted_constants.push_back(std::move(result));
-  }
-
-  // Packs side by side what add_layer() is going to ask for one after the other, which is most of what preparing takes.
-  // What cannot be packed is left to it, for an error that names the layer.
-  void pack_ahead() {
-    if (threads_ == 1) return;
-    std::vector<int> layers;
-    for (int index = 0; index < static_cast<int>(graph_.layers().size()); ++index)
-      if (!fused_->covered(index) && !fused_->layer(index).weights.empty()) layers.push_back(index);
-    ahead_.resize(layers.size());
-    // What other shapes have packed is there already, and of a few there is nothing to gain.
-    std::vector<size_t> missing;
-    for (size_t i = 0; i < layers.size(); ++i) {
-      if (!(ahead_[i] = get_packed(layers[i], false))) missing.push_back(i);
-    }
-    if (missing.size() < 2) return;
-    ThreadPool pool(threads_);
-    pool.parallel_for()(static_cast<int64_t>(missing.size()), [&](int64_t task) {
-      const size_t i = missing[static_cast<size_t>(task)];
-      ahead_[i] = get_packed(layers[i], true);
-    });
-  }
-
-  std::shared_ptr<const Packed> get_packed(int index, bool make) {
-    const RoutineChoice& choice = assignment_.layers[at(index)];
-    if (choice.routine == nullptr || !isa_available(choice.routine->info().isa)) return nullptr;
-    try {
-      const Problem problem = fused_->problem(index, threads_);
-      if (problem.out().shape.elements() == 0 || !accepts(*choice.routine, problem).accepted()) return nullptr;
-      return make ? cache_.get(choice, problem) : cache_.find(choice, problem);
-    } catch (...) {
-      return nullptr;
-    }
   }
 
   void add_constant(const Layer& layer) {

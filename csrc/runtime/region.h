@@ -117,6 +117,7 @@ class Region {
   SharedPlan choose_plan(const Graph& graph, const ShapeState& known, const Plan& restored, double allowed, bool first,
                          RegionCall& call);
   std::optional<double> make_net(Making& making, double allowed);
+  void nothing_known(const Making& making);
   void run_made(Making& making, Ready ready);
   void start_trial(Ready ready, Making& making);
   void keep_host(const Signature& signature, ShapeState state, double host_s);

@@ -97,7 +97,7 @@ OrtStatus* compute(OrtNodeComputeInfo*, void* state, OrtKernelContext* context) 
     if (ready != nullptr && ready->net != nullptr) return run_net(kernel, context, *ready, inputs);
     SessionPool pool(context, region.threads());
     const ParallelFor parallel_for = pool.parallel_for();
-    OrtRegionCall call(region, inputs, &parallel_for);
+    OrtRegionCall call(region, inputs, true, &parallel_for);
     if (ready != nullptr) {
       call.run_host();
       return give(kernel, context, call.host_results());

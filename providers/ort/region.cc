@@ -159,7 +159,7 @@ std::vector<RunInput> Region::declared_inputs() const {
 void Region::prepare_declared() {
   const auto inputs = declared_inputs();
   if (inputs.empty()) return;
-  OrtRegionCall call(*this, inputs);
+  OrtRegionCall call(*this, inputs, false);
   core_->prepare(signature(inputs), 0, call);
   restored_.clear();  // what the net has not taken is for other shapes, if for anything
 }
@@ -173,7 +173,7 @@ std::string Region::declared_verdict() {
       input.data = memory.emplace_back(made_up(input.type, {input.dims.begin(), input.dims.end()})).data.get();
     }
   }
-  OrtRegionCall call(*this, inputs);
+  OrtRegionCall call(*this, inputs, !memory.empty());
   try {
     const auto ready = core_->prepare(signature(inputs), 0, call);
     if (ready == nullptr || ready->net != nullptr) return {};

@@ -57,13 +57,9 @@ HostTensor made_up(DType type, std::vector<int64_t> dims) {
   return as_type(made, type);
 }
 
-OrtRegionCall::OrtRegionCall(Region& region, std::span<const RunInput> inputs, const ParallelFor* pool)
-    : region_(region), inputs_(inputs), pool_(pool) {
-  if (has_values()) values_ = host_values(inputs_, owners_);
-}
-
-bool OrtRegionCall::has_values() const {
-  return std::all_of(inputs_.begin(), inputs_.end(), [](const RunInput& input) { return input.data != nullptr; });
+OrtRegionCall::OrtRegionCall(Region& region, std::span<const RunInput> inputs, bool has_values, const ParallelFor* pool)
+    : region_(region), inputs_(inputs), has_values_(has_values), pool_(pool) {
+  if (has_values_) values_ = host_values(inputs_, owners_);
 }
 
 void OrtRegionCall::run_host() { hosts_ = region_.host().run(values_); }

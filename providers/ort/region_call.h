@@ -13,15 +13,15 @@ namespace softneuro::ort {
 
 class OrtRegionCall : public RegionCall {
  public:
-  // `pool`: the session's own, while it runs; else one of ours.
-  OrtRegionCall(Region& region, std::span<const RunInput> inputs, const ParallelFor* pool = nullptr);
+  // `pool`: the session's own, while it runs; else one of ours. `has_values`: inputs are more than shapes.
+  OrtRegionCall(Region& region, std::span<const RunInput> inputs, bool has_values, const ParallelFor* pool = nullptr);
 
   LoweredCall lower() override { return region_.lower(inputs_); }
   void run_host() override;
   void run_net(const Ready& ready) override;
   double error(double max_error) override;
   int threads() const override { return region_.threads(); }
-  bool has_values() const override;
+  bool has_values() const override { return has_values_; }
   bool open_shapes() const override { return region_.open_shapes(); }
   std::string declined() const override { return region_.declined(inputs_); }
   void progress(int done, int total) override;
@@ -39,6 +39,7 @@ class OrtRegionCall : public RegionCall {
  private:
   Region& region_;
   const std::span<const RunInput> inputs_;
+  const bool has_values_;
   const ParallelFor* const pool_;
   std::vector<ValueOwner> owners_;
   std::vector<const OrtValue*> values_;  // the inputs as the host takes them

@@ -284,3 +284,12 @@ def test_report_goes_with_its_session() -> None:
     assert path.exists()
     del session
     assert not path.exists()
+
+
+def test_empty_tensors_are_the_hosts() -> None:
+    """Whatever is around them: memory of no bytes may be nowhere."""
+    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Abs", ["r"], ["y"])]
+    model = make_model(nodes, {"x": ["n", 3]}, {"y": None}, {})
+    ours, cpu = providers.session(model, tune="off"), cpu_session(model)
+    for n in (2, 0, 3, 0, 0):
+        check_same(ours, cpu, {"x": np.ones((n, 3), np.float32)})

@@ -105,12 +105,12 @@ def entries():
 def slow(monkeypatch):
     """Makes one side of every comparison take longer: "net" or "host", of regions that `which` takes."""
 
-    def make(side, which=lambda region: True):
+    def make(side, which=lambda region: True, seconds=0.003):
         method = getattr(Call, f"run_{side}")
 
         def run(call, *arguments):
             if which(call._region):
-                time.sleep(0.003)
+                time.sleep(seconds)
             return method(call, *arguments)
 
         monkeypatch.setattr(Call, f"run_{side}", run)

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 import softneuro
+from softneuro.torch_backend.call.runtime import RegionRuntime
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def test_preparation_that_fails_leaves_it_to_the_host(model, compile_model, stat
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr(softneuro, "Net", fail)
+    monkeypatch.setattr(RegionRuntime, "lower", fail)
     x = torch.randn(1, 3, 12, 12)
     with torch.no_grad():
         assert torch.equal(compile_model(model)(x), model(x))
@@ -146,4 +147,4 @@ def test_no_net_is_ready_for_what_nobody_knows():
     for mode in (contextlib.nullcontext(), FakeTensorMode()):
         with mode:
             assert run_ready("feed.0", [torch.randn(2)], [1], []) == []
-            assert run_known("feed.0", [torch.randn(2)], 1, [], 0) == []
+            assert run_known("feed.0", [torch.randn(2)], 1, []) == []

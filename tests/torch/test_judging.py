@@ -85,7 +85,7 @@ def test_verdict_is_remembered(loser, model, compile_model, states, slow, monkey
         assert [reason is None for reason in states()] == [loser == "host"]
         torch._dynamo.reset()
         monkeypatch.setattr(runtime.Call, "error", lambda *_: pytest.fail("measured again"))
-        compile_model(model, never_worse=True, tune="cached")(x)
+        compile_model(model, **{**JUDGED, "tune": "cached"})(x)
     assert [reason is None for reason in states()] == [loser == "host"]
 
 
@@ -93,12 +93,12 @@ def test_another_shape_is_judged_by_its_calls(compile_model, states, slow):
     """By calls that are wanted anyway; every one of them gives the host's result."""
     model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 4, 3)).eval()
     compiled = compile_model(model, dynamic=True, **JUDGED)
-    slow("host")
+    slow("host", seconds=0.02)
     with torch.no_grad():
-        compiled(torch.randn(1, 3, 20, 20))
+        compiled(torch.randn(1, 3, 20, 24))
         (region,) = registry.all_regions()[-1:]
-        for _ in range(12):
-            x = torch.randn(1, 3, 21, 20)
+        for _ in range(20):
+            x = torch.randn(1, 3, 21, 24)
             torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-5)
         assert states() == [None, None]
         assert region.core.nets == 2
@@ -112,13 +112,13 @@ def test_many_shapes_are_not_taken_for_changed_weights(compile_model, slow):
     compiled = compile_model(model, dynamic=True, **JUDGED)
     slow("host")
     with torch.no_grad():
-        for _ in range(4):
+        for _ in range(3):
             for size in range(40):
                 x = torch.randn(1, 3, 12 + size, 12)
                 torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-5)
     (region,) = registry.all_regions()[-1:]
     assert region.given_up is None
-    assert region.core.nets >= 30
+    assert len(region.shaped) == 40
 
 
 def test_the_first_call_of_a_shape_that_recurs_needs_credit(compile_model, states):

@@ -63,19 +63,21 @@ def test_memory_that_runs_out_in_preparation(tmp_path):
         wide = nn.Sequential(nn.Linear(8192, 8192), nn.ReLU()).eval()
         x = torch.randn(1, 8192)
         compiled = torch.compile(wide, backend="softneuro", options={"tune": "off", "never_worse": False})
-        make = softneuro.Net
+        from softneuro.torch_backend.call.runtime import Call
+        lower, instead, forever = Call.lower, Call.run_instead, resource.RLIM_INFINITY
 
-        class Limited:
-            def __new__(cls, *arguments, **options):
-                with open("/proc/self/statm") as file:
-                    used = int(file.read().split()[0]) * resource.getpagesize()
-                resource.setrlimit(resource.RLIMIT_AS, (used + (100 << 20), resource.RLIM_INFINITY))
-                try:
-                    return make(*arguments, **options)
-                finally:
-                    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        def limited(call):
+            lowered = lower(call)
+            with open("/proc/self/statm") as file:
+                used = int(file.read().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (used + (100 << 20), forever))
+            return lowered
 
-        softneuro.Net = Limited
+        def unlimited(call):
+            resource.setrlimit(resource.RLIMIT_AS, (forever, forever))
+            instead(call)
+
+        Call.lower, Call.run_instead = limited, unlimited
         with torch.no_grad():
             assert torch.equal(compiled(x), wide(x))
             assert torch.equal(compiled(x), wide(x))

@@ -36,13 +36,13 @@ def pick(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
 
 def call_region(
     handle: str, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[int]
-) -> list[torch.Tensor]:
+) -> Sequence[torch.Tensor]:
     """What a graph that Python runs calls for a region: a net if one is ready, the host where that has won."""
     try:
         addresses = addresses_of(weights)
     except RuntimeError:  # tensors without memory, as tracers make them
         return torch.ops.softneuro.run_region.default(handle, inputs, weights, sizes)
-    results: list[torch.Tensor] = torch.ops.softneuro.run_ready.default(handle, inputs, addresses, sizes)
+    results: Sequence[torch.Tensor] = torch.ops.softneuro.run_ready.default(handle, inputs, addresses, sizes)
     if results:
         return results
     if softneuro._C.left_to_host():

@@ -1,0 +1,245 @@
+// A region's nets: lowered, planned, prepared and judged.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "base/log.h"
+#include "layers/host/host.h"
+#include "runtime/making.h"
+#include "runtime/telling.h"
+#include "tune/plan_graph.h"
+
+namespace softneuro {
+namespace {
+
+constexpr int64_t least_plan_ns = 200'000'000;  // that choosing anew is taken to cost, before it is known
+
+// The most that a plan may err after one that was too inexact on real inputs, which may magnify errors further than
+// those that it was tuned on; nothing if that cannot help.
+std::optional<double> tighter(const Verdict& found, double allowed, const Options& options) {
+  const bool helps = options.max_error < found.error && std::isfinite(found.error) && options.plan.empty();
+  if (!helps || allowed < options.max_error / 100) return std::nullopt;
+  return allowed * std::max(0.5 * options.max_error / found.error, 0.1);
+}
+
+}  // namespace
+
+SharedPlan Region::choose_plan(const Graph& graph, const ShapeState& known, const Plan& restored, double allowed,
+                               bool first, RegionCall& call) {
+  Options options = settings_.options;
+  options.max_error = allowed;
+  const int threads = call.threads();
+  if (!call.anew()) {
+    if (restored.key == plan_key(graph, threads)) {
+      return std::make_shared<const KnownPlan>(
+          KnownPlan{graph.structural_hash(), tune_settings(options, threads), from_plan(graph, restored)});
+    }
+    // Its net had to make room, or its weights have changed.
+    const bool same = known.plan != nullptr && known.plan->graph_hash == graph.structural_hash();
+    if (same && options.plan.empty() && allowed == settings_.options.max_error) return known.plan;
+    if (SharedPlan near = near_plan(graph, options, threads)) return near;
+  }
+  if (first || call.anew() || !settings_.options.never_worse) {
+    SharedPlan made = new_plan(graph, options, threads, [&](int done, int total) { call.progress(done, total); });
+    char text[160];
+    const TuneResult& result = made->result;
+    std::snprintf(
+        text, sizeof(text),
+        "planned %zu layers in %.2f s: %.3f ms predicted, %.3f ms at best; %d costs measured, %d recalled, %d "
+        "guessed",
+        result.layers.size(), result.tuning_s, 1e3 * result.predicted_s, 1e3 * result.lower_bound_s, result.measured,
+        result.recalled, result.guessed);
+    log_info("region '" + settings_.name + "': " + text);
+    return made;
+  }
+  // Shapes that change the graph, too: of what is known of its layers, without measuring.
+  if (credit_ns() < std::max(plan_cost_.at_most(), least_plan_ns)) return nullptr;
+  if (options.tune == TuneMode::profile) options.tune = TuneMode::cached;
+  const int64_t start = settings_.now();
+  SharedPlan made = new_plan(graph, options, threads, {});
+  plan_cost_.add(settings_.now() - start);
+  return made;
+}
+
+void Region::run_made(Making& making, Ready ready) {
+  if (making.call.has_values()) {
+    making.call.run_net(ready);
+    making.side = Side::net;
+    making.has_run = true;
+  }
+  keep_net(std::move(ready), making.state);
+}
+
+// Makes a net and says whether another is to be tried, for less of an error.
+std::optional<double> Region::make_net(Making& making, double allowed) {
+  RegionCall& call = making.call;
+  ShapeState& state = making.state;
+  const double max_error = settings_.options.max_error;
+  const int threads = call.threads();
+  const int64_t start = settings_.now();
+  LoweredCall lowered = call.lower();
+  const int64_t lowered_at = settings_.now();
+  const SharedPlan plan = choose_plan(lowered.graph, state, making.restored, allowed, making.first, call);
+  if (plan == nullptr) return std::nullopt;
+  const int64_t planned_at = settings_.now();
+  const bool inexact = allowed < max_error;  // the last one was too much so
+  if (inexact && choices_of(*state.plan) == choices_of(*plan)) {
+    state.host = state.verdict.reason;  // no other plan is to be had
+    return std::nullopt;
+  }
+  const bool again = plan == state.plan && state.verdict.known;
+  state.plan = plan;
+  Ready ready{.signature = making.signature,
+              .weights = std::move(lowered.weights),
+              .weight_set = making.weight_set,
+              .net = Net::prepare(lowered.graph, plan->result.assignment, threads, PackedCache::shared(), arenas_),
+              .orders = std::move(lowered.orders),
+              .door = std::move(lowered.door),
+              .plan = plan};
+  state.stats = ready.net->stats();
+  if (making.first) {
+    const int64_t packing = ns_of(state.stats->packing_s);
+    int64_t cost = lowered_at - start + settings_.now() - planned_at - packing;
+    if (call.open_shapes()) {  // the first time takes longer than others will
+      const int64_t again_at = settings_.now();
+      Net::prepare(call.lower().graph, plan->result.assignment, threads, PackedCache::shared(), arenas_);
+      cost = settings_.now() - again_at;
+    }
+    const std::unique_lock lock(mutex_);
+    shape_cost_.add(cost);
+    weights_cost_.add(cost + packing);
+  }
+  making.graph = std::move(lowered.graph);
+  std::string choices;
+  {
+    const std::unique_lock lock(mutex_);
+    if (source_.empty() || !plan->result.carried) source_ = choices_of(*plan);
+    choices = source_;
+  }
+  const bool judges = settings_.options.never_worse && settings_.options.tune != TuneMode::off;
+  Verdict verdict = again ? state.verdict : judges ? recall(making.signature, choices, threads) : Verdict();
+  const bool final = again || is_final(verdict, max_error);
+  if (!final && measures() && has_host_ && call.has_values()) {
+    if (plan->result.carried || !(making.first || call.anew())) {
+      start_trial(std::move(ready), making);
+      return std::nullopt;
+    }
+    making.apart = true;
+    try {
+      verdict = merged(verdict, compare(call, ready, {max_error, settings_.pause_ns, settings_.now}), max_error);
+      if (std::isfinite(verdict.error)) remember(making.signature, choices, verdict, threads);
+    } catch (const NoHost& none) {
+      log_info("region '" + settings_.name + "' is not compared with the host: " + none.what());
+      const std::unique_lock lock(mutex_);
+      has_host_ = false;
+    }
+  }
+  making.apart = making.apart || (making.first && !plan->result.carried);
+  state.verdict = verdict;
+  if (making.first && verdict.known) {  // of each shape to come, a run tells the error
+    const std::unique_lock lock(mutex_);
+    note_gain(verdict);
+    shape_cost_.add(shape_cost_.at_most() + ns_of(verdict.seconds));
+    weights_cost_.add(weights_cost_.at_most() + ns_of(verdict.seconds));
+  }
+  if (verdict.known && !verdict.wins) {
+    const bool may_try = measures() && call.has_values() && making.first;
+    if (const auto next = may_try ? tighter(verdict, allowed, settings_.options) : std::nullopt) return next;
+    state.host = verdict.reason;
+    return std::nullopt;
+  }
+  if (verdict.known) ready.earns_ns = Credit::earned(ns_of(verdict.seconds), ns_of(verdict.host_seconds));
+  run_made(making, std::move(ready));
+  return std::nullopt;
+}
+
+void Region::nothing_known(const Making& making) {
+  const std::unique_lock lock(mutex_);
+  if (!making.first) return;
+  source_.clear();
+  --attempts_;
+}
+
+Region::Side Region::prepare_now(const Signature& signature, uint64_t weight_set, RegionCall& call) {
+  const int64_t start = settings_.now();
+  Making making{
+      .signature = signature, .weight_set = weight_set, .call = call, .state = {}, .restored = {}, .graph = {}};
+  ShapeState& state = making.state;
+  std::string source;
+  {
+    const std::unique_lock lock(mutex_);
+    const Shape& known = shape_of(signature);
+    state = state_of(known);
+    making.restored = known.restored;
+    making.first = untried();
+    ++attempts_;
+    source = source_;
+  }
+  state.inputs = call.inputs();
+  try {
+    state.host = call.declined();
+    if (state.host.empty() && !source.empty() && !state.verdict.known && settings_.options.never_worse) {
+      const Verdict known = recall(signature, source, call.threads());
+      if (is_final(known, settings_.options.max_error) && !known.wins) state.verdict = known, state.host = known.reason;
+    }
+    std::optional<double> allowed = settings_.options.max_error;
+    while (state.host.empty() && allowed) {
+      allowed = make_net(making, *allowed);
+      if (allowed) log_info("region '" + settings_.name + "': " + state.verdict.reason + ", choosing again");
+    }
+  } catch (const PlanFileError&) {
+    throw;  // the caller's to mend
+  } catch (const CallersError&) {
+    throw;
+  } catch (const HostRaised&) {
+    nothing_known(making);  // the caller's, too: of calls that do not raise
+    throw;
+  } catch (const NoHost&) {
+    nothing_known(making);
+    throw;
+  } catch (const HostStepError& error) {
+    if (call.has_values()) {
+      try {
+        call.run_host();  // raises the same, most likely
+      } catch (const HostRaised&) {
+        nothing_known(making);
+        throw;
+      }
+      making.has_run = true;
+    }
+    making.side = Side::host;
+    state.host = "a step of the host raised in the net, and not outside of it";
+    log_warning("region '" + settings_.name + "': no net of it runs for inputs " + state.inputs + ": " + error.what());
+  } catch (const std::exception& error) {
+    // Whatever went wrong, memory that ran out most likely: the host can still give the result.
+    making.has_run = false;
+    state.host = error.what();
+    log_warning("region '" + settings_.name + "': the host runs it for inputs " + state.inputs + ": " + state.host);
+  }
+  if (!making.apart) {
+    const int64_t spent = settings_.now() - start - making.host_ns;
+    credit_.spend(spent);
+    const std::unique_lock lock(mutex_);
+    const int64_t packing = state.stats ? ns_of(state.stats->packing_s) : 0;
+    if (!making.first) shape_cost_.add(std::max<int64_t>(spent - packing, 0)), weights_cost_.add(spent);
+  }
+  if (!state.host.empty()) {
+    if (state.verdict.known) {
+      log_info("region '" + settings_.name + "': the host runs it for inputs " + state.inputs + ": " + state.host);
+    }
+    keep_host(signature, state, state.verdict.host_seconds);
+    if (call.has_values() && !making.has_run) call.run_instead();
+    making.side = Side::host;
+  } else if (call.has_values() && !making.has_run) {
+    run_timed_host(call);
+  }
+  if (settings_.prepared) settings_.prepared(signature, state, making.graph ? &*making.graph : nullptr);
+  const std::unique_lock lock(mutex_);
+  uses_before_ = nets_.hits() + uses_;
+  return making.side;
+}
+
+}  // namespace softneuro

@@ -1,0 +1,121 @@
+// A region's verdicts: trials by calls that are wanted anyway, and what is remembered of them.
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "runtime/making.h"
+#include "runtime/telling.h"
+#include "tune/cost_keys.h"
+
+namespace softneuro {
+namespace {
+
+// Calls of either side that a verdict needs, and where they are close.
+constexpr size_t trial_calls = 3, close_trial_calls = 7;
+constexpr double least_gain = 0.05;  // share of the host's time that a shape is taken to save, at least
+
+double middle(std::vector<double> values) {
+  const auto at = values.begin() + static_cast<ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+// Whether not even the best of a few runs is near the host's.
+bool loses_clearly(const std::vector<double>& net_s, const std::vector<double>& host_s) {
+  if (net_s.size() < 2 || host_s.empty()) return false;
+  return *std::min_element(net_s.begin(), net_s.end()) > 2 * *std::min_element(host_s.begin(), host_s.end());
+}
+
+}  // namespace
+
+void Region::note_gain(const Verdict& verdict) {
+  if (!verdict.known || !(verdict.error <= settings_.options.max_error)) return;
+  const double gain = std::clamp(1 - verdict.seconds / verdict.host_seconds, least_gain, 1.0);
+  gain_ = 0.8 * gain_ + 0.2 * gain;
+}
+
+// Of a plan that was taken over: one run of each side tells its error, and the calls to come tell which is faster.
+void Region::start_trial(Ready ready, Making& making) {
+  ShapeState& state = making.state;
+  making.host_ns = std::max<int64_t>(run_timed_host(making.call), 1);
+  making.has_run = true;
+  making.call.run_net(ready);
+  state.verdict = {};
+  state.verdict.error = making.call.error(settings_.options.max_error);
+  if (!(state.verdict.error <= settings_.options.max_error)) {
+    state.verdict.host_seconds = seconds_of(making.host_ns);
+    state.verdict = judged(std::move(state.verdict), settings_.options.max_error);
+    state.host = state.verdict.reason;
+    return;
+  }
+  ready.on_trial = true;
+  keep_net(std::move(ready), state);
+  const std::unique_lock lock(mutex_);
+  shape_of(making.signature).host_s.push_back(seconds_of(making.host_ns));
+}
+
+void Region::note_trial(const Signature& signature, Side side, int64_t ns, const NetCache::Entry& net, int threads) {
+  std::optional<Verdict> found;
+  std::string source;
+  ShapeState state;
+  {
+    const std::unique_lock lock(mutex_);
+    Shape& shape = shape_of(signature);
+    if (!shape.host.empty()) return;
+    std::vector<double>& own = side == Side::net ? shape.net_s : shape.host_s;
+    if (own.size() < close_trial_calls) own.push_back(seconds_of(ns));
+    if (net == nullptr) return;
+    if (side == Side::net && !shape.host_s.empty()) {
+      const double host = *std::min_element(shape.host_s.begin(), shape.host_s.end());
+      credit_.net_ran(ns, ns_of(host));
+    }
+    const bool enough = shape.host_s.size() >= trial_calls && shape.net_s.size() >= trial_calls;
+    if (!enough && !loses_clearly(shape.net_s, shape.host_s)) return;
+    Verdict now;
+    now.seconds = middle(shape.net_s), now.host_seconds = middle(shape.host_s), now.error = shape.verdict.error;
+    const bool more = shape.net_s.size() < close_trial_calls || shape.host_s.size() < close_trial_calls;
+    if (enough && is_close(now.seconds, now.host_seconds) && more) return;
+    shape.host_s = shape.net_s = {};
+    source = source_;
+    found = std::move(now);
+    state = state_of(shape);
+  }
+  const Verdict before = recall(signature, source, threads);
+  state.verdict = merged(before, std::move(*found), settings_.options.max_error);
+  remember(signature, source, state.verdict, threads);
+  {
+    const std::unique_lock lock(mutex_);
+    note_gain(state.verdict);
+  }
+  if (!state.verdict.wins) {
+    state.host = state.verdict.reason;
+    keep_host(signature, state, state.verdict.host_seconds);
+  } else {
+    Ready settled = *net;
+    settled.on_trial = false;
+    settled.earns_ns = Credit::earned(ns_of(state.verdict.seconds), ns_of(state.verdict.host_seconds));
+    keep_net(std::move(settled), state);
+  }
+  if (settings_.prepared) settings_.prepared(signature, state, nullptr);
+}
+
+std::string Region::verdict_key(const Signature& signature, const std::string& plan) const {
+  std::string text = "region " + settings_.content + " ";
+  for (const int64_t value : signature) text += std::to_string(value) + ",";
+  return text + " " + format_options(settings_.options).at("max_error") + " " + settings_.host + " plan " + plan;
+}
+
+Verdict Region::recall(const Signature& signature, const std::string& plan, int threads) const {
+  if (settings_.options.tune == TuneMode::off) return {};
+  const auto known = Ledger(shared_cost_db(), threads).find_verdict(verdict_key(signature, plan));
+  return known ? verdict_of(*known, settings_.options.max_error) : Verdict();
+}
+
+void Region::remember(const Signature& signature, const std::string& plan, const Verdict& verdict, int threads) const {
+  Ledger(shared_cost_db(), threads)
+      .add_verdict(verdict_key(signature, plan),
+                   {verdict.wins, verdict.seconds, verdict.host_seconds, verdict.error, verdict.trials});
+}
+
+}  // namespace softneuro
