@@ -32,11 +32,11 @@ SharedPlan Region::choose_plan(const Graph& graph, const ShapeState& known, cons
   Options options = settings_.options;
   options.max_error = allowed;
   const int threads = call.threads();
+  if (restored.key == plan_key(graph, threads)) {
+    return std::make_shared<const KnownPlan>(
+        KnownPlan{graph.structural_hash(), tune_settings(options, threads), from_plan(graph, restored)});
+  }
   if (!call.anew()) {
-    if (restored.key == plan_key(graph, threads)) {
-      return std::make_shared<const KnownPlan>(
-          KnownPlan{graph.structural_hash(), tune_settings(options, threads), from_plan(graph, restored)});
-    }
     // Its net had to make room, or its weights have changed.
     const bool same = known.plan != nullptr && known.plan->graph_hash == graph.structural_hash();
     if (same && options.plan.empty() && allowed == settings_.options.max_error) return known.plan;

@@ -119,7 +119,8 @@ void bind_region(py::module_& m) {
           "Runs a call that found no net ready; whether the net has its results, or the host. call: lower() -> (graph, "
           "[(address, bytes, compare whole) by weight], [axes as they lie in memory by output]), run_host(), "
           "run_instead(), run_net(address of what run_made takes) -> whether no step raised, error(max_error), "
-          "progress(done, total), inputs() in words; open_shapes: whether others may follow, anew: whether a plan is wanted "
+          "progress(done, total), inputs() in words; open_shapes: whether others may follow, anew: whether a plan is "
+          "wanted "
           "for the very shapes, declined: why no net is. Raises PlanFileError, and what the host raises.")
       .def(
           "run_after_error",

@@ -23,6 +23,8 @@ class OrtRegionCall : public RegionCall {
   int threads() const override { return region_.threads(); }
   bool has_values() const override { return has_values_; }
   bool open_shapes() const override { return region_.open_shapes(); }
+  // Shapes that a model fixes are worth a plan of their own.
+  bool anew() const override { return !region_.open_shapes(); }
   std::string declined() const override { return region_.declined(inputs_); }
   void progress(int done, int total) override;
   std::string inputs() const override { return Region::text(inputs_); }
