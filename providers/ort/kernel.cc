@@ -49,8 +49,8 @@ void* output_memory(OrtKernelContext* context, size_t index, const std::vector<i
   return get<void*>(fn::GetTensorMutableData, value);
 }
 
-// Into an output of the runtime's, whose memory was another thread's a moment ago. The runtime's locks lie between, which
-// a thread sanitizer does not see either: it is not to look.
+// Into an output of the runtime's, whose memory was another thread's a moment ago. The runtime's locks lie between,
+// which a thread sanitizer does not see either: it is not to look.
 #if defined(__SANITIZE_THREAD__)
 __attribute__((no_sanitize_thread)) void copy(void* to, const void* from, size_t bytes) {
   for (size_t i = 0; i < bytes; ++i) static_cast<volatile char*>(to)[i] = static_cast<const volatile char*>(from)[i];
