@@ -50,7 +50,8 @@ void NetCache::put(Ready ready) {
     const std::unique_lock lock(mutex_);
     const auto replaced = [&](const Ready& other) {
       if (!same(other.signature, ready.signature)) return false;
-      return ready.net == nullptr || other.net == nullptr || other.weight_set == ready.weight_set;
+      if (other.net == nullptr) return true;
+      return ready.net == nullptr ? ready.patience < 0 : other.weight_set == ready.weight_set;
     };
     Slots& slots = slots_[hash];
     const auto first =
@@ -90,15 +91,15 @@ void NetCache::make_room(Slots& dropped) {
   }
 }
 
-template <typename Match>
-NetCache::Entry NetCache::find_by(std::span<const int64_t> signature, const Match& match) const {
+template <typename Match, typename Host>
+NetCache::Entry NetCache::find_by(std::span<const int64_t> signature, const Match& match, const Host& host) const {
   const std::shared_lock lock(mutex_);
   const auto at = slots_.find(hash_of(signature));
   if (at == slots_.end()) return nullptr;
   for (const auto& slot : at->second) {
     const Ready& ready = *slot->entry;
     if (!same(ready.signature, signature)) continue;
-    if (ready.net != nullptr && (!match(ready) || !ready.weights.unchanged())) continue;
+    if (ready.net != nullptr ? !match(ready) || !ready.weights.unchanged() : !host(*slot)) continue;
     slot->used.store(++clock_, std::memory_order_relaxed);
     return slot->entry;
   }
@@ -106,7 +107,9 @@ NetCache::Entry NetCache::find_by(std::span<const int64_t> signature, const Matc
 }
 
 NetCache::Entry NetCache::find(std::span<const int64_t> signature, std::span<const void* const> weights) const {
-  Entry found = find_by(signature, [&](const Ready& r) { return !r.on_trial && r.weights.match(weights); });
+  Entry found = find_by(
+      signature, [&](const Ready& r) { return !r.on_trial && r.weights.match(weights); },
+      [](Slot& slot) { return slot.waits(); });
   if (found == nullptr) return nullptr;
   if (found->net != nullptr) hits_.fetch_add(1, std::memory_order_relaxed);
   if (found->earns_ns != 0) earned_.fetch_add(found->earns_ns, std::memory_order_relaxed);
@@ -114,7 +117,9 @@ NetCache::Entry NetCache::find(std::span<const int64_t> signature, std::span<con
 }
 
 NetCache::Entry NetCache::find(std::span<const int64_t> signature, uint64_t weight_set) const {
-  Entry found = find_by(signature, [&](const Ready& r) { return !r.on_trial && r.weight_set == weight_set; });
+  Entry found = find_by(
+      signature, [&](const Ready& r) { return !r.on_trial && r.weight_set == weight_set; },
+      [](Slot& slot) { return slot.waits(); });
   if (found == nullptr) return nullptr;
   if (found->net != nullptr) hits_.fetch_add(1, std::memory_order_relaxed);
   if (found->earns_ns != 0) earned_.fetch_add(found->earns_ns, std::memory_order_relaxed);
@@ -122,7 +127,9 @@ NetCache::Entry NetCache::find(std::span<const int64_t> signature, uint64_t weig
 }
 
 NetCache::Entry NetCache::peek(std::span<const int64_t> signature, uint64_t weight_set) const {
-  return find_by(signature, [&](const Ready& r) { return r.weight_set == weight_set; });
+  return find_by(
+      signature, [&](const Ready& r) { return r.weight_set == weight_set; },
+      [](const Slot& slot) { return slot.entry->patience < 0; });
 }
 
 bool NetCache::has(std::span<const int64_t> signature, uint64_t weight_set) const {

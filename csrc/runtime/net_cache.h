@@ -42,7 +42,9 @@ struct Ready {
   std::shared_ptr<const void> door = nullptr;  // what the door keeps beside the net
   std::shared_ptr<const void> plan = nullptr;  // of the net
   bool on_trial = false;                       // calls are still watched: quick look-ups do not find it
-  int64_t earns_ns = 0;                        // what a call adds to the region's credit (credit.h)
+  // Of the host's: calls that it may run before the region is asked again; -1: any number.
+  int patience = -1;
+  int64_t earns_ns = 0;  // what a call adds to the region's credit (credit.h)
 };
 
 // Thread-safe. Forgets by age alone.
@@ -58,13 +60,15 @@ class NetCache {
   explicit NetCache(const Limits& limits) : limits_(limits) {}
   NetCache() : NetCache(Limits()) {}
 
-  // Replaces what there is for the same signature and weights; what is for the host replaces all of the signature.
+  // Replaces what there is for the same signature and weights; what is the host's for good replaces all of the
+  // signature.
   void put(Ready ready);
   // Null if there is none, if it is on trial or if its weights have changed since.
   Entry find(std::span<const int64_t> signature, std::span<const void* const> weights) const;
   // The same for a set of weights that the door knows to be the same tensors, where they were.
   Entry find(std::span<const int64_t> signature, uint64_t weight_set) const;
-  // Whatever there is for a signature and a set of weights, on trial or not; null if the weights have changed.
+  // What is decided or on trial for a signature and a set of weights; null if there is none or the weights have
+  // changed.
   Entry peek(std::span<const int64_t> signature, uint64_t weight_set) const;
 
   // Whether there is a net for them, though its weights may have changed.
@@ -85,12 +89,15 @@ class NetCache {
   struct Slot {
     Entry entry;
     std::atomic<uint64_t> used;
-    Slot(Entry e, uint64_t u) : entry(std::move(e)), used(u) {}
+    std::atomic<int> patience;
+    Slot(Entry e, uint64_t u) : entry(std::move(e)), used(u), patience(entry->patience) {}
+    // Whether the host may run one more call.
+    bool waits() { return entry->patience < 0 || patience.fetch_sub(1, std::memory_order_relaxed) > 0; }
   };
   using Slots = std::vector<std::unique_ptr<Slot>>;
 
-  template <typename Match>
-  Entry find_by(std::span<const int64_t> signature, const Match& match) const;
+  template <typename Match, typename Host>
+  Entry find_by(std::span<const int64_t> signature, const Match& match, const Host& host) const;
   template <typename Drop>
   void drop_if(const Drop& drop);
   void make_room(Slots& dropped);

@@ -47,6 +47,28 @@ bool Region::affordable(uint64_t weight_set, Shape& shape) {
   return host_s == 0 || seen * gain_ * host_s >= seconds_of(cost.typical());
 }
 
+// Until a net may pay, the host runs the calls without this being asked each time.
+void Region::leave_for_a_while(const Signature& signature, uint64_t weight_set) {
+  constexpr double longest = 16;  // calls
+  const std::unique_lock lock(mutex_);
+  Shape& shape = shape_of(signature);
+  if (held_up_ || shape.host_s.empty() || !shape.host.empty()) return;
+  const CostGuess& cost = packed_.contains(weight_set) ? shape_cost_ : weights_cost_;
+  const double host_s = *std::min_element(shape.host_s.begin(), shape.host_s.end());
+  int& seen = shape.seen[weight_set];
+  const double pays = seconds_of(cost.typical()) / (gain_ * host_s) - seen;
+  const double affords = seconds_of(std::max<int64_t>(cost.at_most() - credit_ns(), 0)) / (0.1 * host_s);
+  const int calls = static_cast<int>(std::min(std::max(pays, affords) - 1, longest));
+  if (calls < 1) return;
+  seen += calls;
+  nets_.put({.signature = signature,
+             .weights = {},
+             .net = nullptr,
+             .orders = {},
+             .patience = calls,
+             .earns_ns = Credit::tenth(ns_of(host_s))});
+}
+
 ShapeState Region::state_of(const Shape& shape) {
   ShapeState state = shape;
   if (state.plan == nullptr) state.plan = shape.carried.lock();
@@ -116,6 +138,7 @@ Region::Side Region::run(const Signature& signature, uint64_t weight_set, Region
       case Turn::host: {
         const int64_t ns = run_timed_host(call);
         note_trial(signature, Side::host, ns, decision.net, call.threads());
+        if (decision.net == nullptr) leave_for_a_while(signature, weight_set);
         return Side::host;
       }
       case Turn::net: {

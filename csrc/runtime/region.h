@@ -111,6 +111,7 @@ class Region {
   Decision decide(const Signature& signature, uint64_t weight_set, bool at_once);
   bool affordable(uint64_t weight_set, Shape& shape);
   void note_gain(const Verdict& verdict);
+  void leave_for_a_while(const Signature& signature, uint64_t weight_set);
   Side prepare_and_run(const Signature& signature, uint64_t weight_set, RegionCall& call);
   Side prepare_now(const Signature& signature, uint64_t weight_set, RegionCall& call);
   // Null if none is at hand and a new one is too dear for now.
