@@ -19,10 +19,14 @@ All& all() {
     pthread_atfork(
         [] {
           all().mutex.lock();
-          for (ForkMutex* lock : all().locks) lock->lock();
+          for (ForkMutex* lock : all().locks) {
+            if (lock->taken_at_fork()) lock->lock();
+          }
         },
         [] {
-          for (ForkMutex* lock : all().locks) lock->unlock();
+          for (ForkMutex* lock : all().locks) {
+            if (lock->taken_at_fork()) lock->unlock();
+          }
           all().mutex.unlock();
         },
         [] {
@@ -36,7 +40,7 @@ All& all() {
 
 }  // namespace
 
-ForkMutex::ForkMutex() {
+ForkMutex::ForkMutex(AtFork at_fork) : at_fork_(at_fork) {
   const std::lock_guard lock(all().mutex);
   all().locks.push_back(this);
 }

@@ -10,7 +10,9 @@ namespace softneuro {
 // making.
 class ForkMutex {
  public:
-  ForkMutex();
+  // What may be held while others' code runs is left alone in the parent: that code might be what waits for the fork.
+  enum class AtFork : unsigned char { take, leave };
+  explicit ForkMutex(AtFork at_fork = AtFork::take);
   ~ForkMutex();
   ForkMutex(const ForkMutex&) = delete;
   ForkMutex& operator=(const ForkMutex&) = delete;
@@ -20,10 +22,12 @@ class ForkMutex {
   void unlock() { mutex_.unlock(); }
   void lock_shared() { mutex_.lock_shared(); }
   void unlock_shared() { mutex_.unlock_shared(); }
+  bool taken_at_fork() const { return at_fork_ == AtFork::take; }
   // For a child: the lock knows its owner's thread id, which is another one there.
   void renew() { new (&mutex_) std::shared_mutex; }
 
  private:
+  const AtFork at_fork_;
   std::shared_mutex mutex_;
 };
 

@@ -106,9 +106,10 @@ NetCache::Entry NetCache::find_by(std::span<const int64_t> signature, const Matc
   return nullptr;
 }
 
-NetCache::Entry NetCache::find(std::span<const int64_t> signature, std::span<const void* const> weights) const {
+template <typename Match>
+NetCache::Entry NetCache::find_settled(std::span<const int64_t> signature, const Match& match) const {
   Entry found = find_by(
-      signature, [&](const Ready& r) { return !r.on_trial && r.weights.match(weights); },
+      signature, [&](const Ready& ready) { return !ready.on_trial && match(ready); },
       [](Slot& slot) { return slot.waits(); });
   if (found == nullptr) return nullptr;
   if (found->net != nullptr) hits_.fetch_add(1, std::memory_order_relaxed);
@@ -116,14 +117,12 @@ NetCache::Entry NetCache::find(std::span<const int64_t> signature, std::span<con
   return found;
 }
 
+NetCache::Entry NetCache::find(std::span<const int64_t> signature, std::span<const void* const> weights) const {
+  return find_settled(signature, [&](const Ready& ready) { return ready.weights.match(weights); });
+}
+
 NetCache::Entry NetCache::find(std::span<const int64_t> signature, uint64_t weight_set) const {
-  Entry found = find_by(
-      signature, [&](const Ready& r) { return !r.on_trial && r.weight_set == weight_set; },
-      [](Slot& slot) { return slot.waits(); });
-  if (found == nullptr) return nullptr;
-  if (found->net != nullptr) hits_.fetch_add(1, std::memory_order_relaxed);
-  if (found->earns_ns != 0) earned_.fetch_add(found->earns_ns, std::memory_order_relaxed);
-  return found;
+  return find_settled(signature, [&](const Ready& ready) { return ready.weight_set == weight_set; });
 }
 
 NetCache::Entry NetCache::peek(std::span<const int64_t> signature, uint64_t weight_set) const {

@@ -98,6 +98,8 @@ class NetCache {
 
   template <typename Match, typename Host>
   Entry find_by(std::span<const int64_t> signature, const Match& match, const Host& host) const;
+  template <typename Match>
+  Entry find_settled(std::span<const int64_t> signature, const Match& match) const;
   template <typename Drop>
   void drop_if(const Drop& drop);
   void make_room(Slots& dropped);

@@ -50,7 +50,7 @@ bool Region::affordable(uint64_t weight_set, Shape& shape) {
 // Until a net may pay, the host runs the calls without this being asked each time.
 void Region::leave_for_a_while(const Signature& signature, uint64_t weight_set) {
   constexpr double longest = 16;  // calls
-  const std::unique_lock lock(mutex_);
+  std::unique_lock lock(mutex_);
   Shape& shape = shape_of(signature);
   if (held_up_ || shape.host_s.empty() || !shape.host.empty()) return;
   const CostGuess& cost = packed_.contains(weight_set) ? shape_cost_ : weights_cost_;
@@ -61,6 +61,7 @@ void Region::leave_for_a_while(const Signature& signature, uint64_t weight_set) 
   const int calls = static_cast<int>(std::min(std::max(pays, affords) - 1, longest));
   if (calls < 1) return;
   seen += calls;
+  lock.unlock();
   nets_.put({.signature = signature,
              .weights = {},
              .net = nullptr,
@@ -87,9 +88,6 @@ Region::Decision Region::decide(const Signature& signature, uint64_t weight_set,
   Shape& shape = shape_of(signature);
   if (!shape.host.empty()) {
     ++uses_;
-    if (nets_.peek(signature, weight_set) == nullptr) {  // it had to make room
-      nets_.put({.signature = signature, .weights = {}, .net = nullptr, .orders = {}});
-    }
     return {Turn::instead, nullptr, false};
   }
   if (NetCache::Entry net = nets_.peek(signature, weight_set)) {
@@ -110,7 +108,7 @@ Region::Decision Region::decide(const Signature& signature, uint64_t weight_set,
     if (!held_up) {
       log_warning("region '" + settings_.name + "': the host runs it for now: " + weights_change +
                   "; refresh(model) ends that");
-      nets_.drop_weight_set(weight_set);
+      return {Turn::host, nullptr, true, true};
     }
   } else if (!settings_.options.never_worse) {
     return {Turn::prepare, nullptr, false};
@@ -131,8 +129,12 @@ Region::Side Region::run(const Signature& signature, uint64_t weight_set, Region
   Telling call(door);
   try {
     const Decision decision = decide(signature, weight_set, !call.has_values() || call.anew());
+    if (decision.drop) nets_.drop_weight_set(weight_set);
     switch (decision.turn) {
       case Turn::instead:
+        if (nets_.peek(signature, weight_set) == nullptr) {  // it had to make room
+          nets_.put({.signature = signature, .weights = {}, .net = nullptr, .orders = {}});
+        }
         call.run_instead();
         return Side::host;
       case Turn::host: {

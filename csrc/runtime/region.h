@@ -102,6 +102,7 @@ class Region {
     Turn turn = Turn::host;
     NetCache::Entry net;
     bool tries = false;  // whether its time is to be noted for a verdict
+    bool drop = false;   // the nets of these weights, which keep changing
   };
 
   Shape& shape_of(const Signature& signature);
@@ -131,9 +132,9 @@ class Region {
   void remember(const Signature& signature, const std::string& plan, const Verdict& verdict, int threads) const;
 
   const RegionSettings settings_;
-  mutable ForkMutex preparing_;  // held while a net is made
-  mutable ForkMutex mutex_;      // of what follows
-  std::list<Item> items_;        // the newest at the end
+  ForkMutex preparing_{ForkMutex::AtFork::leave};  // held while a net is made
+  mutable ForkMutex mutex_;  // of what follows; never held while a net is freed, which may be a host's code
+  std::list<Item> items_;    // the newest at the end
   std::map<Signature, std::list<Item>::iterator> by_signature_;
   bool has_host_ = true;
   int attempts_ = 0;          // to prepare

@@ -134,8 +134,13 @@ void bind_region(py::module_& m) {
       .def(
           "shapes",
           [](const Region& region) {
+            std::vector<std::pair<Signature, ShapeState>> shapes;
+            {
+              const py::gil_scoped_release released;  // whoever holds the region's lock may wait for Python
+              shapes = region.shapes();
+            }
             py::list list;
-            for (const auto& [signature, state] : region.shapes()) {
+            for (const auto& [signature, state] : shapes) {
               list.append(py::make_tuple(py::tuple(py::cast(signature)), state_dict(state)));
             }
             return list;
@@ -144,7 +149,8 @@ void bind_region(py::module_& m) {
       .def("drop_weight_set", &Region::drop_weight_set, py::arg("weight_set"), py::call_guard<py::gil_scoped_release>(),
            "Forgets the nets made from one set of weights.")
       .def("clear", &Region::clear, py::call_guard<py::gil_scoped_release>(), "Frees all nets.")
-      .def("start_afresh", &Region::start_afresh, "Bears as many changes of weights as at the beginning.")
+      .def("start_afresh", &Region::start_afresh, py::call_guard<py::gil_scoped_release>(),
+           "Bears as many changes of weights as at the beginning.")
       .def_property_readonly("held_up", &Region::held_up, "Why weights keep the host at work for now, or empty.")
       .def_property_readonly("nets", &Region::nets, "How many nets are ready.")
       .def_property_readonly("hits", &Region::hits, "Calls that found their net ready, weights unchanged.")

@@ -131,3 +131,40 @@ def test_code_that_inductor_has_cached(tmp_path):
     """
     hits = [int(run(program, tmp_path, TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "code")).split()[-2]) for _ in range(2)]
     assert hits[1] > hits[0]
+
+
+def test_fork_while_another_thread_prepares(tmp_path):
+    """The fork does not wait for the net, which waits for Python; the child does without."""
+    output = run(
+        """
+        import os, threading, time
+        from softneuro.torch_backend.call.runtime import Call
+        model = nn.Sequential(nn.Linear(8, 8), nn.ReLU()).eval()
+        compiled = torch.compile(model, backend="softneuro", options={"tune": "off", "never_worse": False})
+        x, lower, begun, forked = torch.randn(1, 8), Call.lower, threading.Event(), threading.Event()
+
+        def slow(call):
+            begun.set()
+            assert forked.wait(60)
+            return lower(call)
+
+        Call.lower = slow
+
+        def work():
+            with torch.no_grad():
+                assert torch.equal(compiled(x).isfinite(), model(x).isfinite())
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        assert begun.wait(60)
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        forked.set()
+        thread.join()
+        assert os.waitpid(child, 0)[1] == 0
+        print("both went on")
+        """,
+        tmp_path,
+    )
+    assert "both went on" in output
