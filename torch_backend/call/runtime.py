@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 from collections.abc import Callable, Sequence, Set
@@ -17,6 +18,7 @@ from softneuro.error_measure import measure_error
 from softneuro.torch_backend import registry
 from softneuro.torch_backend.call import raising
 from softneuro.torch_backend.compile.borders import borders_of
+from softneuro.torch_backend.compile.known_shapes import KnownShapes
 from softneuro.torch_backend.compile.lowering import Lowered, Lowering
 from softneuro.torch_backend.compile.orders import contiguous_in
 from softneuro.torch_backend.compile.partitioner import Region
@@ -244,9 +246,17 @@ class RegionRuntime:
         placed = {node: (i, weights[i]) for i, node in enumerate(self.region.weight_nodes)}
         borders = borders_of(signature, len(inputs))
         lowering = Lowering(self.region.module, placed, self.region.constants, self.region.steps)
-        lowered = lowering.run(inputs, borders, sizes, self._names)
+        lowered = lowering.run(inputs, borders, sizes, self._names, self._shapes)
         lowered.graph.optimize()
         return lowered
+
+    @functools.cached_property
+    def _shapes(self) -> KnownShapes | None:
+        try:
+            return KnownShapes(self.region.module.graph, self.region.weight_nodes)
+        except ValueError as error:
+            log.debug("region %s: its ops tell its shapes: %s", self.handle, error)
+            return None
 
     def truths(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
         """What is right where the host itself is inexact; empty where it is right."""

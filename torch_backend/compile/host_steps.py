@@ -32,7 +32,7 @@ def step_reason(node: Node, constants: Set[Node], values: Mapping[Node, Any] | N
     """Why an op cannot be a step, or None: it has to be a function of its tensors, and of torch's own library.
 
     Other libraries may not check the values that they are given, which are of no meaning while a region is tuned.
-    `values`, once shapes are known: the number or fake tensor that a node stands for.
+    `values`, once shapes are known: the number, or the tensor without memory, that a node stands for.
     """
     if node.target is operator.getitem:
         source = node.args[0]
@@ -56,7 +56,8 @@ def step_reason(node: Node, constants: Set[Node], values: Mapping[Node, Any] | N
         for result in _results(value):
             if reason := _number_reason(result) if isinstance(result, torch.SymInt | int) else _tensor_reason(result):
                 return reason
-    devices = (n.meta["val"].device.type for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor))
+    traced = [value for n in (node, *node.all_input_nodes) for value in _results(n.meta.get("val"))]
+    devices = (value.device.type for value in traced if isinstance(value, torch.Tensor))
     return next((f"it is on {device}" for device in devices if device != "cpu"), None)
 
 
@@ -71,8 +72,6 @@ def _number_reason(value: torch.SymInt | int) -> str | None:
 def _tensor_reason(value: Any) -> str | None:
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
         return "it is not on dense tensors alone"
-    if value.device.type != "cpu":
-        return f"it is on {value.device.type}"
     if value.dtype not in TYPES:
         return f"its dtype is {str(value.dtype).removeprefix('torch.')}"
     if value.dim() > MAX_RANK:
@@ -92,7 +91,7 @@ class HostStep:
     def __init__(
         self, nodes: Sequence[Node], values: Mapping[Node, Any], constant: Callable[[Node], torch.Tensor | None]
     ) -> None:
-        """`values`: numbers and fake tensors by node, at least of those read; `constant`: the tensor that a node is."""
+        """`values`: what nodes are, at least those that are read; `constant`: the tensor that a node is."""
         inside = set(nodes)
         results = [n for n in nodes if isinstance(values[n], torch.Tensor) and not inside.issuperset(n.users)]
         read = dict.fromkeys(source for node in nodes for source in node.all_input_nodes if source not in inside)

@@ -17,6 +17,7 @@ import softneuro
 from softneuro.torch_backend.compile.borders import TYPES, Border, output_schema
 from softneuro.torch_backend.compile.converters.registry import CONVERTERS, Call
 from softneuro.torch_backend.compile.host_steps import HostStep, step_reason
+from softneuro.torch_backend.compile.known_shapes import KnownShapes
 from softneuro.torch_backend.compile.names import layer_name
 from softneuro.torch_backend.compile.orders import inverse
 from softneuro.torch_backend.compile.reals import REALS, in_float32, is_conversion
@@ -57,29 +58,29 @@ class Lowering:
         self._node: Node | None = None
 
     def run(
-        self, inputs: Sequence[torch.Tensor], borders: Sequence[Border], sizes: Sequence[int], names: Sequence[str]
+        self,
+        inputs: Sequence[torch.Tensor],
+        borders: Sequence[Border],
+        sizes: Sequence[int],
+        names: Sequence[str],
+        shapes: KnownShapes | None = None,
     ) -> Lowered:
-        """Lowers for tensors like these, which come so, and these values of the symbolic sizes."""
+        """Lowers for tensors like these, which come so, and these values of the symbolic sizes.
+
+        `shapes`: of the module's graph, which spares its ops a run without values.
+        """
         graph = self.result.graph
-        numbers = iter(sizes)
-        tensors = iter(zip(inputs, borders, names, strict=True))
-        fake = FakeTensorMode(allow_non_fake_inputs=False)
+        weights = [tensor for _, tensor in self._weights.values()]
+        known = shapes.values(inputs, sizes, weights) if shapes is not None else None
+        self._values = known if known is not None else self._propagated(inputs, sizes)
+        rim = iter(zip(borders, names, strict=True))
         for node in self._module.graph.nodes:
             if node.op == "placeholder":
-                if node in self._weights:
-                    self._values[node] = fake.from_tensor(self._weights[node][1])
-                elif isinstance(node.meta["val"], torch.Tensor):
-                    tensor, border, name = next(tensors)
-                    with fake:
-                        self._values[node] = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
+                if node not in self._weights and isinstance(self._values[node], torch.Tensor):
+                    border, name = next(rim)
                     self._blobs[node] = graph.input(name, border.shape, border.schema)
-                else:
-                    self._values[node] = int(next(numbers))
-            elif node.op == "call_function":
-                with fake, torch.no_grad():
-                    self._values[node] = node.target(*self._arguments(node.args), **self._arguments(node.kwargs))
-                if node not in self._constants:
-                    self._convert(node)
+            elif node.op == "call_function" and node not in self._constants:
+                self._convert(node)
         for node in self._module.graph.output_node().args[0]:
             self._node = node
             value, blob = self._values[node], self._stored(node)
@@ -91,8 +92,24 @@ class Lowering:
             graph.output(blob, schema)
         return self.result
 
-    def _arguments(self, arguments: Any) -> Any:
-        return torch.fx.node.map_arg(arguments, lambda n: self._values[n])
+    def _propagated(self, inputs: Sequence[torch.Tensor], sizes: Sequence[int]) -> dict[Node, Any]:
+        """What each node stands for, by its ops, run on tensors without memory."""
+        values: dict[Node, Any] = {}
+        numbers, tensors = iter(sizes), iter(inputs)
+        with FakeTensorMode(allow_non_fake_inputs=False) as fake, torch.no_grad():
+            for node in self._module.graph.nodes:
+                if node.op == "call_function":
+                    args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
+                    values[node] = node.target(*args, **kwargs)
+                elif node in self._weights:
+                    values[node] = fake.from_tensor(self._weights[node][1])
+                elif node.op == "placeholder":
+                    if isinstance(node.meta["val"], torch.Tensor):
+                        like = next(tensors)
+                        values[node] = torch.empty_strided(like.shape, like.stride(), dtype=like.dtype)
+                    else:
+                        values[node] = int(next(numbers))
+        return values
 
     def _in_order(self, blob: int, order: Sequence[int], dtype: torch.dtype) -> int:
         if dtype in REALS:

@@ -31,7 +31,7 @@ class Call:
     """One ATen call with its arguments by schema name, defaults filled in.
 
     `constants` are the nodes whose values follow from weights alone. `values` gives, once shapes are known, the number
-    or fake tensor that each node stands for; before that, arguments may be symbolic.
+    or the tensor without memory that each node stands for; before that, arguments may be symbolic.
     """
 
     def __init__(self, node: Node, constants: Set[Node], values: dict[Node, Any] | None = None) -> None:
@@ -72,7 +72,7 @@ class Call:
         return isinstance(value, Node) and value not in self._constants and isinstance(self.value(value), torch.Tensor)
 
     def value(self, node: Node) -> Any:
-        """Meta value of a node: a fake tensor, or a list of them."""
+        """Meta value of a node: a tensor without memory, or a list of them."""
         if self._values is not None and node in self._values:
             return self._values[node]
         return node.meta["val"]
