@@ -1,7 +1,8 @@
 """Sizes that keep changing: a server's time and memory against its host's, whatever the sequence.
 
-Each side of a case runs in a process of its own, the same calls in the same order. Total times are sums over the calls
-after the first, which tunes; a call's time includes all that is prepared within it. Next to them is the ratio for one
+Each side of a case runs in a process of its own, the same calls in the same order, some of one side and some of the
+other by turns. Total times are sums over the calls after the first, which tunes; a call's time includes all that is
+prepared within it. Next to them is the ratio for one
 fixed size, which is what more calls would come to.
 
 python -m benchmarks.shapes_over_time --door onnxruntime --case cycle60
@@ -10,6 +11,8 @@ python -m benchmarks.shapes_over_time --door onnxruntime --case cycle60
 from __future__ import annotations
 
 import argparse
+import contextlib
+import itertools
 import json
 import os
 import subprocess
@@ -118,7 +121,7 @@ def torch_runner(case: str, side: str, threads: int) -> Callable[[list[np.ndarra
             return compiled(*map(torch.from_numpy, arrays))
 
     # Dynamo compiles again for sizes of one and for equal ones, which is its own matter.
-    for number in (3, 4, 25):
+    for number in (3, 4, 25, 0, 21, 139, 850, 999):
         run(inputs_of(case, number))
     return run
 
@@ -150,31 +153,66 @@ def onnxruntime_runner(case: str, side: str, threads: int) -> Callable[[list[np.
     return run
 
 
+CHUNK = 50  # calls of one side before the other's turn
+
+
 def serve(door: str, case: str, side: str, calls: int, threads: int) -> None:
-    """What one process does: prints its seconds and memory."""
+    """What one side's process does: calls for each line that it is sent, and prints their times and its memory."""
     runner = torch_runner if door == "torch" else onnxruntime_runner
     run = runner(case, side, threads)
-    before, total, worst = resident_mib(), 0.0, 0.0
-    half = 0.0
-    for index, number in enumerate(sequence(case, calls)):
-        arrays = inputs_of(case, number)
-        start = time.perf_counter()
-        run(arrays)
-        spent = time.perf_counter() - start
-        total, worst = total + spent, max(worst, spent)
-        if index == calls // 2:
-            half = total
-    print(json.dumps({"total": total, "later": total - half, "worst": worst, "grown": resident_mib() - before}))
+    before = resident_mib()
+    numbers = iter(sequence(case, calls))
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        times = []
+        for number in itertools.islice(numbers, CHUNK):
+            arrays = inputs_of(case, number)
+            start = time.perf_counter()
+            run(arrays)
+            times.append(time.perf_counter() - start)
+        print(json.dumps({"times": times, "grown": resident_mib() - before}), flush=True)
 
 
-def measure(door: str, case: str, side: str, calls: int, threads: int) -> dict[str, float]:
-    with tempfile.TemporaryDirectory() as cache:
+def measure(door: str, case: str, calls: int, threads: int) -> list[dict[str, float]]:
+    """Of the host and of softneuro, in this order: total and worst seconds of the calls, MiB that it has grown."""
+    with tempfile.TemporaryDirectory() as cache, contextlib.ExitStack() as stack:
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "SOFTNEURO_CACHE_DIR": cache}
-        command = [sys.executable, "-m", "benchmarks.shapes_over_time", "--serve", side, "--door", door, "--case", case]
-        command += ["--calls", str(calls), "--threads", str(threads)]
-        done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-        found: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
-        return found
+        command = [sys.executable, "-m", "benchmarks.shapes_over_time", "--door", door, "--case", case]
+        command += ["--calls", str(calls), "--threads", str(threads), "--serve"]
+        sides = [
+            stack.enter_context(
+                subprocess.Popen(
+                    [*command, side], env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                )
+            )
+            for side in ("host", "softneuro")
+        ]  # fmt: skip
+        for side in sides:
+            _answer(side)
+        times: list[list[float]] = [[], []]
+        grown = [0.0, 0.0]
+        while len(times[0]) < calls:
+            for index, side in enumerate(sides):
+                assert side.stdin is not None
+                side.stdin.write("go\n")
+                side.stdin.flush()
+                answer = json.loads(_answer(side))
+                times[index] += answer["times"]
+                grown[index] = answer["grown"]
+        for side in sides:
+            side.communicate()
+        return [
+            {"total": sum(t), "later": sum(t[len(t) // 2 :]), "worst": max(t), "grown": g}
+            for t, g in zip(times, grown, strict=True)
+        ]
+
+
+def _answer(side: subprocess.Popen[str]) -> str:
+    assert side.stdout is not None
+    if not (line := side.stdout.readline()):
+        raise RuntimeError(f"{side.args} has ended with {side.wait()}")
+    return line
 
 
 def main() -> None:
@@ -204,9 +242,7 @@ def main() -> None:
     rows: list[list[str]] = []
     for door in doors:
         for case in cases:
-            host, own = (
-                measure(door, case, side, arguments.calls, arguments.threads) for side in ("host", "softneuro")
-            )
+            host, own = measure(door, case, arguments.calls, arguments.threads)
             row = [
                 f"{door}, {case}",
                 f"{host['total']:.2f}",

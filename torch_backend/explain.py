@@ -86,9 +86,11 @@ def tune(model: Any, inputs: Any, **options: Any) -> ModelPlan:
     """
     arguments = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
     token = tune_anew.set(True)
+    softneuro._C.pause_first_sights(True)
     try:
         graphs = _run(model, arguments, {"tune": "profile", **options})
     finally:
+        softneuro._C.pause_first_sights(False)
         tune_anew.reset(token)
     regions = [part for graph in graphs for region in graph.regions for part in (region, *region.parts)]
     plans = [shaped.plan for region in regions for shaped in region.shaped.values()]

@@ -47,6 +47,7 @@ size_t run(std::string_view region, std::span<void* const> inputs, std::span<con
   std::vector<int64_t> signature;
   signature.reserve(1 + inputs.size() * 5 + sizes.size());
   signature.push_back(torch::stable::get_num_threads());
+  set_left_to_host(false);
   std::vector<const void*> in;
   in.reserve(inputs.size());
   for (void* const input : inputs) {
@@ -56,6 +57,7 @@ size_t run(std::string_view region, std::span<void* const> inputs, std::span<con
   signature.insert(signature.end(), sizes.begin(), sizes.end());
   const auto known = RegionTable::global().find(region);
   const auto ready = known ? known->find(signature, weight_set) : nullptr;
+  set_left_to_host(ready ? !ready->net : known && known->first_sight(signature));
   const size_t count = ready && ready->net ? ready->net->output_descs().size() : 0;
   if (count == 0 || count > outputs.size()) return 0;
 

@@ -132,8 +132,9 @@ std::vector<Tensor> run_region(const std::string& handle, const std::vector<Tens
   const auto region = RegionTable::global().find(handle);
   const auto ready = region ? region->find(inputs.signature(), weights.addresses()) : nullptr;
   // What is not ready is prepared, measured or run on the host.
-  if (!ready) return run_in_python("softneuro::run_region_slow", handle, tensors, weights, sizes);
-  if (!ready->net) return run_in_python("softneuro::run_region_instead", handle, tensors, weights, sizes);
+  const bool left = ready ? !ready->net : region && region->first_sight(inputs.signature());
+  if (!ready && !left) return run_in_python("softneuro::run_region_slow", handle, tensors, weights, sizes);
+  if (left) return run_in_python("softneuro::run_region_instead", handle, tensors, weights, sizes);
   try {
     const softneuro::ProfilerRange range(handle);
     return run_net(*ready, inputs.memory());
@@ -167,7 +168,7 @@ std::vector<Tensor> run_ready(const std::string& handle, const std::vector<Tenso
   Inputs inputs(tensors, sizes);
   const auto region = RegionTable::global().find(handle);
   const auto ready = region ? region->find(inputs.signature(), weights) : nullptr;
-  softneuro::set_left_to_host(ready && !ready->net);
+  softneuro::set_left_to_host(ready ? !ready->net : region && region->first_sight(inputs.signature()));
   return ready && ready->net ? try_net(handle, *ready, inputs.memory()) : std::vector<Tensor>();
 }
 

@@ -36,15 +36,25 @@ Region::Shape& Region::shape_of(const Signature& signature) {
   return items_.back().shape;
 }
 
+bool Region::first_sight(std::span<const int64_t> signature) {
+  if (!settings_.options.never_worse || first_sights_paused_ > 0) return false;
+  Signature key(signature.begin(), signature.end());
+  const std::unique_lock lock(mutex_);
+  if (!has_host_ || untried() || held_up_ || by_signature_.contains(key)) return false;
+  shape_of(key).sights = 1;
+  return true;
+}
+
 bool Region::affordable(uint64_t weight_set, Shape& shape) {
   if (shape.seen.size() > most_weight_sets) shape.seen.clear();
-  const int seen = ++shape.seen[weight_set];
+  const int seen = ++shape.seen[weight_set] + shape.sights;
   const CostGuess& cost = packed_.contains(weight_set) ? shape_cost_ : weights_cost_;
   if (seen < 2 || credit_ns() < cost.at_most()) return false;
   // As often as it has come it is taken to come again: then it has to pay.
   const double host_s =
       shape.host_s.empty() ? shape.verdict.host_seconds : *std::min_element(shape.host_s.begin(), shape.host_s.end());
-  return host_s == 0 || seen * gain_ * host_s >= seconds_of(cost.typical());
+  if (host_s == 0) return shape.sights == 0;  // else there is a time after this call
+  return seen * gain_ * host_s >= seconds_of(cost.typical());
 }
 
 // Until a net may pay, the host runs the calls without this being asked each time.

@@ -57,6 +57,12 @@ class Region {
     return nets_.find(signature, weight_set);
   }
 
+  // Where those find nothing, still quick: whether the host is to run the call for no more than that its signature is
+  // new, which is noted here.
+  bool first_sight(std::span<const int64_t> signature);
+  // No call is left for that while a door wants plans for the very shapes at hand. Counts.
+  static void pause_first_sights(bool pause) { first_sights_paused_ += pause ? 1 : -1; }
+
   // Runs the call, by the net or by the host; which of them has the results. Prepares, measures and decides on the way,
   // within the credit (credit.h), for the first signature at once. Throws PlanFileError, and what the host raises.
   Side run(const Signature& signature, uint64_t weight_set, RegionCall& call);
@@ -87,6 +93,7 @@ class Region {
   struct Shape : ShapeState {
     std::weak_ptr<const KnownPlan> carried;  // the plan, if it is as easily carried over again: its net keeps it
     std::map<uint64_t, int> seen;            // calls by weight set that found no net
+    int sights = 0;                          // and of weights that were not asked for
     Plan restored;                           // to be taken if it is for the very graph
     std::vector<double> host_s, net_s;       // by call, before there is a verdict
   };
@@ -95,6 +102,7 @@ class Region {
     Shape shape;
   };
   static constexpr size_t most_shapes = 4096;
+  inline static std::atomic<int> first_sights_paused_{0};
   static constexpr int most_attempts = 3;  // at shapes that need no credit, until there is a first plan
   struct Making;
   enum class Turn : unsigned char { host, instead, net, prepare };

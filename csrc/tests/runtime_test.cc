@@ -92,11 +92,16 @@ class Caller {
       world_.now += ready->net != nullptr ? world_.net_ns(size) : world_.host_ns(size);
       return ready->net != nullptr ? "net" : "host";
     }
+    if (looks_first && region->first_sight(signature)) {
+      world_.now += world_.host_ns(size);
+      return "host";
+    }
     FakeCall call(world_, size);
     return region->run(signature, 1, call) == Region::Side::net ? "net" : "host";
   }
 
   std::unique_ptr<Region> region;
+  bool looks_first = false;
 
  private:
   World& world_;
@@ -131,9 +136,11 @@ std::vector<int64_t> twice_and_gone(int count) {
 }
 
 // Total time and H, the first signature's call apart; checks the rule after every call.
-std::pair<double, double> play(World& world, const std::vector<int64_t>& sizes, const std::string& what) {
+std::pair<double, double> play(World& world, const std::vector<int64_t>& sizes, const std::string& what,
+                               bool looks_first = false) {
   static int content = 0;
   Caller caller(world, options_for_test(), "c" + std::to_string(++content));
+  caller.looks_first = looks_first;
   caller.call(8);
   const int64_t start = world.now;
   int64_t host = 0, longest_net = 0;
@@ -170,7 +177,7 @@ void check_the_rule() {
                                                 twice_and_gone(400)};
     const size_t which = static_cast<size_t>(round) % all.size();
     World fresh = world;
-    play(fresh, all[which], "sequence " + std::to_string(which));
+    play(fresh, all[which], "sequence " + std::to_string(which), round / 6 % 2 == 1);
   }
 }
 
@@ -180,12 +187,14 @@ void check_that_it_wins() {
   const std::vector<std::pair<std::string, std::vector<int64_t>>> all{{"60 sizes by turns", by_turns(60, 2000)},
                                                                       {"Zipf", drawn(random, 300, 2000, 1.1)}};
   for (const auto& [what, sizes] : all) {
-    World world;
-    world.host_ns = [](int64_t) { return ms; };
-    world.net_ns = [](int64_t) { return ms / 2; };
-    world.lower_ns = 2 * ms;
-    const auto [total, host] = play(world, sizes, what);
-    expect(total <= 0.8 * host, (what + ": 0.8 of the host's time, not " + std::to_string(total / host)).c_str());
+    for (const bool looks_first : {false, true}) {
+      World world;
+      world.host_ns = [](int64_t) { return ms; };
+      world.net_ns = [](int64_t) { return ms / 2; };
+      world.lower_ns = 2 * ms;
+      const auto [total, host] = play(world, sizes, what, looks_first);
+      expect(total <= 0.8 * host, (what + ": 0.8 of the host's time, not " + std::to_string(total / host)).c_str());
+    }
   }
 }
 
@@ -213,6 +222,31 @@ void check_turns() {
   Caller again(world, options_for_test(), "turns");
   again.call(8), again.call(11), again.call(11);
   expect(again.call(11) == "host" && world.prepared[11] == 1, "a verdict that is known needs no net");
+}
+
+void check_first_sights() {
+  World world;
+  world.host_ns = [](int64_t) { return 10 * ms; };
+  world.net_ns = [](int64_t) { return 4 * ms; };
+  Caller caller(world, options_for_test(), "sights");
+  Region& region = *caller.region;
+  expect(!region.first_sight(Signature{8}), "there is no plan yet");
+  caller.call(8);
+  expect(!region.first_sight(Signature{8}), "it has a net");
+  caller.looks_first = true;
+  expect(caller.call(9) == "host" && !region.first_sight(Signature{9}), "a signature is new once");
+  expect(caller.call(9) == "host" && world.prepared[9] == 0, "then the host is timed");
+  caller.call(9);
+  expect(world.prepared[9] == 1, "then a net is prepared");
+  Region::pause_first_sights(true);
+  expect(!region.first_sight(Signature{10}), "none is to be left to the host for now");
+  Region::pause_first_sights(false);
+  expect(region.first_sight(Signature{10}), "until that ends");
+  Options all_nets = options_for_test();
+  all_nets.never_worse = false;
+  Caller other(world, all_nets, "no sights");
+  other.call(8);
+  expect(!other.region->first_sight(Signature{9}), "nothing is left to the host where it is not asked");
 }
 
 void check_many_shapes() {
@@ -324,6 +358,7 @@ int main() {
       std::filesystem::temp_directory_path() / ("runtime_test_" + std::to_string(std::random_device()()));
   setenv("SOFTNEURO_CACHE_DIR", folder.c_str(), 1);
   softneuro::check_turns();
+  softneuro::check_first_sights();
   softneuro::check_the_rule();
   softneuro::check_that_it_wins();
   softneuro::check_many_shapes();

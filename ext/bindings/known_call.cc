@@ -82,8 +82,9 @@ struct Recipe {
 
   std::string region;
   const KnownRun* host;
-  py::object otherwise;  // called with the same arguments where this cannot be done
-  py::list listeners;    // nothing is done while there are any
+  py::object without_net;  // called with the same arguments where weights are known and no net is ready, if not None
+  py::object otherwise;    // the same where nothing else can be done
+  py::list listeners;      // nothing is done while there are any
   std::shared_ptr<KnownWeights> weights;
   size_t arguments = 0;
   py::ssize_t root = -1;  // place; -1 for None
@@ -109,14 +110,15 @@ struct Recipe {
     return true;
   }
 
-  // The region's outputs as a list, or null without an error: not to be done here.
-  py::object run(PyObject* const* given) const {
+  // The region's outputs as a list, or null without an error: what is to be called then is in `instead`.
+  py::object run(PyObject* const* given, PyObject*& instead) const {
     if (PyList_GET_SIZE(listeners.ptr()) != 0) return {};
     std::array<void*, limit> in;
     std::array<int64_t, limit> numbers;
     if (!accepts(given, in, numbers)) return {};
     const auto known = weights->find(root < 0 ? Py_None : given[root]);
     if (known == nullptr) return {};
+    if (!without_net.is_none()) instead = without_net.ptr();
 
     std::array<void*, limit> out;
     size_t count = 0;
@@ -125,8 +127,10 @@ struct Recipe {
       count = host->run(region, std::span(in).first(inputs.size()), std::span(numbers).first(sizes.size()),
                         known->number, out);
     } catch (const std::exception&) {  // the way around will say
+      instead = otherwise.ptr();
       return {};
     }
+    if (count == 0) return {};
     std::array<py::object, limit> made;
     for (size_t i = 0; i < count; ++i) {
       made[i] = py::reinterpret_steal<py::object>(static_cast<PyObject*>(host->wrap(out[i])));
@@ -136,6 +140,7 @@ struct Recipe {
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i] >= count || !made[outputs[i]]) {
         PyErr_Clear();
+        instead = otherwise.ptr();
         return {};
       }
       PyList_SET_ITEM(results.ptr(), static_cast<py::ssize_t>(i), made[outputs[i]].inc_ref().ptr());
@@ -151,9 +156,10 @@ struct KnownCall {
 
   static PyObject* vectorcall(PyObject* self, PyObject* const* given, size_t flags, PyObject* names) {
     const Recipe& recipe = *reinterpret_cast<KnownCall*>(self)->recipe;
+    PyObject* instead = recipe.otherwise.ptr();
     try {
       if (names == nullptr && static_cast<size_t>(PyVectorcall_NARGS(flags)) == recipe.arguments) {
-        if (py::object results = recipe.run(given)) return results.release().ptr();
+        if (py::object results = recipe.run(given, instead)) return results.release().ptr();
       }
     } catch (py::error_already_set& error) {
       error.restore();
@@ -161,13 +167,14 @@ struct KnownCall {
     } catch (const std::bad_alloc&) {
       return PyErr_NoMemory();
     }
-    return PyObject_Vectorcall(recipe.otherwise.ptr(), given, flags & ~PY_VECTORCALL_ARGUMENTS_OFFSET, names);
+    return PyObject_Vectorcall(instead, given, flags & ~PY_VECTORCALL_ARGUMENTS_OFFSET, names);
   }
 
   static int traverse(PyObject* self, visitproc visit, void* arg) {
     const Recipe* recipe = reinterpret_cast<KnownCall*>(self)->recipe;
     Py_VISIT(Py_TYPE(self));
     if (recipe != nullptr) {
+      Py_VISIT(recipe->without_net.ptr());
       Py_VISIT(recipe->otherwise.ptr());
       Py_VISIT(recipe->listeners.ptr());
     }
@@ -175,7 +182,8 @@ struct KnownCall {
   }
   static int clear(PyObject* self) {
     // Still called, by others that are being collected, it does nothing.
-    if (Recipe* recipe = reinterpret_cast<KnownCall*>(self)->recipe) recipe->otherwise = py::none();
+    if (Recipe* recipe = reinterpret_cast<KnownCall*>(self)->recipe)
+      recipe->otherwise = recipe->without_net = py::none();
     return 0;
   }
   static void dealloc(PyObject* self) {
@@ -249,11 +257,12 @@ void bind_known_call(py::module_& m) {
            "all that leads to them, or None; number: of the set.");
   m.def(
       "known_call",
-      [](std::string region, uintptr_t host, py::object otherwise, py::list listeners,
+      [](std::string region, uintptr_t host, py::object without_net, py::object otherwise, py::list listeners,
          std::shared_ptr<KnownWeights> weights, size_t arguments, py::ssize_t root, std::vector<size_t> inputs,
          std::vector<size_t> sizes, std::vector<size_t> outputs, const py::object& tensor, uintptr_t own) {
         Recipe recipe{std::move(region),
                       reinterpret_cast<const KnownRun*>(host),
+                      std::move(without_net),
                       std::move(otherwise),
                       std::move(listeners),
                       std::move(weights),
@@ -266,16 +275,15 @@ void bind_known_call(py::module_& m) {
                       place_in(tensor, own)};
         return known_call(std::move(recipe));
       },
-      py::kw_only(), py::arg("region"), py::arg("host"), py::arg("otherwise"), py::arg("listeners"), py::arg("weights"),
-      py::arg("arguments"), py::arg("root"), py::arg("inputs"), py::arg("sizes"), py::arg("outputs"), py::arg("tensor"),
-      py::arg("own"),
+      py::kw_only(), py::arg("region"), py::arg("host"), py::arg("without_net") = py::none(), py::arg("otherwise"),
+      py::arg("listeners"), py::arg("weights"), py::arg("arguments"), py::arg("root"), py::arg("inputs"),
+      py::arg("sizes"), py::arg("outputs"), py::arg("tensor"), py::arg("own"),
       "A callable of `arguments` positional arguments that runs a region's net, where one is ready for weights that "
-      "are "
-      "known and have not changed, and returns the list of its chosen outputs; where not, or while there are "
-      "listeners, "
-      "what `otherwise` returns. root, inputs, sizes: places of arguments, root -1 for None. host: address of a "
-      "KnownRun. tensor: any tensor of the class that inputs are of, own: address of torch's object for it. Raises "
-      "ValueError for more than 16 of one kind and for a place that is none.");
+      "are known and have not changed, and returns the list of its chosen outputs. Where there are such weights but no "
+      "net, what `without_net` returns, if given; else, and while there are listeners, what `otherwise` returns. root, "
+      "inputs, sizes: places of arguments, root -1 for None. host: address of a KnownRun. tensor: any tensor of the "
+      "class that inputs are of, own: address of torch's object for it. Raises ValueError for more than 16 of one kind "
+      "and for a place that is none.");
 }
 
 }  // namespace softneuro::bindings

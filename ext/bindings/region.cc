@@ -164,6 +164,8 @@ void bind_region(py::module_& m) {
   m.def(
       "region_drop", [](const std::string& name) { RegionTable::global().drop(name); }, py::arg("name"),
       py::call_guard<py::gil_scoped_release>(), "Forgets a region.");
+  m.def("pause_first_sights", &Region::pause_first_sights, py::arg("pause"),
+        "Whether calls of new sizes are prepared for, rather than left to the host; each pause is to be ended.");
   m.def("left_to_host", &left_to_host,
         "Whether this thread's last call of run_ready has found that the host is to run it.");
   m.def("set_region_error", &set_region_error, py::arg("text"),

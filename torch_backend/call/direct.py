@@ -57,7 +57,7 @@ class DirectCall:
         self, handle: str, places: Sequence[Sequence[int]], outputs: Sequence[int], *, by_python: bool
     ) -> None:
         self.handle = handle
-        self._by_python = by_python  # the graph's code: the host's own results will do
+        self.by_python = by_python  # the graph's code: the host's own results will do
         self.places = places
         self._inputs, weights, self._sizes = places
         self._weights = pick(weights)
@@ -95,7 +95,7 @@ class DirectCall:
             return None
         inputs, sizes = [arguments[i] for i in self._inputs], [arguments[i] for i in self._sizes]
         results: Sequence[torch.Tensor] = self._op(self.handle, inputs, addresses, sizes)
-        if not results and self._by_python and softneuro._C.left_to_host():
+        if not results and self.by_python and softneuro._C.left_to_host():
             results = registry.find(self.handle).run_as_the_host(inputs, self._weights(arguments), sizes)
         return [results[i] for i in self.outputs] if results else None
 
@@ -126,8 +126,12 @@ def known_call(
     root: int | None,
     inputs: Sequence[int],
     sizes: Sequence[int] = (),
+    without_net: Callable[..., Any] | None = None,
 ) -> Callable[..., Any] | None:
     """A function that runs the net by itself while `weights` are known, else `otherwise`; None if torch is another.
+
+    `without_net`, where there is one, is called for known weights that no net is ready for. left_to_host() says then
+    whether the host is to run the call.
 
     `root`, `inputs` and `sizes` are places among its `arguments`; root None if the weights are always the same. Torch's
     dispatcher has nothing to add there: that tensors are plain ones, and nothing is switched on that would have
@@ -141,6 +145,7 @@ def known_call(
         return softneuro._C.known_call(
             region=direct.handle,
             host=host,
+            without_net=without_net,
             otherwise=otherwise,
             listeners=listeners,
             weights=weights,

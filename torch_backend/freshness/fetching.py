@@ -22,6 +22,7 @@ from torch._guards import Source, TracingContext
 from torch.fx import GraphModule
 
 import softneuro
+from softneuro.torch_backend.call import raising
 from softneuro.torch_backend.call.compiled import CompiledGraph
 from softneuro.torch_backend.call.direct import DirectCall, Known, known_call, listeners
 from softneuro.torch_backend.freshness import guards
@@ -75,6 +76,21 @@ class FetchingCall:
             if found := self._op(self._handle, inputs, known.number, sizes):
                 return [found[i] for i in self._outputs]
         return self._call_whole(root, self._take(root), list(arguments))
+
+    def without_net(self, *arguments: Any) -> Any:
+        """The graph's outputs for weights that are known where no net is ready: as the region decides.
+
+        It is all of the graph, so neither that nor AOT Autograd's wrapper has anything to add.
+        """
+        inputs, sizes = [arguments[i] for i in self._inputs], [arguments[i] for i in self._sizes]
+        region = self._region
+        run = region.run_as_the_host if softneuro._C.left_to_host() else region.resolve
+        try:
+            found = run(inputs, self._take(arguments[self._weights[0]]), sizes)
+        except Exception as error:
+            raising.take(error)
+            raise
+        return [found[i] for i in self._outputs]
 
     def _known(self, root: torch.nn.Module) -> Known | None:
         """The module's weights, if they are the same tensors that nets were made from."""
@@ -168,7 +184,14 @@ def _put_ahead(names: dict[str, Any], call: FetchingCall, direct: DirectCall, ar
         if getattr(wrapper, "_torchdynamo_orig_callable", None) is call:
             inputs, weights, sizes = direct.places
             ahead = known_call(
-                direct, wrapper, call.known_weights, arguments=arguments, root=weights[0], inputs=inputs, sizes=sizes
+                direct,
+                wrapper,
+                call.known_weights,
+                arguments=arguments,
+                root=weights[0],
+                inputs=inputs,
+                sizes=sizes,
+                without_net=torch.compiler.disable(call.without_net) if direct.by_python else None,
             )
             if ahead is not None:
                 names[name] = ahead
