@@ -47,6 +47,9 @@ def call_region(
         return results
     if softneuro._C.left_to_host():
         return registry.find(handle).run_as_the_host(inputs, weights, sizes)
+    # Modes, and tensors of other kinds, are to see an op; others are spared two.
+    if torch._C._len_torch_dispatch_stack() == 0 and all(type(tensor) is torch.Tensor for tensor in inputs):
+        return registry.find(handle).resolve(inputs, weights, sizes)
     return torch.ops.softneuro.run_region.default(handle, inputs, weights, sizes)
 
 

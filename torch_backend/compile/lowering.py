@@ -235,6 +235,8 @@ class Lowering:
     def _evaluate(self, node: Node) -> Any:
         """The real value of a node that follows from weights alone, not rounded to halves on the way."""
         known = self._evaluated
+        if node in self._weights:
+            return self._weights[node][1]
         for one in with_sources([node], lambda n: () if n in known or n in self._weights else n.all_input_nodes):
             if one in self._weights:
                 known[one] = self._weights[one][1]

@@ -9,6 +9,14 @@ from torch.fx import Node
 
 def layer_name(node: Node) -> str:
     """The host's name for an op: the module that it stems from, else its own."""
+    # Regions are lowered for one size after the other.
+    name: str | None = node.meta.get("softneuro_name")
+    if name is None:
+        name = node.meta["softneuro_name"] = _find_name(node)
+    return name
+
+
+def _find_name(node: Node) -> str:
     stack = node.meta.get("nn_module_stack")
     if stack:
         path = re.sub(r"^[LG]\['\w+'\]\.?", "", list(stack.values())[-1][0])

@@ -6,8 +6,9 @@ declines with a reason whatever the converter cannot translate; such an op stays
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,13 @@ Convert = Callable[["Lowering", "Call"], Blobs]
 MAX_RANK = 8
 
 
+@functools.cache
+def _defaults(target: Any) -> Mapping[str, Any]:
+    """By argument of an op, in its order; None where it has no default."""
+    arguments = target._schema.arguments
+    return {a.name: a.default_value if a.has_default_value() else None for a in arguments}
+
+
 class Call:
     """One ATen call with its arguments by schema name, defaults filled in.
 
@@ -38,16 +46,8 @@ class Call:
         self.node = node
         self._constants = constants
         self._values = values
-        schema = node.target._schema
-        self.args: dict[str, Any] = {}
-        for index, argument in enumerate(schema.arguments):
-            if index < len(node.args):
-                value = node.args[index]
-            elif argument.name in node.kwargs:
-                value = node.kwargs[argument.name]
-            else:
-                value = argument.default_value if argument.has_default_value() else None
-            self.args[argument.name] = value
+        defaults = _defaults(node.target)
+        self.args: dict[str, Any] = {**defaults, **dict(zip(defaults, node.args, strict=False)), **node.kwargs}
 
     def __getitem__(self, name: str) -> Any:
         """An argument; symbolic integers in it are replaced by their values where these are known."""
