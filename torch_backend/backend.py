@@ -19,7 +19,7 @@ from softneuro.torch_backend.compile import host
 from softneuro.torch_backend.compile.apart import put_regions
 from softneuro.torch_backend.compile.partitioner import find_regions
 from softneuro.torch_backend.compile.tracing import trace_inference
-from softneuro.torch_backend.freshness import guards
+from softneuro.torch_backend.freshness import guards, shortcuts
 from softneuro.torch_backend.freshness.fetching import fetch_apart
 from softneuro.torch_backend.options import Options, parse
 
@@ -98,9 +98,10 @@ class Backend:
             graph = compiled if isinstance(compiled, CompiledGraph) else None
             return compiled
 
-        watch = guards.make_apart() if parsed.watch_modules else {}
+        short = shortcuts.allowed(parsed)
+        watch = guards.make_apart() if short else {}
         call = trace_inference(gm, example_inputs, inference, whole=parsed.host == "eager")
-        return fetch_apart(gm, graph, call, watch)
+        return fetch_apart(gm, graph, call, watch) if short else call
 
     def reset(self) -> None:
         """Called by torch._dynamo.reset(). Regions go by themselves, with the compiled graphs that hold them."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ from softneuro.torch_backend.compile.borders import borders_of
 from softneuro.torch_backend.compile.names import printable
 from softneuro.torch_backend.compile.partitioner import Partition, note
 from softneuro.torch_backend.exported import LoadedProgram
+from softneuro.torch_backend.freshness.tensors import addresses_of
 
 _HOST_EXAMPLES = 3  # names shown per op
 
@@ -204,8 +204,8 @@ def refresh(model: Any = None) -> None:
 
     addresses = None
     if isinstance(model, LoadedProgram):
-        addresses = {tensor.data_ptr() for tensor in model.weights}
+        addresses = set(addresses_of(model.weights))
     elif isinstance(model, torch.nn.Module):
-        addresses = {t.data_ptr() for t in itertools.chain(model.parameters(), model.buffers())}
+        addresses = set(addresses_of([*model.parameters(), *model.buffers()]))
     for region in registry.all_regions():
         region.refresh(addresses)

@@ -23,6 +23,7 @@ from softneuro.torch_backend.call.compiled import CompiledGraph
 from softneuro.torch_backend.call.direct import FixedCall, listeners
 from softneuro.torch_backend.compile.overlaps import Written
 from softneuro.torch_backend.compile.tracing import trace_inference
+from softneuro.torch_backend.freshness import shortcuts
 from softneuro.torch_backend.options import parse
 
 log = logging.getLogger("softneuro.torch_backend")
@@ -144,7 +145,7 @@ class LoadedProgram:
             self._fixed = True
         direct = self._graph.direct if self._graph else None
         everything = len(self._free) == len(self._examples)
-        if self._graph and direct is not None and trusted == [True] and everything:
+        if self._graph and direct and trusted == [True] and everything and shortcuts.allowed(parsed):
             self._ready = FixedCall.of(direct, self._graph.regions[0].weights, self.weights, len(values))
         if everything:
             return lambda leaves: call(*leaves)

@@ -10,6 +10,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -19,7 +20,7 @@
 
 #include "ext/bindings/bindings.h"
 #include "ext/bindings/object_state.h"
-#include "ext/bindings/tensor_stamps.h"
+#include "ext/bindings/tensor_watch.h"
 
 namespace softneuro::bindings {
 namespace {
@@ -40,39 +41,49 @@ bool is_of(const py::object& reference, PyObject* object) {
 class KnownWeights {
  public:
   struct Known {
-    py::object root;                         // a weak reference, or null for None
-    py::object state_object, stamps_object;  // of `state` and `stamps`
-    ObjectState* state;
-    TensorStamps* stamps;
+    py::object root;  // a weak reference, or null for None
+    std::shared_ptr<TensorWatch> watch;
+    std::shared_ptr<ObjectState> state;  // while it holds, the root leads to them
     uint64_t number;
-
-    // Also false once the root is gone: another object may lie where it was.
-    bool holds(PyObject* asked) const {
-      if (root && !is_of(root, asked)) return false;
-      return (state == nullptr || state->holds()) && stamps->unchanged();
-    }
   };
 
-  void set(const py::object& root, const py::object& state, const py::object& stamps, uint64_t number) {
-    auto known = std::make_shared<Known>();
-    if (!root.is_none()) known->root = py::weakref(root);
-    known->state_object = state;
-    known->stamps_object = stamps;
-    known->state = state.is_none() ? nullptr : state.cast<ObjectState*>();
-    known->stamps = stamps.cast<TensorStamps*>();
-    known->number = number;
+  void set(const py::object& root, std::shared_ptr<TensorWatch> watch, uint64_t number) {
     std::erase_if(by_root_, [](const auto& entry) { return entry.second->root && is_of(entry.second->root, Py_None); });
-    by_root_[root.ptr()] = std::move(known);
+    const py::object reference = root.is_none() ? py::object() : py::weakref(root);
+    by_root_[root.ptr()] = std::make_shared<Known>(Known{reference, std::move(watch), nullptr, number});
   }
 
-  // Null if they are not, or no longer, known. Kept by whoever uses it: it may be replaced meanwhile.
+  void pin(const py::object& root, std::shared_ptr<ObjectState> state) {
+    const auto found = entry(root.ptr());
+    if (found == nullptr) return;
+    Known pinned = *found;
+    pinned.state = std::move(state);
+    by_root_[root.ptr()] = std::make_shared<Known>(std::move(pinned));
+  }
+
+  // Null if they are not, or no longer, known to be what the root leads to. Kept by whoever uses it: it may be replaced
+  // meanwhile.
   std::shared_ptr<const Known> find(PyObject* root) const {
-    const auto found = by_root_.find(root);
-    if (found == by_root_.end() || !found->second->holds(root)) return nullptr;
-    return found->second;
+    auto found = entry(root);
+    const bool led = found != nullptr && (found->state != nullptr ? found->state->holds() : !found->root);
+    return led && found->watch->unchanged() ? found : nullptr;
+  }
+
+  // 0 for what find() has null for; `weights`: what the root is known to lead to.
+  uint64_t number(const py::object& root, const std::optional<py::sequence>& weights) const {
+    const auto found = weights ? entry(root.ptr()) : find(root.ptr());
+    if (found == nullptr || (weights && !(found->watch->are(*weights) && found->watch->unchanged()))) return 0;
+    return found->number;
   }
 
  private:
+  // Null also once the root is gone: another object may lie where it was.
+  std::shared_ptr<const Known> entry(PyObject* root) const {
+    const auto found = by_root_.find(root);
+    if (found == by_root_.end() || (found->second->root && !is_of(found->second->root, root))) return nullptr;
+    return found->second;
+  }
+
   std::unordered_map<PyObject*, std::shared_ptr<const Known>> by_root_;
 };
 
@@ -217,16 +228,6 @@ PyTypeObject* known_call_type() {
   return type;
 }
 
-// Where in Python's object for a tensor the host's is, which begins with the pointer `own`.
-size_t place_in(const py::object& tensor, uintptr_t own) {
-  const auto* const object = reinterpret_cast<const std::byte*>(tensor.ptr());
-  const auto size = static_cast<size_t>(Py_TYPE(tensor.ptr())->tp_basicsize);
-  for (size_t place = sizeof(PyObject); place + sizeof(own) <= size; place += sizeof(own)) {
-    if (std::memcmp(object + place, &own, sizeof(own)) == 0) return place;
-  }
-  throw py::value_error("known_call: a tensor that is not of this torch");
-}
-
 py::object known_call(Recipe recipe) {
   const auto most = [&](const std::vector<size_t>& places) { return places.size() > Recipe::limit; };
   if (most(recipe.inputs) || most(recipe.sizes) || most(recipe.outputs)) {
@@ -252,14 +253,18 @@ void bind_known_call(py::module_& m) {
   py::class_<KnownWeights, std::shared_ptr<KnownWeights>>(
       m, "KnownWeights", "Weights that nets were made from, by the object that all of them are reached from.")
       .def(py::init<>())
-      .def("set", &KnownWeights::set, py::arg("root"), py::arg("state"), py::arg("stamps"), py::arg("number"),
-           "root: the object, kept by a weak reference, or None if they are always the same; state: the ObjectState of "
-           "all that leads to them, or None; number: of the set.");
+      .def("set", &KnownWeights::set, py::arg("root"), py::arg("watch"), py::arg("number"),
+           "root: the object, kept by a weak reference, or None if they are always the same; watch: a TensorWatch of "
+           "them; number: of the set.")
+      .def("pin", &KnownWeights::pin, py::arg("root"), py::arg("state"),
+           "The ObjectState of all that leads to them from the root: while it holds, it does.")
+      .def("number", &KnownWeights::number, py::arg("root"), py::arg("weights") = py::none(),
+           "Of the set, if its weights are what they were and are the given ones, or pinned; else 0.");
   m.def(
       "known_call",
       [](std::string region, uintptr_t host, py::object without_net, py::object otherwise, py::list listeners,
          std::shared_ptr<KnownWeights> weights, size_t arguments, py::ssize_t root, std::vector<size_t> inputs,
-         std::vector<size_t> sizes, std::vector<size_t> outputs, const py::object& tensor, uintptr_t own) {
+         std::vector<size_t> sizes, std::vector<size_t> outputs, const py::type& tensor, size_t place) {
         Recipe recipe{std::move(region),
                       reinterpret_cast<const KnownRun*>(host),
                       std::move(without_net),
@@ -271,19 +276,19 @@ void bind_known_call(py::module_& m) {
                       std::move(inputs),
                       std::move(sizes),
                       std::move(outputs),
-                      Py_TYPE(tensor.ptr()),
-                      place_in(tensor, own)};
+                      reinterpret_cast<PyTypeObject*>(tensor.ptr()),
+                      place};
         return known_call(std::move(recipe));
       },
       py::kw_only(), py::arg("region"), py::arg("host"), py::arg("without_net") = py::none(), py::arg("otherwise"),
       py::arg("listeners"), py::arg("weights"), py::arg("arguments"), py::arg("root"), py::arg("inputs"),
-      py::arg("sizes"), py::arg("outputs"), py::arg("tensor"), py::arg("own"),
+      py::arg("sizes"), py::arg("outputs"), py::arg("tensor"), py::arg("place"),
       "A callable of `arguments` positional arguments that runs a region's net, where one is ready for weights that "
       "are known and have not changed, and returns the list of its chosen outputs. Where there are such weights but no "
       "net, what `without_net` returns, if given; else, and while there are listeners, what `otherwise` returns. root, "
-      "inputs, sizes: places of arguments, root -1 for None. host: address of a KnownRun. tensor: any tensor of the "
-      "class that inputs are of, own: address of torch's object for it. Raises ValueError for more than 16 of one kind "
-      "and for a place that is none.");
+      "inputs, sizes: places of arguments, root -1 for None. host: address of a KnownRun. tensor: the class "
+      "that inputs are of, place: of torch's object within one. Raises ValueError for more than 16 of one kind and for "
+      "a place that is none.");
 }
 
 }  // namespace softneuro::bindings

@@ -56,6 +56,6 @@ PYBIND11_MODULE(_C, m) {
   bindings::bind_error_measure(m);
   bindings::bind_object_paths(m);
   bindings::bind_object_state(m);
-  bindings::bind_tensor_stamps(m);
+  bindings::bind_tensor_watch(m);
   bindings::bind_known_call(m);
 }

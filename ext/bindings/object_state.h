@@ -5,10 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "ext/bindings/bindings.h"
-#include "ext/bindings/tensor_memory.h"
+#include "ext/bindings/tensor_watch.h"
 
 namespace softneuro::bindings {
 // The number that an interpreter gives a dictionary anew at each change; 3.13 and later have none (PEP 699).
@@ -41,12 +42,7 @@ class ObjectState {
   }
   void add_dict(const py::dict& dict) { add(dict.ptr(), dict.ptr()); }
 
-  void set_tensors(const std::vector<py::object>& tensors, py::object check, std::shared_ptr<TensorMemory> memory) {
-    tensors_.clear();
-    for (const py::object& tensor : tensors) tensors_.push_back(tensor.ptr());
-    check_ = std::move(check);
-    memory_ = std::move(memory);
-  }
+  void set_tensors(std::shared_ptr<TensorWatch> watch) { tensors_ = std::move(watch); }
 
   // Whether the dictionaries and instances are.
   bool holds() {
@@ -56,7 +52,7 @@ class ObjectState {
 
   bool unchanged() {
     const NoCollection none;  // could run anything between the look at one object and that at the next
-    if (!objects_hold() || (memory_ != nullptr && !memory_->same_kind()) || !tensors_hold()) return false;
+    if (!objects_hold() || (tensors_ != nullptr && !tensors_->same_kind())) return false;
     ++hits_;
     return true;
   }
@@ -65,7 +61,9 @@ class ObjectState {
   bool confirmed(const py::object& check, const py::object& argument) {
     if (!unchanged()) return false;
     hits_ = 0;
-    return is_true(PyObject_CallOneArg(check.ptr(), argument.ptr()));
+    const auto answer = py::reinterpret_steal<py::object>(PyObject_CallOneArg(check.ptr(), argument.ptr()));
+    if (!answer) PyErr_Clear();
+    return answer.ptr() == Py_True;
   }
   uint64_t hits() const { return hits_; }
 
@@ -108,23 +106,6 @@ class ObjectState {
     auto dict = py::reinterpret_steal<py::object>(PyObject_GenericGetDict(instance, nullptr));
     if (!dict) PyErr_Clear();
     return dict;
-  }
-
-  // False for an error, too. Takes over the reference.
-  static bool is_true(PyObject* answer) {
-    if (answer == nullptr) PyErr_Clear();
-    Py_XDECREF(answer);
-    return answer == Py_True;
-  }
-
-  bool tensors_hold() const {
-    if (tensors_.empty()) return true;
-    const auto arguments = py::reinterpret_steal<py::object>(PyTuple_New(static_cast<Py_ssize_t>(tensors_.size())));
-    if (!arguments) return is_true(nullptr);
-    for (size_t i = 0; i < tensors_.size(); ++i) {
-      PyTuple_SET_ITEM(arguments.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(tensors_[i]));
-    }
-    return is_true(PyObject_CallObject(check_.ptr(), arguments.ptr()));
   }
 
   // All of it lies far apart, and what ran since the last time has driven it out of the caches.
@@ -184,9 +165,7 @@ class ObjectState {
   std::vector<Entry> entries_;
   std::vector<Item> items_;
   std::vector<py::object> kept_;
-  std::vector<PyObject*> tensors_;
-  py::object check_;
-  std::shared_ptr<TensorMemory> memory_;
+  std::shared_ptr<TensorWatch> tensors_;
   uint64_t hits_ = 0;
 };
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import softneuro
-from softneuro.torch_backend.freshness import fetching, guards, weights
+from softneuro.torch_backend.freshness import fetching, guards
 from tests.torch.conftest import OPTIONS, small
 
 pytestmark = pytest.mark.usefixtures("no_grad")
@@ -25,9 +25,9 @@ def looks(monkeypatch):
     roots: list[nn.Module] = []
     call_whole = fetching.FetchingCall._call_whole
 
-    def noted(self, root, *rest):
+    def noted(self, root, *rest, **named):
         roots.append(root)
-        return call_whole(self, root, *rest)
+        return call_whole(self, root, *rest, **named)
 
     monkeypatch.setattr(fetching.FetchingCall, "_call_whole", noted)
     return roots
@@ -65,17 +65,6 @@ def test_weights_are_looked_at_once(image, looks, compile_model, agree) -> None:
     assert looks == [model]
 
 
-@pytest.fixture(params=["as built", "another torch"])
-def torch_version(request, monkeypatch):
-    """With another torch than that of the build, torch is asked for what is otherwise read."""
-    if request.param == "another torch":
-        monkeypatch.setattr(torch, "__version__", "2.999.0")
-    weights._tensor_fields.cache_clear()
-    yield
-    weights._tensor_fields.cache_clear()
-
-
-@pytest.mark.usefixtures("torch_version")
 @pytest.mark.parametrize("change", [write, write_statistics, replace_data, replace_parameter, replace_module, load])
 def test_and_again_after_a_change(change, image, looks, compile_model, agree) -> None:
     model = small()

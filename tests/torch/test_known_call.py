@@ -14,7 +14,7 @@ import softneuro
 from softneuro import torch_backend
 from softneuro.torch_backend import registry
 from softneuro.torch_backend.call import direct
-from softneuro.torch_backend.freshness import fetching, weights
+from softneuro.torch_backend.freshness import fetching, tensors
 from tests.torch.conftest import OPTIONS, small
 
 pytestmark = pytest.mark.usefixtures("no_grad")
@@ -235,35 +235,26 @@ def test_another_module_in_its_place(image, compile_model, around, agree) -> Non
     assert around
 
 
-def test_another_torch(image, monkeypatch, ready, around) -> None:
-    monkeypatch.setattr(direct, "known_run", lambda: 0)
-    model = small()
-    call = ready(model)
-    torch.testing.assert_close(call(image), model(image), rtol=1e-4, atol=1e-5)
-
-
 def test_fields_are_found_wherever_they_are_asked_for() -> None:
     """Also within an op, under whose key nothing that is done to tensors is counted."""
-    weights._tensor_fields.cache_clear()
+    tensors.fields.cache_clear()
     try:
         with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)):
-            within = weights._tensor_fields()
-        weights._tensor_fields.cache_clear()
-        assert within == weights._tensor_fields()
+            within = tensors.fields()
+        tensors.fields.cache_clear()
+        assert within == tensors.fields()
     finally:
-        weights._tensor_fields.cache_clear()
+        tensors.fields.cache_clear()
 
 
 def test_too_many() -> None:
     keywords = {"region": "r", "host": 0, "otherwise": print, "listeners": [], "weights": softneuro._C.KnownWeights()}
-    tensor = torch.randn(1)
     places = {"arguments": 17, "root": -1, "inputs": list(range(17)), "sizes": [], "outputs": [0]}
+    keywords |= {"tensor": torch.Tensor, "place": 0}
     with pytest.raises(ValueError, match="more than 16"):
-        softneuro._C.known_call(**keywords, **places, tensor=tensor, own=tensor._cdata)
-    with pytest.raises(ValueError, match="not of this torch"):
-        softneuro._C.known_call(**keywords, **{**places, "inputs": [0]}, tensor=tensor, own=1)
+        softneuro._C.known_call(**keywords, **places)
     with pytest.raises(ValueError, match="no such argument"):
-        softneuro._C.known_call(**keywords, **{**places, "inputs": [0], "root": 17}, tensor=tensor, own=tensor._cdata)
+        softneuro._C.known_call(**keywords, **{**places, "inputs": [0], "root": 17})
 
 
 def test_explain_still_sees_calls(image, compile_model) -> None:

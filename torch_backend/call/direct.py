@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import GraphModule, Node
-from torch.utils._python_dispatch import _disable_current_modes
 
 import softneuro
 from softneuro.torch_backend import registry
-from softneuro.torch_backend.freshness.weights import Weights, addresses_of, known_run, versions_of
+from softneuro.torch_backend.freshness import tensors
+from softneuro.torch_backend.freshness.tensors import addresses_of
+from softneuro.torch_backend.freshness.weights import Weights
 
 if TYPE_CHECKING:
     from softneuro.torch_backend.call.compiled import CompiledGraph
@@ -103,23 +104,6 @@ class DirectCall:
         return [results[i] for i in self.outputs] if results else None
 
 
-class Known:
-    """Weights that nets were made from, to be asked for as a set while they are what they were.
-
-    `state` is of all that leads to them from a module, for as long as it holds. Without the set itself, which refers to
-    tensors that a refresh lets go.
-    """
-
-    def __init__(
-        self, stamps: softneuro._C.TensorStamps, number: int, state: softneuro._C.ObjectState | None = None
-    ) -> None:
-        self.stamps, self.number, self.state = stamps, number, state
-
-    def tell(self, weights: softneuro._C.KnownWeights, root: torch.nn.Module | None) -> None:
-        """Makes them known as those of a root."""
-        weights.set(root, self.state, self.stamps, self.number)
-
-
 def known_call(
     direct: DirectCall,
     otherwise: Callable[..., Any],
@@ -140,10 +124,9 @@ def known_call(
     dispatcher has nothing to add there: that tensors are plain ones, and nothing is switched on that would have
     a part in the op, is what the caller's guards have looked at.
     """
-    if not (host := known_run()):
+    fields, host = tensors.fields(), torch.ops.softneuro.known_run()
+    if fields is None or not host:
         return None
-    with _disable_current_modes():
-        tensor = torch.empty(0)
     try:
         return softneuro._C.known_call(
             region=direct.handle,
@@ -157,8 +140,8 @@ def known_call(
             inputs=inputs,
             sizes=sizes,
             outputs=direct.outputs,
-            tensor=tensor,
-            own=tensor._cdata,
+            tensor=torch.Tensor,
+            place=fields[0],
         )
     except ValueError as error:
         log.debug("a region is called by torch's dispatcher: %s", error)
@@ -166,19 +149,12 @@ def known_call(
 
 
 class FixedCall:
-    """A DirectCall whose weights are the same tensors at every call."""
+    """A graph whose weights are the same tensors at every call, called as a known call while they are unchanged."""
 
-    def __init__(
-        self, direct: DirectCall, sets: Weights, weights: Sequence[torch.Tensor], inputs: Sequence[int]
-    ) -> None:
-        self._handle, self._outputs, self._sets = direct.handle, direct.outputs, sets
-        self._weights, self._inputs = list(weights), list(inputs)
-        self._known: Known | None = None
-        self._op: Callable[..., list[torch.Tensor]] = torch.ops.softneuro.run_known.default
-        self._weights_for_fast = softneuro._C.KnownWeights()
-        self._fast = known_call(
-            direct, _nothing, self._weights_for_fast, arguments=len(inputs), root=None, inputs=inputs
-        )
+    def __init__(self, sets: Weights, weights: Sequence[torch.Tensor]) -> None:
+        self._sets, self._weights = sets, weights
+        self._known = softneuro._C.KnownWeights()
+        self._run: Callable[..., Any] = _nothing
 
     @classmethod
     def of(cls, direct: DirectCall, sets: Weights, weights: Sequence[torch.Tensor], count: int) -> FixedCall | None:
@@ -190,27 +166,24 @@ class FixedCall:
         places = [i - len(weights) for i in inputs]
         if sizes or set(places) != set(range(count)):
             return None
-        return cls(direct, sets, [weights[i] for i in chosen], places)
+        made = cls(sets, [weights[i] for i in chosen])
+        run = known_call(direct, _nothing, made._known, arguments=count, root=None, inputs=places)
+        if run is None:
+            return None
+        made._run = run
+        return made
 
     def __call__(self, leaves: Sequence[Any], slow: Callable[[Sequence[Any]], Sequence[Any]]) -> Sequence[Any]:
         """The graph's outputs, by `slow` where no net is ready or a weight has changed."""
         # Modes are to see an op, and what is negative in name alone the dispatcher makes so.
-        modes = torch._C._len_torch_dispatch_stack() != 0
-        if self._fast is not None and not modes and not any(map(torch.Tensor.is_neg, leaves)):
-            fast: Sequence[Any] | None = self._fast(*leaves)
+        if torch._C._len_torch_dispatch_stack() == 0 and not any(map(torch.Tensor.is_neg, leaves)):
+            fast: Sequence[Any] | None = self._run(*leaves)
             if fast is not None:
                 return fast
-        known = self._known
-        if known is not None and known.stamps.unchanged():
-            inputs = [leaves[i] for i in self._inputs]
-            if found := self._op(self._handle, inputs, known.number, []):
-                return [found[i] for i in self._outputs]
-        versions, addresses = versions_of(self._weights), addresses_of(self._weights)
+        found = None if self._known.number(None) else self._sets.look(self._weights)
         results = slow(leaves)
-        weight_set = self._sets.known(self._weights, versions, addresses)
-        self._known = Known(weight_set.stamps, weight_set.number) if weight_set is not None else None
-        if self._known is not None:
-            self._known.tell(self._weights_for_fast, None)
+        if found is not None:
+            self._known.set(None, found.watch, found.number)
         return results
 
 

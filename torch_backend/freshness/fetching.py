@@ -13,7 +13,6 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from torch._dynamo.symbolic_convert import InstructionTranslator
@@ -24,10 +23,9 @@ from torch.fx import GraphModule
 import softneuro
 from softneuro.torch_backend.call import raising
 from softneuro.torch_backend.call.compiled import CompiledGraph
-from softneuro.torch_backend.call.direct import DirectCall, Known, known_call, listeners
+from softneuro.torch_backend.call.direct import DirectCall, known_call, listeners
 from softneuro.torch_backend.freshness import guards
 from softneuro.torch_backend.freshness.paths import Paths, root_of
-from softneuro.torch_backend.freshness.weights import addresses_of, versions_of
 
 log = logging.getLogger("softneuro.torch_backend")
 
@@ -63,19 +61,20 @@ class FetchingCall:
         self._inputs, self._weights, self._sizes = direct.places
         self._handle, self._outputs = direct.handle, direct.outputs
         self._op: Callable[..., list[torch.Tensor]] = torch.ops.softneuro.run_known.default
-        self.known_weights = softneuro._C.KnownWeights()
-        # By module; compiled code may be shared by several of one class.
-        self._all_known: WeakKeyDictionary[torch.nn.Module, Known] = WeakKeyDictionary()
+        self.known_weights = (
+            softneuro._C.KnownWeights()
+        )  # by module; compiled code may be shared by several of one class
+        self._partial: softneuro._C.ObjectState | None = None  # the last state that did not lead to all of them
 
     def __call__(self, *arguments: Any) -> Any:
         """The graph's outputs."""
         root = arguments[self._weights[0]]
-        known = self._known(root)
-        if known is not None and known.stamps.unchanged() and not listeners:
+        number = self.known_weights.number(root) or self._number(root)
+        if number and not listeners:
             inputs, sizes = [arguments[i] for i in self._inputs], [arguments[i] for i in self._sizes]
-            if found := self._op(self._handle, inputs, known.number, sizes):
+            if found := self._op(self._handle, inputs, number, sizes):
                 return [found[i] for i in self._outputs]
-        return self._call_whole(root, self._take(root), list(arguments))
+        return self._call_whole(root, list(arguments), known=number != 0)
 
     def without_net(self, *arguments: Any) -> Any:
         """The graph's outputs for weights that are known where no net is ready: as the region decides.
@@ -92,39 +91,28 @@ class FetchingCall:
             raise
         return [found[i] for i in self._outputs]
 
-    def _known(self, root: torch.nn.Module) -> Known | None:
-        """The module's weights, if they are the same tensors that nets were made from."""
-        seen = self._seen(root)
-        pinned = seen.known if seen is not None else None
-        if pinned is not None and pinned.state is not None and pinned.state.holds():
-            return pinned
-        known = self._all_known.get(root)
-        if known is None or not known.stamps.are(self._take(root)):
-            return None
-        if seen is not None and seen.known is None and (state := seen.state) is not None:
-            # While this state holds, and leads to them all, they are what was taken just now.
-            if state.includes(self._paths.asked(root)) and state.holds():
-                known = Known(known.stamps, known.number, state)
-                known.tell(self.known_weights, root)
-            seen.known = known
-        return known
+    def _number(self, root: torch.nn.Module) -> int:
+        """Of the module's weights, if they are those known of it; 0 if not."""
+        state = self._watch.state(root) if self._watch is not None else None
+        number = self.known_weights.number(root, self._take(root))
+        if number and state is not None and state is not self._partial:
+            if not state.includes(self._paths.asked(root)):
+                self._partial = state
+            elif state.holds():  # so it did when they were taken
+                self.known_weights.pin(root, state)
+        return number
 
-    def _seen(self, root: torch.nn.Module) -> guards.Seen | None:
-        return self._watch.seen(root) if self._watch is not None else None
-
-    def _call_whole(self, root: torch.nn.Module, weights: tuple[torch.Tensor, ...], arguments: list[Any]) -> Any:
+    def _call_whole(self, root: torch.nn.Module, arguments: list[Any], *, known: bool) -> Any:
+        weights = self._take(root)
         for place, weight in zip(self._weights, weights, strict=True):
             arguments[place] = weight
-        versions = versions_of(weights)
         try:
-            addresses = addresses_of(weights)
+            found = None if known else self._region.weights.look(weights)
         except RuntimeError:  # tensors without memory, as tracers make them
             return self._whole(*arguments)
         results = self._whole(*arguments)
-        if (weight_set := self._region.weights.known(weights, versions, addresses)) is not None:
-            self._all_known[root] = Known(weight_set.stamps, weight_set.number)
-            if (seen := self._seen(root)) is not None:
-                seen.known = None
+        if found is not None:  # what nets are made of from here on, if nothing has changed since that look
+            self.known_weights.set(root, found.watch, found.number)
         return results
 
 
@@ -158,7 +146,6 @@ def _fetch_apart(
     start = output.local_scope.get(root.local_name) if root is not None else None
     if root is None or not isinstance(start, torch.nn.Module):
         return None
-    hash(start)  # by which its weights are found again
     paths = Paths(root, start)
     for place, source in zip(places, sources, strict=True):
         found = paths.find(source) if root_of(source) == root else None

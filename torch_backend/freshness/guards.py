@@ -25,9 +25,8 @@ from torch._dynamo.source import LocalSource
 from torch._guards import Guard, TracingContext
 
 import softneuro
-from softneuro.torch_backend.call.direct import Known
 from softneuro.torch_backend.freshness.paths import CONSTANTS, Paths, Step, root_of
-from softneuro.torch_backend.freshness.weights import memory_of
+from softneuro.torch_backend.freshness.tensors import kinds_of
 
 log = logging.getLogger("softneuro.torch_backend")
 
@@ -49,7 +48,6 @@ class Seen:
 
     root: weakref.ref[torch.nn.Module]  # ends the entry
     state: softneuro._C.ObjectState | None = None
-    known: Known | None = None  # weights that this state leads to
     wait: int = 0  # times that the guards are to be asked before the state is taken again
     next_wait: int = 0
 
@@ -60,9 +58,10 @@ class RootWatch:
 
     guard: ModulesUnchanged | None = None
 
-    def seen(self, root: torch.nn.Module) -> Seen | None:
-        """What the guard has seen of a module."""
-        return self.guard.all_seen.get(id(root)) if self.guard is not None else None
+    def state(self, root: torch.nn.Module) -> softneuro._C.ObjectState | None:
+        """The module's, for which the guards held."""
+        seen = self.guard.all_seen.get(id(root)) if self.guard is not None else None
+        return seen.state if seen is not None else None
 
 
 # Of one frame that is compiled.
@@ -103,7 +102,7 @@ class ModulesUnchanged:
             seen = all_seen[key] = Seen(weakref.ref(root, forget))
         elif seen.state is not None and seen.state.hits:
             seen.wait = seen.next_wait = 0
-        seen.state = seen.known = None
+        seen.state = None
         if seen.wait:
             seen.wait -= 1
             return
@@ -132,25 +131,8 @@ class ModulesUnchanged:
                 state.add_dict(value)
             elif step.kind == "tensor":
                 tensors[id(value)] = value
-        found = list(tensors.values())
-        memory = memory_of(found)
-        if memory is not None:
-            # Torch's check also looks at what the thread has switched on, which is the same for all of a kind.
-            found = list({torch._C._dispatch_keys(t).raw_repr(): t for t in found}.values())
-        if found:
-            state.set_tensors(found, _check_of(found), memory)
+        state.set_tensors(kinds_of(list(tensors.values())))
         return state
-
-
-def _check_of(tensors: list[torch.Tensor]) -> Callable[..., bool]:
-    """Torch's own look at these, to be called with them."""
-    made = torch._C._dynamo.guards.TensorGuards(
-        *tensors,
-        dynamic_dims_sizes=[list(t.shape) for t in tensors],
-        dynamic_dims_strides=[list(t.stride()) for t in tensors],
-    )
-    check: Callable[..., bool] = made.check
-    return check
 
 
 class _Apart:

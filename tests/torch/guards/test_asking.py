@@ -7,6 +7,7 @@ import torch
 
 import softneuro
 from softneuro.torch_backend.freshness import guards
+from softneuro.torch_backend.freshness.tensors import kinds_of
 from tests.torch.guards.model import Counting, Model
 
 
@@ -124,7 +125,7 @@ def test_state_that_cannot_be_taken(image, monkeypatch, compile_model, agree) ->
     def fail(*_):
         raise softneuro.Error("not to be told")
 
-    monkeypatch.setattr(guards, "memory_of", fail)
+    monkeypatch.setattr(guards, "kinds_of", fail)
     model = Model().eval()
     compiled = compile_model(model, min_region_size=1)
     for _ in range(3):
@@ -142,7 +143,9 @@ def test_state_that_raises(image, watching, compile_model, agree) -> None:
     compiled(image)
     (watch,) = watching
     (seen,) = watch.all_seen.values()
-    seen.state.set_tensors([model.last.weight], fail)
+    tensors = kinds_of([model.last.weight])
+    tensors.ask_also(fail, [model.last.weight])
+    seen.state.set_tensors(tensors)
     for _ in range(3):
         agree(compiled, model, image)
     assert count.graphs == 1

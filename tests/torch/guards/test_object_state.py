@@ -9,6 +9,19 @@ import pytest
 import torch
 
 import softneuro
+from softneuro.torch_backend import ops
+from softneuro.torch_backend.freshness.tensors import fields
+
+
+@pytest.fixture(autouse=True)
+def _loaded() -> None:
+    ops.load()
+
+
+def watch(tensors, check) -> softneuro._C.TensorWatch:
+    made = softneuro._C.TensorWatch(tensors, fields())
+    made.ask_also(check, tensors)
+    return made
 
 
 def test_changes_are_told() -> None:
@@ -48,7 +61,7 @@ def test_changes_are_told() -> None:
 def test_tensors_are_asked_about() -> None:
     tensor, answer = torch.zeros(3), [True]
     state = softneuro._C.ObjectState((int, str))
-    state.set_tensors([tensor, tensor], lambda a, b: a is tensor and b is tensor and answer[0])
+    state.set_tensors(watch([tensor, tensor], lambda a, b: a is tensor and b is tensor and answer[0]))
     assert state.unchanged()
     answer[0] = False
     assert not state.unchanged()
@@ -58,7 +71,7 @@ def test_objects_are_told_apart_from_tensors() -> None:
     items, tensor, answer = {"a": 1}, torch.zeros(3), [True]
     state = softneuro._C.ObjectState((int, str))
     state.add_dict(items)
-    state.set_tensors([tensor], lambda _: answer[0])
+    state.set_tensors(watch([tensor], lambda _: answer[0]))
     assert state.includes([items, items])
     assert state.includes([])
     assert not state.includes([items, {}])
@@ -90,7 +103,7 @@ def test_only_constants_are_kept_alive() -> None:
 def test_collections_wait() -> None:
     """What one ran could free the tensors that are about to be asked about."""
     state, tensor = softneuro._C.ObjectState(()), torch.zeros(1)
-    state.set_tensors([tensor], lambda _: not gc.isenabled())
+    state.set_tensors(watch([tensor], lambda _: not gc.isenabled()))
     for enable in (gc.enable, gc.disable):
         try:
             enable()

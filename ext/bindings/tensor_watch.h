@@ -1,0 +1,156 @@
+// Whether a host's tensors are still these, alive, of the same kind, unwritten and where they were.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/memory_picture.h"
+
+#include "ext/bindings/bindings.h"
+
+namespace softneuro::bindings {
+
+inline const std::byte* pointer_at(const std::byte* at) {
+  const std::byte* pointer = nullptr;
+  std::memcpy(&pointer, at, sizeof(pointer));
+  return pointer;
+}
+
+// Where torch has what changes with a tensor, in bytes. `place`: of the pointer to its own object within Python's. From
+// the start of its own, whose size is `bytes`: pointers to the storage, the version counter and what autograd has of
+// it. The first two objects have what is asked of them, the elements' address and a number of 32 bits, after their
+// reference counts, autograd's has it at places of its own.
+struct TensorFields {
+  size_t place, bytes, count, storage, counter, autograd, requires_grad, grad_fn;
+  using Numbers = std::array<size_t, 8>;
+  explicit TensorFields(const Numbers& f)
+      : place(f[0]),
+        bytes(f[1]),
+        count(f[2]),
+        storage(f[3]),
+        counter(f[4]),
+        autograd(f[5]),
+        requires_grad(f[6]),
+        grad_fn(f[7]) {}
+};
+
+// Compares what torch keeps of tensors beside their elements with what it was when this was made, where it lies,
+// without a call for each. Keeps none alive. Reads only tensors of at most five dimensions, whose sizes are within
+// torch's object.
+class TensorWatch {
+ public:
+  using Tensors = std::vector<py::object>;
+  using Fields = std::optional<TensorFields::Numbers>;
+
+  // Learns by itself that one has died, and tells `on_death` once; with None, whoever asks knows that they live. Reads
+  // nothing without `fields`, which is as if all had changed.
+  TensorWatch(const Tensors& tensors, const Fields& fields, py::object on_death) : lives_(std::make_shared<Lives>()) {
+    for (const py::object& tensor : tensors) lives_->tensors.push_back(tensor.ptr());
+    if (!on_death.is_none()) {
+      const py::cpp_function died = [lives = std::weak_ptr(lives_), on_death](const py::object&) {
+        if (const auto those = lives.lock(); those && !std::exchange(those->gone, true)) on_death();
+      };
+      for (const py::object& tensor : tensors) lives_->references.push_back(py::weakref(tensor, died));
+    }
+    if (fields) look(TensorFields(*fields));
+  }
+
+  // The same tensors as they are now.
+  TensorWatch now(const Fields& fields) const {
+    TensorWatch anew(lives_);
+    if (fields && !lives_->gone) anew.look(TensorFields(*fields));
+    return anew;
+  }
+
+  bool are(const py::sequence& tensors) const {
+    const auto list = py::reinterpret_steal<py::object>(PySequence_Fast(tensors.ptr(), "not a sequence"));
+    if (!list) throw py::error_already_set();
+    PyObject** const items = PySequence_Fast_ITEMS(list.ptr());
+    return !lives_->gone && std::equal(items, items + PySequence_Fast_GET_SIZE(list.ptr()), lives_->tensors.begin(),
+                                       lives_->tensors.end());
+  }
+
+  // Whether Python's objects stand for the same of torch's, these are of the same size, type and storage and alike to
+  // autograd, and what else was to be asked holds.
+  bool same_kind() const { return readable() && picture_->kind.unchanged() && check_holds(); }
+  // Whether nothing has written to them, the elements are where they were, and kinds are the same without asking.
+  bool unchanged() const { return readable() && picture_->kind.unchanged() && picture_->content.unchanged(); }
+
+  // A function that runs no Python code, called with some of them where kinds are compared.
+  void ask_also(py::object check, const Tensors& some) {
+    check_ = std::move(check);
+    checked_.clear();
+    for (const py::object& tensor : some) checked_.push_back(tensor.ptr());
+  }
+
+  // Ends this and all that are of the same tensors' lives, and the references to these.
+  void let_go() {
+    lives_->gone = true;
+    const auto references = std::move(lives_->references);
+  }
+
+ private:
+  struct Lives {
+    std::vector<PyObject*> tensors;
+    std::vector<py::object> references;
+    bool gone = false;
+  };
+  struct Picture {
+    MemoryPicture kind, content;
+  };
+
+  explicit TensorWatch(std::shared_ptr<Lives> lives) : lives_(std::move(lives)) {}
+
+  bool readable() const { return !lives_->gone && picture_; }
+
+  void look(const TensorFields& fields) {
+    picture_.emplace();
+    for (PyObject* const tensor : lives_->tensors) {
+      if (!add(tensor, fields)) return picture_.reset();
+    }
+  }
+
+  // False if it is without memory.
+  bool add(PyObject* tensor, const TensorFields& fields) {
+    constexpr size_t type = offsetof(PyObject, ob_type);
+    const auto* const object = reinterpret_cast<const std::byte*>(tensor);
+    const std::byte* const own = pointer_at(object + fields.place);
+    auto& [kind, content] = *picture_;
+    kind.add(object + type, fields.place + sizeof(own) - type);
+    kind.add(own, sizeof(void*));  // its class; then its reference count
+    kind.add(own + fields.count, fields.bytes - fields.count);
+    if (const std::byte* autograd = pointer_at(own + fields.autograd); autograd != nullptr) {
+      kind.add(autograd + fields.requires_grad, sizeof(bool));
+      kind.add(autograd + fields.grad_fn, sizeof(void*));
+    }
+    const std::byte* const storage = pointer_at(own + fields.storage);
+    if (storage == nullptr) return false;
+    content.add(storage + fields.count, sizeof(void*));
+    if (const std::byte* counter = pointer_at(own + fields.counter); counter != nullptr) {
+      content.add(counter + fields.count, sizeof(uint32_t));
+    }
+    return true;
+  }
+
+  bool check_holds() const {
+    if (!check_) return true;
+    const auto answer =
+        py::reinterpret_steal<py::object>(PyObject_Vectorcall(check_.ptr(), checked_.data(), checked_.size(), nullptr));
+    if (!answer) PyErr_Clear();
+    return answer.ptr() == Py_True;
+  }
+
+  std::shared_ptr<Lives> lives_;
+  std::optional<Picture> picture_;
+  py::object check_;
+  std::vector<PyObject*> checked_;
+};
+
+}  // namespace softneuro::bindings
