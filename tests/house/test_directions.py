@@ -64,6 +64,14 @@ def test_foreign_headers_stay_in_their_room() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_one_module_asks_torch_about_tensors() -> None:
+    """Whether weights are alive, the same, unwritten, where they were. The others ask which tensors share memory."""
+    asks = re.compile(r"data_ptr\(|\.data_ptr\b|\b_version\b|\b_cdata\b|\bTensorWatch\(|tensor_fields\(")
+    found = {relative(path) for path in (ROOT / "torch_backend").rglob("*.py") if asks.search(path.read_text())}
+    sharing = {"torch_backend/compile/overlaps.py", "torch_backend/call/runtime.py"}
+    assert found == {"torch_backend/freshness/tensors.py", *sharing}
+
+
 def test_doors_do_not_include_each_other() -> None:
     doors = {"ext": "ext/bindings", "torch_backend": "torch_backend", "providers": "providers/ort"}
     wrong = [
