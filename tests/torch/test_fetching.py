@@ -8,7 +8,9 @@ import torch
 from torch import nn
 
 import softneuro
+from softneuro.torch_backend import ops
 from softneuro.torch_backend.freshness import fetching, guards
+from softneuro.torch_backend.freshness.tensors import lives_of, now
 from tests.torch.conftest import OPTIONS, small
 
 pytestmark = pytest.mark.usefixtures("no_grad")
@@ -223,6 +225,63 @@ def test_weights_replaced_during_calls(image, compile_model) -> None:
     for caller in callers:
         caller.join()
     assert not wrong
+
+
+def test_weights_replaced_while_they_are_taken(image, monkeypatch, compile_model, agree) -> None:
+    """What leads to the new ones is not taken for what leads to the old, while another call looks at the new."""
+    calls, create = [], fetching.FetchingCall.__init__
+
+    def noted(self, *arguments):
+        create(self, *arguments)
+        calls.append(self)
+
+    monkeypatch.setattr(fetching.FetchingCall, "__init__", noted)
+    model = small()
+    compiled = compile_model(model)
+    agree(compiled, model, image)
+    (call,) = calls
+    take, kept = call._take, model[0].bias
+
+    def taken(root):
+        call._take = take
+        found = take(root)
+        replace_parameter(model)
+        assert call._watch.guard(model)
+        return found
+
+    call._take = taken
+    compiled(image)
+    for _ in range(2):
+        agree(compiled, model, image)
+    model[0].bias = kept
+    agree(compiled, model, image)
+
+
+def test_known_weights_are_those_of_a_living_root() -> None:
+    ops.load()
+    root, other, tensors = Holder(), Holder(), [torch.zeros(2), torch.zeros(3)]
+    known, lives = softneuro._C.KnownWeights(), lives_of(tensors, lambda: None)
+    known.set(root, now(lives, tensors), 7)
+    known.set(other, lives, 8)  # at which nobody has looked
+    assert known.number(root, tensors) == 7
+    assert known.number(root) == 0
+    assert known.number(root, tensors[:1]) == known.number(other, tensors) == known.number(None, tensors) == 0
+    state = softneuro._C.ObjectState(())
+    state.add_instance(root)
+    known.pin(root, state)
+    known.pin(None, state)
+    assert known.number(root) == 7
+    root.more = 1
+    assert known.number(root) == 0
+    known.set(None, now(lives, tensors), 9)
+    assert known.number(None) == 9
+    tensors[0].add_(1)
+    assert known.number(None) == known.number(root, tensors) == 0
+    known.set(root, now(lives, tensors), 7)
+    at = id(root)
+    del root
+    again = [Holder() for _ in range(9)]
+    assert [known.number(one, tensors) for one in again] == [0] * 9, any(id(one) == at for one in again)
 
 
 class Holder:

@@ -61,9 +61,7 @@ class FetchingCall:
         self._inputs, self._weights, self._sizes = direct.places
         self._handle, self._outputs = direct.handle, direct.outputs
         self._op: Callable[..., list[torch.Tensor]] = torch.ops.softneuro.run_known.default
-        self.known_weights = (
-            softneuro._C.KnownWeights()
-        )  # by module; compiled code may be shared by several of one class
+        self.known_weights = softneuro._C.KnownWeights()  # of several modules of one class, which may share the code
         self._partial: softneuro._C.ObjectState | None = None  # the last state that did not lead to all of them
 
     def __call__(self, *arguments: Any) -> Any:
