@@ -30,6 +30,7 @@ def around(monkeypatch):
     """By call that went the way around: which."""
     calls: list[str] = []
     of_compiled, of_exported = fetching.FetchingCall.__call__, direct._nothing
+    without_net = fetching.FetchingCall.without_net
 
     def noted(self, *arguments):
         calls.append("compiled")
@@ -39,7 +40,12 @@ def around(monkeypatch):
         calls.append("exported")
         return of_exported(*arguments)
 
+    def no_net(self, *arguments):
+        calls.append("no net")
+        return without_net(self, *arguments)
+
     monkeypatch.setattr(fetching.FetchingCall, "__call__", noted)
+    monkeypatch.setattr(fetching.FetchingCall, "without_net", no_net)
     monkeypatch.setattr(direct, "_nothing", nothing)
     return calls
 
