@@ -54,9 +54,9 @@ class KnownWeights {
   }
 
   void pin(const py::object& root, std::shared_ptr<ObjectState> state) {
-    const auto found = entry(root.ptr());
+    const Entry* const found = entry(root.ptr());
     if (found == nullptr) return;
-    Known pinned = *found;
+    Known pinned = **found;
     pinned.state = std::move(state);
     by_root_[root.ptr()] = std::make_shared<Known>(std::move(pinned));
   }
@@ -64,27 +64,34 @@ class KnownWeights {
   // Null if they are not, or no longer, known to be what the root leads to. Kept by whoever uses it: it may be replaced
   // meanwhile.
   std::shared_ptr<const Known> find(PyObject* root) const {
-    auto found = entry(root);
-    const bool led = found != nullptr && (found->state != nullptr ? found->state->holds() : !found->root);
-    return led && found->watch->unchanged() ? found : nullptr;
+    const Entry* const found = entry(root);
+    if (found == nullptr) return nullptr;
+    const Known& known = **found;
+    const bool led = known.state != nullptr ? known.state->holds() : !known.root;
+    return led && known.watch->unchanged() ? *found : nullptr;
   }
 
   // 0 for what find() has null for; `weights`: what the root is known to lead to.
   uint64_t number(const py::object& root, const std::optional<py::sequence>& weights) const {
-    const auto found = weights ? entry(root.ptr()) : find(root.ptr());
-    if (found == nullptr || (weights && !(found->watch->are(*weights) && found->watch->unchanged()))) return 0;
-    return found->number;
+    if (!weights) {
+      const auto found = find(root.ptr());
+      return found != nullptr ? found->number : 0;
+    }
+    const Entry* const found = entry(root.ptr());
+    return found != nullptr && (*found)->watch->are(*weights) && (*found)->watch->unchanged() ? (*found)->number : 0;
   }
 
  private:
+  using Entry = std::shared_ptr<const Known>;
+
   // Null also once the root is gone: another object may lie where it was.
-  std::shared_ptr<const Known> entry(PyObject* root) const {
+  const Entry* entry(PyObject* root) const {
     const auto found = by_root_.find(root);
     if (found == by_root_.end() || (found->second->root && !is_of(found->second->root, root))) return nullptr;
-    return found->second;
+    return &found->second;
   }
 
-  std::unordered_map<PyObject*, std::shared_ptr<const Known>> by_root_;
+  std::unordered_map<PyObject*, Entry> by_root_;
 };
 
 // What a call is made of. Arguments are meant by their places among the positional ones.
