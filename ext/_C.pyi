@@ -145,7 +145,7 @@ class Options:
     plan: str
     min_region_size: int
     never_worse: bool
-    watch_modules: bool
+    shortcuts: bool
     strict_nonfinite: bool
     strict: bool
     max_memory: float

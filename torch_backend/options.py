@@ -21,7 +21,7 @@ class Options:
     plan: str
     min_region_size: int
     never_worse: bool
-    watch_modules: bool
+    shortcuts: bool
     verbose: int
     texts: tuple[tuple[str, str], ...]  # as given, for the core
 
@@ -47,7 +47,7 @@ def parse(options: Mapping[str, Any] | None, mode: str | None = None) -> Options
         plan=parsed.plan,
         min_region_size=parsed.min_region_size,
         never_worse=parsed.never_worse,
-        watch_modules=parsed.watch_modules,
+        shortcuts=parsed.shortcuts,
         verbose=parsed.verbose,
         texts=tuple(sorted(texts.items())),
     )

@@ -22,7 +22,7 @@ struct Options {
   std::string plan;
   int min_region_size = 2;
   bool never_worse = true;
-  bool watch_modules = true;
+  bool shortcuts = true;
   bool strict_nonfinite = false;
   double max_memory = 4;
   int verbose = 0;

@@ -33,7 +33,7 @@ void bind_options(py::module_& m) {
       .def_readwrite("plan", &Options::plan)
       .def_readwrite("min_region_size", &Options::min_region_size)
       .def_readwrite("never_worse", &Options::never_worse)
-      .def_readwrite("watch_modules", &Options::watch_modules)
+      .def_readwrite("shortcuts", &Options::shortcuts)
       .def_readwrite("strict_nonfinite", &Options::strict_nonfinite)
       .def_readwrite("strict", &Options::strict)
       .def_readwrite("max_memory", &Options::max_memory)

@@ -84,7 +84,7 @@ def test_after_compiling(place, how):
     # Those for every module are called by aot_eager's own module, too, with a list that they do not expect.
     expected = _outcome(how, "eager" if "every" in place else "aot_eager", None, place, again)
     for watch in (True, False):
-        options = {**OPTIONS, "min_region_size": 1, "watch_modules": watch}
+        options = {**OPTIONS, "min_region_size": 1, "shortcuts": watch}
         found = _outcome(how, "softneuro", options, place, again)
         for (ours, called), (theirs, wanted) in zip(found, expected, strict=True):
             torch.testing.assert_close(ours, theirs)

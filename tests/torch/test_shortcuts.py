@@ -104,7 +104,7 @@ def test_results_are_the_same_without(door, why, taken, monkeypatch) -> None:
     taken.clear()
     tensors.fields.cache_clear()
     why(monkeypatch)
-    plain = results(door, {"watch_modules": False} if why is switched_off else {})
+    plain = results(door, {"shortcuts": False} if why is switched_off else {})
     assert not taken
     for one, other in zip(everything, plain, strict=True):
         assert torch.equal(one, other)

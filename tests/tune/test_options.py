@@ -59,7 +59,7 @@ BAD = {
     "host": ["jit", ""],
     "min_region_size": ["0", "x"],
     "never_worse": ["2", "yes", ""],
-    "watch_modules": ["2"],
+    "shortcuts": ["2"],
     "strict_nonfinite": ["no"],
     "max_memory": ["0", "-1"],
     "verbose": ["4", "-1"],

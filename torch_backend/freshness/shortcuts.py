@@ -12,4 +12,4 @@ from softneuro.torch_backend.options import Options
 
 def allowed(options: Options) -> bool:
     """Whether they are wanted, and this torch is the one they were built for."""
-    return options.watch_modules and tensors.fields() is not None
+    return options.shortcuts and tensors.fields() is not None

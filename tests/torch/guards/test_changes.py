@@ -61,7 +61,7 @@ def recompilations(make, change, x, compile_model, watch: bool) -> list[int]:
     torch._dynamo.reset()
     model, count = make(), Counting()
     model.blocks[0].conv.padding_mode_before = "zeros"
-    compiled, graphs = compile_model(model, backend=count, min_region_size=1, watch_modules=watch), []
+    compiled, graphs = compile_model(model, backend=count, min_region_size=1, shortcuts=watch), []
     for step in range(7):
         if step == 3:
             change(model)
@@ -106,7 +106,7 @@ def test_modules_that_share_code(image, watch, watching, compile_model, agree) -
     count = Counting()
     models = [Model().eval() for _ in range(3)]
     models[2].last.stride = (2, 2)
-    compiled = [compile_model(model, backend=count, min_region_size=1, watch_modules=watch) for model in models]
+    compiled = [compile_model(model, backend=count, min_region_size=1, shortcuts=watch) for model in models]
     for _ in range(3):
         for model, one in zip(models, compiled, strict=True):
             agree(one, model, image)

@@ -12,7 +12,7 @@ from tests.torch.guards.model import Model
 @pytest.mark.parametrize("watch", [True, False])
 def test_models_are_not_kept_alive(image, watch, watching, compile_model) -> None:
     model = Model().eval()
-    compiled = compile_model(model, min_region_size=1, watch_modules=watch)
+    compiled = compile_model(model, min_region_size=1, shortcuts=watch)
     for _ in range(3):
         compiled(image)
     gone = [weakref.ref(model), weakref.ref(model.blocks[0]), weakref.ref(model.last.weight)]
