@@ -35,18 +35,17 @@ class CostGuess {
   void add(int64_t ns) {
     if (last_.size() == most) last_.erase(last_.begin());
     last_.push_back(ns);
-  }
-  int64_t at_most() const { return last_.empty() ? 0 : *std::max_element(last_.begin(), last_.end()); }
-  int64_t typical() const {
-    if (last_.empty()) return 0;
     std::vector<int64_t> sorted = last_;
     std::sort(sorted.begin(), sorted.end());
-    return sorted[sorted.size() / 2];
+    typical_ = sorted[sorted.size() / 2], at_most_ = sorted.back();
   }
+  int64_t at_most() const { return at_most_; }
+  int64_t typical() const { return typical_; }
 
  private:
   static constexpr size_t most = 5;
   std::vector<int64_t> last_;  // the newest at the end
+  int64_t typical_ = 0, at_most_ = 0;
 };
 
 }  // namespace softneuro

@@ -9,7 +9,12 @@
 namespace softneuro {
 namespace {
 
-uint64_t hash_of(std::span<const int64_t> signature) {
+constexpr SignatureHash hash_of;
+constexpr SignatureEqual same;
+
+}  // namespace
+
+size_t SignatureHash::operator()(std::span<const int64_t> signature) const {
   uint64_t hash = signature.size();
   for (const int64_t value : signature) {
     hash = (hash ^ static_cast<uint64_t>(value)) * 0x9E3779B97F4A7C15U;
@@ -17,12 +22,6 @@ uint64_t hash_of(std::span<const int64_t> signature) {
   }
   return hash;
 }
-
-bool same(std::span<const int64_t> a, std::span<const int64_t> b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end());
-}
-
-}  // namespace
 
 void append_text(Signature& signature, std::string_view text) {
   const size_t at = signature.size();
@@ -44,7 +43,7 @@ bool WeightGuards::match(std::span<const void* const> data) const {
 }
 
 void NetCache::put(Ready ready) {
-  const uint64_t hash = hash_of(ready.signature);
+  const size_t hash = hash_of(ready.signature);
   Slots dropped;  // nets are freed outside the lock
   {
     const std::unique_lock lock(mutex_);
@@ -54,16 +53,9 @@ void NetCache::put(Ready ready) {
       return ready.net == nullptr ? ready.patience < 0 : other.weight_set == ready.weight_set;
     };
     Slots& slots = slots_[hash];
-    const auto first =
-        std::stable_partition(slots.begin(), slots.end(), [&](const auto& slot) { return !replaced(*slot->entry); });
-    for (auto slot = first; slot != slots.end(); ++slot) {
-      --entries_;
-      if ((*slot)->entry->net == nullptr) continue;
-      --nets_;
-      net_bytes_ -= (*slot)->entry->net->stats().own_bytes;
+    for (size_t i = slots.size(); i-- > 0;) {
+      if (replaced(*slots[i]->entry)) take_out(slots, slots.begin() + static_cast<ptrdiff_t>(i), dropped);
     }
-    std::move(first, slots.end(), std::back_inserter(dropped));
-    slots.erase(first, slots.end());
     ++entries_;
     if (ready.net != nullptr) ++nets_, net_bytes_ += ready.net->stats().own_bytes;
     slots.push_back(std::make_unique<Slot>(std::make_shared<const Ready>(std::move(ready)), ++clock_));
@@ -71,24 +63,34 @@ void NetCache::put(Ready ready) {
   }
 }
 
-void NetCache::make_room(Slots& dropped) {
-  while (entries_ > limits_.entries || nets_ > limits_.nets || (net_bytes_ > limits_.net_bytes && nets_ > 1)) {
-    const bool any = entries_ > limits_.entries;  // else nets alone make room
-    Slots* from = nullptr;
-    Slots::iterator oldest;
-    for (auto& [_, slots] : slots_) {
-      for (auto slot = slots.begin(); slot != slots.end(); ++slot) {
-        if (!any && (*slot)->entry->net == nullptr) continue;
-        if (from == nullptr || (*slot)->used.load() < (*oldest)->used.load()) from = &slots, oldest = slot;
-      }
+void NetCache::take_out(Slots& slots, Slots::iterator slot, Slots& dropped) {
+  --entries_;
+  if ((*slot)->entry->net != nullptr) --nets_, net_bytes_ -= (*slot)->entry->net->stats().own_bytes;
+  dropped.push_back(std::move(*slot));
+  slots.erase(slot);
+}
+
+void NetCache::drop_oldest(size_t count, bool nets_only, Slots& dropped) {
+  std::vector<std::pair<uint64_t, size_t>> ages;  // with the signature's hash
+  for (const auto& [hash, slots] : slots_) {
+    for (const auto& slot : slots) {
+      if (!nets_only || slot->entry->net != nullptr) ages.emplace_back(slot->used.load(), hash);
     }
-    if (from == nullptr) return;
-    --entries_;
-    if ((*oldest)->entry->net != nullptr) --nets_, net_bytes_ -= (*oldest)->entry->net->stats().own_bytes;
-    dropped.push_back(std::move(*oldest));
-    from->erase(oldest);
-    std::erase_if(slots_, [](const auto& item) { return item.second.empty(); });
   }
+  count = std::min(count, ages.size());
+  std::partial_sort(ages.begin(), ages.begin() + static_cast<ptrdiff_t>(count), ages.end());
+  for (size_t i = 0; i < count; ++i) {
+    Slots& slots = slots_[ages[i].second];
+    take_out(slots, std::find_if(slots.begin(), slots.end(), [&](const auto& s) { return s->used == ages[i].first; }),
+             dropped);
+    if (slots.empty()) slots_.erase(ages[i].second);
+  }
+}
+
+// A look at all entries takes long beside a small model's call, so that many go at once. A net takes longer to make.
+void NetCache::make_room(Slots& dropped) {
+  if (entries_ > limits_.entries) drop_oldest(std::max<size_t>(limits_.entries / 16, 1), false, dropped);
+  while (nets_ > limits_.nets || (net_bytes_ > limits_.net_bytes && nets_ > 1)) drop_oldest(1, true, dropped);
 }
 
 template <typename Match, typename Host>
@@ -145,14 +147,9 @@ void NetCache::drop_if(const Drop& drop) {
   Slots dropped;
   const std::unique_lock lock(mutex_);
   for (auto& [_, slots] : slots_) {
-    const auto first =
-        std::stable_partition(slots.begin(), slots.end(), [&](const auto& slot) { return !drop(*slot->entry); });
-    for (auto slot = first; slot != slots.end(); ++slot) {
-      --entries_;
-      if ((*slot)->entry->net != nullptr) --nets_, net_bytes_ -= (*slot)->entry->net->stats().own_bytes;
-      dropped.push_back(std::move(*slot));
+    for (size_t i = slots.size(); i-- > 0;) {
+      if (drop(*slots[i]->entry)) take_out(slots, slots.begin() + static_cast<ptrdiff_t>(i), dropped);
     }
-    slots.erase(first, slots.end());
   }
   std::erase_if(slots_, [](const auto& item) { return item.second.empty(); });
 }

@@ -1,6 +1,7 @@
 // Nets that are ready, by what they were prepared for. What is found here runs at once.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -18,6 +19,14 @@ namespace softneuro {
 // Whatever a door tells calls apart by: threads, shapes, types.
 using Signature = std::vector<int64_t>;
 void append_text(Signature& signature, std::string_view text);
+struct SignatureHash {
+  size_t operator()(std::span<const int64_t> signature) const;
+};
+struct SignatureEqual {
+  bool operator()(std::span<const int64_t> a, std::span<const int64_t> b) const {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
+};
 
 // Memory of the weights that a net was prepared from, and enough of its content to notice most later changes.
 class WeightGuards {
@@ -102,13 +111,15 @@ class NetCache {
   Entry find_settled(std::span<const int64_t> signature, const Match& match) const;
   template <typename Drop>
   void drop_if(const Drop& drop);
+  void take_out(Slots& slots, Slots::iterator slot, Slots& dropped);
+  void drop_oldest(size_t count, bool nets_only, Slots& dropped);
   void make_room(Slots& dropped);
 
   const Limits limits_;
   mutable ForkMutex mutex_;
   mutable std::atomic<uint64_t> clock_{0}, hits_{0};
   mutable std::atomic<int64_t> earned_{0};
-  std::unordered_map<uint64_t, Slots> slots_;  // by the signature's hash
+  std::unordered_map<size_t, Slots> slots_;  // by the signature's hash
   size_t entries_ = 0, nets_ = 0, net_bytes_ = 0;
 };
 

@@ -18,6 +18,11 @@ constexpr int changes_borne = 16;
 constexpr auto weights_change = "its weights change at every call";
 constexpr size_t most_weight_sets = 256;  // noted for a signature
 
+int& count_of(std::vector<std::pair<uint64_t, int>>& counts, uint64_t weight_set) {
+  const auto known = std::find_if(counts.begin(), counts.end(), [&](const auto& c) { return c.first == weight_set; });
+  return known != counts.end() ? known->second : counts.emplace_back(weight_set, 0).second;
+}
+
 }  // namespace
 
 Region::Region(RegionSettings settings) : settings_(std::move(settings)) {}
@@ -28,26 +33,25 @@ Region::Shape& Region::shape_of(const Signature& signature) {
     return known->second->shape;
   }
   if (items_.size() >= most_shapes) {
-    by_signature_.erase(items_.front().signature);
+    by_signature_.erase(std::span<const int64_t>(items_.front().signature));
     items_.pop_front();
   }
   items_.push_back({signature, {}});
-  by_signature_[signature] = std::prev(items_.end());
+  by_signature_[items_.back().signature] = std::prev(items_.end());
   return items_.back().shape;
 }
 
 bool Region::first_sight(std::span<const int64_t> signature) {
   if (!settings_.options.never_worse || first_sights_paused_ > 0) return false;
-  Signature key(signature.begin(), signature.end());
   const std::unique_lock lock(mutex_);
-  if (!has_host_ || untried() || held_up_ || by_signature_.contains(key)) return false;
-  shape_of(key).sights = 1;
+  if (!has_host_ || untried() || held_up_ || by_signature_.contains(signature)) return false;
+  shape_of({signature.begin(), signature.end()}).sights = 1;
   return true;
 }
 
 bool Region::affordable(uint64_t weight_set, Shape& shape) {
   if (shape.seen.size() > most_weight_sets) shape.seen.clear();
-  const int seen = ++shape.seen[weight_set] + shape.sights;
+  const int seen = ++count_of(shape.seen, weight_set) + shape.sights;
   const CostGuess& cost = packed_.contains(weight_set) ? shape_cost_ : weights_cost_;
   if (seen < 2 || credit_ns() < cost.at_most()) return false;
   // As often as it has come it is taken to come again: then it has to pay.
@@ -57,21 +61,33 @@ bool Region::affordable(uint64_t weight_set, Shape& shape) {
   return seen * gain_ * host_s >= seconds_of(cost.typical());
 }
 
-// Until a net may pay, the host runs the calls without this being asked each time.
-void Region::leave_for_a_while(const Signature& signature, uint64_t weight_set) {
-  constexpr double longest = 16;  // calls
-  std::unique_lock lock(mutex_);
-  Shape& shape = shape_of(signature);
-  if (held_up_ || shape.host_s.empty() || !shape.host.empty()) return;
+// Until a net may pay, the host runs so many calls without the region being asked.
+int Region::calls_to_leave(Shape& shape, uint64_t weight_set) const {
+  constexpr double longest = 16;
+  if (held_up_) return 0;
   const CostGuess& cost = packed_.contains(weight_set) ? shape_cost_ : weights_cost_;
   const double host_s = *std::min_element(shape.host_s.begin(), shape.host_s.end());
-  int& seen = shape.seen[weight_set];
+  int& seen = count_of(shape.seen, weight_set);
   const double pays = seconds_of(cost.typical()) / (gain_ * host_s) - seen;
   const double affords = seconds_of(std::max<int64_t>(cost.at_most() - credit_ns(), 0)) / (0.1 * host_s);
-  const int calls = static_cast<int>(std::min(std::max(pays, affords) - 1, longest));
-  if (calls < 1) return;
+  const int calls = std::max(static_cast<int>(std::min(std::max(pays, affords) - 1, longest)), 0);
   seen += calls;
-  lock.unlock();
+  return calls;
+}
+
+// After a call that no net was there for.
+void Region::note_host(const Signature& signature, uint64_t weight_set, int64_t ns) {
+  double host_s = 0;
+  int calls = 0;
+  {
+    const std::unique_lock lock(mutex_);
+    Shape& shape = shape_of(signature);
+    if (!shape.host.empty()) return;
+    if (shape.host_s.size() < most_trial_calls) shape.host_s.push_back(seconds_of(ns));
+    host_s = *std::min_element(shape.host_s.begin(), shape.host_s.end());
+    calls = calls_to_leave(shape, weight_set);
+  }
+  if (calls == 0) return;
   nets_.put({.signature = signature,
              .weights = {},
              .net = nullptr,
@@ -149,8 +165,11 @@ Region::Side Region::run(const Signature& signature, uint64_t weight_set, Region
         return Side::host;
       case Turn::host: {
         const int64_t ns = run_timed_host(call);
-        note_trial(signature, Side::host, ns, decision.net, call.threads());
-        if (decision.net == nullptr) leave_for_a_while(signature, weight_set);
+        if (decision.net == nullptr) {
+          note_host(signature, weight_set, ns);
+        } else {
+          note_trial(signature, Side::host, ns, decision.net, call.threads());
+        }
         return Side::host;
       }
       case Turn::net: {

@@ -5,11 +5,11 @@
 #include <atomic>
 #include <functional>
 #include <list>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/fork_mutex.h"
@@ -91,11 +91,11 @@ class Region {
 
  private:
   struct Shape : ShapeState {
-    std::weak_ptr<const KnownPlan> carried;  // the plan, if it is as easily carried over again: its net keeps it
-    std::map<uint64_t, int> seen;            // calls by weight set that found no net
-    int sights = 0;                          // and of weights that were not asked for
-    Plan restored;                           // to be taken if it is for the very graph
-    std::vector<double> host_s, net_s;       // by call, before there is a verdict
+    std::weak_ptr<const KnownPlan> carried;      // the plan, if it is as easily carried over again: its net keeps it
+    std::vector<std::pair<uint64_t, int>> seen;  // calls by weight set that found no net
+    int sights = 0;                              // and of weights that were not asked for
+    Plan restored;                               // to be taken if it is for the very graph
+    std::vector<double> host_s, net_s;           // by call, before there is a verdict
   };
   struct Item {
     Signature signature;
@@ -103,7 +103,8 @@ class Region {
   };
   static constexpr size_t most_shapes = 4096;
   inline static std::atomic<int> first_sights_paused_{0};
-  static constexpr int most_attempts = 3;  // at shapes that need no credit, until there is a first plan
+  static constexpr size_t most_trial_calls = 7;  // of either side, for a verdict
+  static constexpr int most_attempts = 3;        // at shapes that need no credit, until there is a first plan
   struct Making;
   enum class Turn : unsigned char { host, instead, net, prepare };
   struct Decision {
@@ -120,7 +121,8 @@ class Region {
   Decision decide(const Signature& signature, uint64_t weight_set, bool at_once);
   bool affordable(uint64_t weight_set, Shape& shape);
   void note_gain(const Verdict& verdict);
-  void leave_for_a_while(const Signature& signature, uint64_t weight_set);
+  void note_host(const Signature& signature, uint64_t weight_set, int64_t ns);
+  int calls_to_leave(Shape& shape, uint64_t weight_set) const;
   Side prepare_and_run(const Signature& signature, uint64_t weight_set, RegionCall& call);
   Side prepare_now(const Signature& signature, uint64_t weight_set, RegionCall& call);
   // Null if none is at hand and a new one is too dear for now.
@@ -143,7 +145,7 @@ class Region {
   ForkMutex preparing_{ForkMutex::AtFork::leave};  // held while a net is made
   mutable ForkMutex mutex_;  // of what follows; never held while a net is freed, which may be a host's code
   std::list<Item> items_;    // the newest at the end
-  std::map<Signature, std::list<Item>::iterator> by_signature_;
+  std::unordered_map<std::span<const int64_t>, std::list<Item>::iterator, SignatureHash, SignatureEqual> by_signature_;
   bool has_host_ = true;
   int attempts_ = 0;          // to prepare
   int changes_ = 0;           // preparations in a row that only changed weights made necessary

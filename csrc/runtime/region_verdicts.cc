@@ -11,8 +11,8 @@
 namespace softneuro {
 namespace {
 
-// Calls of either side that a verdict needs, and where they are close.
-constexpr size_t trial_calls = 3, close_trial_calls = 7;
+// Calls of either side that a verdict needs, where they are not close.
+constexpr size_t trial_calls = 3;
 constexpr double least_gain = 0.05;  // share of the host's time that a shape is taken to save, at least
 
 double middle(std::vector<double> values) {
@@ -64,8 +64,7 @@ void Region::note_trial(const Signature& signature, Side side, int64_t ns, const
     Shape& shape = shape_of(signature);
     if (!shape.host.empty()) return;
     std::vector<double>& own = side == Side::net ? shape.net_s : shape.host_s;
-    if (own.size() < close_trial_calls) own.push_back(seconds_of(ns));
-    if (net == nullptr) return;
+    if (own.size() < most_trial_calls) own.push_back(seconds_of(ns));
     if (side == Side::net && !shape.host_s.empty()) {
       const double host = *std::min_element(shape.host_s.begin(), shape.host_s.end());
       credit_.net_ran(ns, ns_of(host));
@@ -74,7 +73,7 @@ void Region::note_trial(const Signature& signature, Side side, int64_t ns, const
     if (!enough && !loses_clearly(shape.net_s, shape.host_s)) return;
     Verdict now;
     now.seconds = middle(shape.net_s), now.host_seconds = middle(shape.host_s), now.error = shape.verdict.error;
-    const bool more = shape.net_s.size() < close_trial_calls || shape.host_s.size() < close_trial_calls;
+    const bool more = shape.net_s.size() < most_trial_calls || shape.host_s.size() < most_trial_calls;
     if (enough && is_close(now.seconds, now.host_seconds) && more) return;
     shape.host_s = shape.net_s = {};
     source = source_;

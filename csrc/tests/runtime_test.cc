@@ -283,17 +283,6 @@ void check_changed_weights() {
   expect(caller.region->held_up().empty() && caller.call(8) == "net", "a refresh ends it");
 }
 
-void check_that_the_oldest_is_forgotten() {
-  NetCache cache({.entries = 3, .nets = 3});
-  const auto put = [&](int64_t size) { cache.put({.signature = {size}, .weights = {}, .net = nullptr, .orders = {}}); };
-  put(1), put(2), put(3);
-  expect(cache.find(Signature{1}, uint64_t{0}) != nullptr, "it is used");
-  put(4);
-  expect(cache.find(Signature{2}, uint64_t{0}) == nullptr, "the oldest goes");
-  expect(cache.find(Signature{1}, uint64_t{0}) != nullptr && cache.find(Signature{3}, uint64_t{0}) != nullptr,
-         "not the smallest");
-}
-
 // What the host raises is the caller's, and nothing is known of the shape then.
 void check_errors_of_the_host() {
   struct Raising : FakeCall {
@@ -363,7 +352,6 @@ int main() {
   softneuro::check_that_it_wins();
   softneuro::check_many_shapes();
   softneuro::check_changed_weights();
-  softneuro::check_that_the_oldest_is_forgotten();
   softneuro::check_errors_of_the_host();
   softneuro::check_no_host();
   softneuro::check_concurrent_calls();
