@@ -21,6 +21,7 @@ class HostRegion {
   struct Settings {
     int threads = 1;
     bool spin = false;  // idle threads wait busily, as the host's do by default
+    bool open = false;  // sizes change: no plan of a run's memory is kept for each
     bool step = false;  // memory of a run is not kept for the next one, and errors are told by whoever runs it
   };
   // Weights are borrowed: `ops` must outlive this. Throws Error if the runtime does not accept the graph,

@@ -61,13 +61,35 @@ void copy(void* to, const void* from, size_t bytes) {
 }
 #endif
 
+class Run : public SessionRun {
+ public:
+  Run(const Kernel& kernel, OrtKernelContext* context)
+      : kernel_(kernel), context_(context), pool_(context, kernel.region->threads()) {
+    values_.reserve(kernel.inputs.size());
+    for (const size_t index : kernel.inputs) {
+      values_.push_back(get<const OrtValue*>(fn::KernelContext_GetInput, context, index));
+    }
+  }
+  std::span<const OrtValue* const> inputs() const override { return values_; }
+  OrtValue* output(size_t index, std::span<const int64_t> dims) override {
+    return get<OrtValue*>(fn::KernelContext_GetOutput, context_, kernel_.outputs[index], dims.data(), dims.size());
+  }
+  const ParallelFor& pool() const override { return parallel_for_; }
+
+ private:
+  const Kernel& kernel_;
+  OrtKernelContext* context_;
+  std::vector<const OrtValue*> values_;
+  SessionPool pool_;
+  ParallelFor parallel_for_ = pool_.parallel_for();
+};
+
 // Hands over what a call has computed elsewhere.
-void give(const Kernel& kernel, OrtKernelContext* context, const std::vector<OrtRegionCall::Result>& results) {
+void give(Run& run, const std::vector<OrtRegionCall::Result>& results) {
   for (size_t i = 0; i < results.size(); ++i) {
     const OrtRegionCall::Result& result = results[i];
     const size_t bytes = dtype_bytes(result.type, Shape(result.dims).elements());
-    void* to = output_memory(context, kernel.outputs[i], result.dims);
-    copy(to, result.data, bytes);
+    copy(get<void*>(fn::GetTensorMutableData, run.output(i, result.dims)), result.data, bytes);
   }
 }
 
@@ -98,25 +120,29 @@ OrtStatus* create_state(OrtNodeComputeInfo* info, OrtNodeComputeContext*, void**
 OrtStatus* compute(OrtNodeComputeInfo*, void* state, OrtKernelContext* context) {
   return guarded("Compute", [&] {
     const Kernel& kernel = *static_cast<const Kernel*>(static_cast<OrtNodeComputeInfo*>(state));
+    Run run(kernel, context);
     std::vector<RunInput> inputs;
     inputs.reserve(kernel.inputs.size());
-    for (const size_t index : kernel.inputs) {
-      inputs.push_back(run_input(get<const OrtValue*>(fn::KernelContext_GetInput, context, index)));
-    }
+    for (const OrtValue* value : run.inputs()) inputs.push_back(run_input(value));
     Region& region = *kernel.region;
     const Signature signature = region.signature(inputs);
     const auto ready = region.core().find(signature, std::span<const void* const>());
     if (ready != nullptr && ready->net != nullptr) return run_net(kernel, context, *ready, inputs);
-    SessionPool pool(context, region.threads());
-    const ParallelFor parallel_for = pool.parallel_for();
-    OrtRegionCall call(region, inputs, true, &parallel_for);
+    OrtRegionCall call(region, signature, inputs, run);
+    auto side = softneuro::Region::Side::host;
     if (ready != nullptr) {
       call.run_host();
-      return give(kernel, context, call.host_results());
+    } else {
+      side = region.core().run(signature, 0, call);
     }
-    const auto side = region.core().run(signature, 0, call);
-    const bool by_net = side == softneuro::Region::Side::net;
-    give(kernel, context, by_net ? call.net_results() : call.host_results());
+    if (side == softneuro::Region::Side::net) return give(run, call.net_results());
+    if (call.in_place()) return;
+    injected_failure("HostCopy");
+    const std::vector<OrtRegionCall::Result> results = call.host_results();
+    give(run, results);
+    OutputDims dims;
+    for (const OrtRegionCall::Result& result : results) dims.push_back(result.dims);
+    region.note_outputs(signature, inputs, std::move(dims));
   });
 }
 

@@ -89,7 +89,8 @@ const HostRegion& Region::host() {
   if (!no_host_.empty()) throw NoHost(no_host_);
   if (host_) return *host_;
   try {
-    host_ = std::make_unique<HostRegion>(ops_, HostRegion::Settings{.threads = settings_.threads, .spin = true});
+    host_ = std::make_unique<HostRegion>(
+        ops_, HostRegion::Settings{.threads = settings_.threads, .spin = true, .open = open_shapes()});
   } catch (const std::exception& error) {
     // There is nothing to be worse than, or nothing that a comparison could be made with.
     no_host_ = error.what();
@@ -125,7 +126,7 @@ std::string Region::declined(std::span<const RunInput> inputs) const {
   return {};
 }
 
-LoweredCall Region::lower(std::span<const RunInput> inputs) {
+Lowered Region::lowered(std::span<const RunInput> inputs, WeightConstants& constants) {
   std::vector<GivenInput> given;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const RunInput& input = inputs[i];
@@ -133,9 +134,28 @@ LoweredCall Region::lower(std::span<const RunInput> inputs) {
     one.shape = Shape(input.dims);
     if (is_sized(i)) one.known = copied(input.type, {input.dims.begin(), input.dims.end()}, input.data);
   }
+  Lowered lowered = Lowering(ops_, settings_.threads, constants).run(given);
+  lowers_ = true;
+  return lowered;
+}
+
+// Once all ops have been lowered, it is clear that what decides shapes follows from the signature.
+void Region::note_outputs(const Signature& signature, std::span<const RunInput> inputs, OutputDims dims) {
+  if (!declined(inputs).empty()) return;
+  if (!lowers_ && !tried_.exchange(true)) {
+    WeightConstants constants;
+    try {
+      lowered(inputs, constants);
+    } catch (const std::exception&) {  // left to other calls
+    }
+  }
+  if (lowers_) output_shapes_.add(signature, std::move(dims));
+}
+
+LoweredCall Region::lower(std::span<const RunInput> inputs) {
   const bool declared = inputs.empty() || inputs[0].data == nullptr;
   try {
-    Lowered lowered = Lowering(ops_, settings_.threads, constants_).run(given);
+    Lowered lowered = this->lowered(inputs, constants_);
     optimize(lowered.graph);
     auto places = std::make_shared<const Places>(Places{lowered.inputs, lowered.outputs});
     return {std::move(lowered.graph), {}, {}, std::move(places)};

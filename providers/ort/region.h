@@ -1,6 +1,7 @@
 // A region of the host's graph while sessions run: what this door supplies to the core's runtime (csrc/runtime).
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -10,6 +11,7 @@
 
 #include "providers/ort/host_region.h"
 #include "providers/ort/lowering.h"
+#include "providers/ort/output_shapes.h"
 #include "providers/ort/payload.h"
 #include "providers/ort/report.h"
 #include "runtime/region.h"
@@ -61,6 +63,9 @@ class Region {
   // Before anything is prepared: plans and packings of an equal region. Those of another device, version or thread
   // count are left out with a warning, or with options.strict refused by an Error.
   void restore(SavedRegion saved);
+  // Notes the shapes of outputs that the host has computed, if they follow from the signature.
+  void note_outputs(const Signature& signature, std::span<const RunInput> inputs, OutputDims dims);
+  OutputShapes& output_shapes() { return output_shapes_; }
   // The region on the host's CPU provider. Throws NoHost.
   const HostRegion& host();
   const OpGraph& ops() const { return ops_; }
@@ -72,6 +77,7 @@ class Region {
 
  private:
   std::vector<RunInput> declared_inputs() const;  // without data; empty if shapes are open
+  Lowered lowered(std::span<const RunInput> inputs, WeightConstants& constants);
   bool is_sized(size_t input) const { return ops_.value(ops_.inputs[input]).sized; }
   std::string content() const;
   void note_prepared(const Signature& signature, const ShapeState& state, const Graph* graph);
@@ -80,7 +86,9 @@ class Region {
   RegionSettings settings_;
   std::unique_ptr<softneuro::Region> core_;
   WeightConstants constants_;  // used while the core prepares, one at a time
-  bool is_saved_ = false;      // it comes from a compiled model
+  OutputShapes output_shapes_;
+  std::atomic<bool> lowers_{false}, tried_{false};
+  bool is_saved_ = false;  // it comes from a compiled model
   mutable std::mutex mutex_;
   std::map<Signature, Plan> plans_;  // that were made for the very shapes
   std::vector<PackedCache::Item> restored_;

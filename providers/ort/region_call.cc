@@ -57,12 +57,29 @@ HostTensor made_up(DType type, std::vector<int64_t> dims) {
   return as_type(made, type);
 }
 
-OrtRegionCall::OrtRegionCall(Region& region, std::span<const RunInput> inputs, bool has_values, const ParallelFor* pool)
-    : region_(region), inputs_(inputs), has_values_(has_values), pool_(pool) {
+OrtRegionCall::OrtRegionCall(Region& region, std::span<const RunInput> inputs, bool has_values)
+    : region_(region), inputs_(inputs), has_values_(has_values) {
   if (has_values_) values_ = host_values(inputs_, owners_);
 }
 
-void OrtRegionCall::run_host() { hosts_ = region_.host().run(values_); }
+OrtRegionCall::OrtRegionCall(Region& region, const Signature& signature, std::span<const RunInput> inputs,
+                             SessionRun& run)
+    : region_(region),
+      inputs_(inputs),
+      has_values_(true),
+      run_(&run),
+      values_(run.inputs().begin(), run.inputs().end()),
+      dims_(region.output_shapes().find(signature)) {}
+
+void OrtRegionCall::run_host() {
+  const HostRegion& host = region_.host();
+  if (dims_ == nullptr) {
+    hosts_ = host.run(values_);
+    return;
+  }
+  for (size_t i = outputs_.size(); i < dims_->size(); ++i) outputs_.push_back(run_->output(i, (*dims_)[i]));
+  host.run(values_, outputs_);
+}
 
 void OrtRegionCall::run_net(const Ready& ready) {
   if (net_ != ready.net) {
@@ -77,7 +94,7 @@ void OrtRegionCall::run_net(const Ready& ready) {
   std::vector<void*> out;
   for (const int index : Region::places(ready).inputs) in.push_back(inputs_[static_cast<size_t>(index)].data);
   for (const AlignedBuffer& memory : memory_) out.push_back(memory.data());
-  net_->run(in, out, pool_ != nullptr ? *pool_ : own_pool(net_->threads()));
+  net_->run(in, out, run_ != nullptr ? run_->pool() : own_pool(net_->threads()));
 }
 
 double OrtRegionCall::error(double max_error) {
@@ -89,13 +106,13 @@ double OrtRegionCall::error(double max_error) {
     if (places.outputs[i].output < 0) continue;
     const auto index = static_cast<size_t>(places.outputs[i].output);
     const Shape& shape = places.outputs[i].shape;
-    if (tensor_info(hosts_[i].get()).dims != to_list(shape)) {
+    if (tensor_info(host_value(i)).dims != to_list(shape)) {
       throw Error("output " + std::to_string(i) + " has another shape than the host's");
     }
     const Elements result(net_->output_schemas()[index].dtype, memory_[index].data(), shape.elements());
     std::optional<Elements> exact;
     if (!truths_.empty()) exact = elements_of(truths_[i].get());
-    const OutputError error = measure_error(result, elements_of(hosts_[i].get()), exact ? &*exact : nullptr);
+    const OutputError error = measure_error(result, elements_of(host_value(i)), exact ? &*exact : nullptr);
     worst = std::max(worst, error.against(max_error));
   }
   return worst;

@@ -11,10 +11,21 @@
 
 namespace softneuro::ort {
 
+// The session's run that a call is part of.
+class SessionRun {
+ public:
+  virtual ~SessionRun() = default;
+  virtual std::span<const OrtValue* const> inputs() const = 0;
+  // Always the same one for an output, whose shape cannot change once it is told.
+  virtual OrtValue* output(size_t index, std::span<const int64_t> dims) = 0;
+  virtual const ParallelFor& pool() const = 0;
+};
+
 class OrtRegionCall : public RegionCall {
  public:
-  // `pool`: the session's own, while it runs; else one of ours. `has_values`: inputs are more than shapes.
-  OrtRegionCall(Region& region, std::span<const RunInput> inputs, bool has_values, const ParallelFor* pool = nullptr);
+  // Outside of sessions' runs. `has_values`: inputs are more than shapes.
+  OrtRegionCall(Region& region, std::span<const RunInput> inputs, bool has_values);
+  OrtRegionCall(Region& region, const Signature& signature, std::span<const RunInput> inputs, SessionRun& run);
 
   LoweredCall lower() override { return region_.lower(inputs_); }
   void run_host() override;
@@ -37,19 +48,25 @@ class OrtRegionCall : public RegionCall {
   };
   std::vector<Result> net_results() const;
   std::vector<Result> host_results() const;
+  // Whether the host has written its results into the session's outputs.
+  bool in_place() const { return !outputs_.empty(); }
 
  private:
   Region& region_;
   const std::span<const RunInput> inputs_;
   const bool has_values_;
-  const ParallelFor* const pool_;
+  SessionRun* const run_ = nullptr;
   std::vector<ValueOwner> owners_;
   std::vector<const OrtValue*> values_;  // the inputs as the host takes them
+  std::shared_ptr<const OutputDims> dims_;
+  std::vector<OrtValue*> outputs_;  // the session's, if their shapes are known ahead
   std::vector<ValueOwner> hosts_, truths_;
   bool truth_known_ = false;
   std::shared_ptr<const Net> net_;
   std::shared_ptr<const void> door_;
   std::vector<AlignedBuffer> memory_;  // of the net's outputs
+
+  const OrtValue* host_value(size_t output) const { return in_place() ? outputs_[output] : hosts_[output].get(); }
 };
 
 // Values like those of a normalised input or of an image, the same at every call. Integers that may be indices are 0

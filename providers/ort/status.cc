@@ -1,5 +1,6 @@
 #include "providers/ort/status.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <new>
 #include <stdexcept>
@@ -27,6 +28,8 @@ void injected_failure(const char* place) {
   if (wanted("")) throw std::runtime_error(std::string("failure injected into ") + place);
   if (wanted(":memory")) throw std::bad_alloc();
   if (wanted(":unknown")) throw 1;
+  static std::atomic<int> calls{0};
+  if (wanted(":again") && calls++ > 0) throw std::runtime_error(std::string("failure injected into ") + place);
 }
 
 }  // namespace softneuro::ort

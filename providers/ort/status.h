@@ -15,7 +15,8 @@ namespace softneuro::ort {
 OrtStatus* make_status(int code, const char* message) noexcept;
 
 // A place where tests make callbacks throw, by its name in SOFTNEURO_ORT_FAIL (a comma list): an error, or with
-// ":memory" or ":unknown" after the name what allocations throw, or something that is no exception.
+// ":memory" or ":unknown" after the name what allocations throw, or something that is no exception. With ":again" the
+// first call of the place passes.
 void injected_failure(const char* place);
 
 // Runs a callback's body; what it throws becomes a status. The code is never ORT_EP_FAIL, at which Python would quietly
