@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -79,6 +80,13 @@ struct OpGraph {
   bool is_body = false;               // of a control-flow node
 
   const OpValue& value(int id) const { return values[static_cast<size_t>(id)]; }
+};
+
+// One input as a run gives it.
+struct RunInput {
+  DType type = DType::float32;
+  std::span<const int64_t> dims;
+  const void* data = nullptr;  // null: only the shape is known
 };
 
 // Whether every size is known ahead.

@@ -41,7 +41,8 @@ void append(std::string& text, const OpAttribute& value) {
 
 }  // namespace
 
-Region::Region(OpGraph ops, RegionSettings settings) : ops_(std::move(ops)), settings_(std::move(settings)) {
+Region::Region(OpGraph ops, RegionSettings settings)
+    : ops_(std::move(ops)), settings_(std::move(settings)), output_shapes_(ops_) {
   softneuro::RegionSettings core;
   core.name = name();
   core.content = content();

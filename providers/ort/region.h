@@ -25,13 +25,6 @@ struct RegionSettings {
   std::shared_ptr<Report> report;
 };
 
-// One input as a run gives it.
-struct RunInput {
-  DType type = DType::float32;
-  std::span<const int64_t> dims;
-  const void* data = nullptr;  // null: only the shape is known
-};
-
 // What the core keeps for this door beside a net.
 struct Places {
   std::vector<int> inputs;  // which of the region's are the net's
@@ -84,9 +77,9 @@ class Region {
 
   OpGraph ops_;
   RegionSettings settings_;
+  OutputShapes output_shapes_;
   std::unique_ptr<softneuro::Region> core_;
   WeightConstants constants_;  // used while the core prepares, one at a time
-  OutputShapes output_shapes_;
   std::atomic<bool> lowers_{false}, tried_{false};
   bool is_saved_ = false;  // it comes from a compiled model
   mutable std::mutex mutex_;

@@ -67,18 +67,22 @@ OrtRegionCall::OrtRegionCall(Region& region, const Signature& signature, std::sp
     : region_(region),
       inputs_(inputs),
       has_values_(true),
+      signature_(&signature),
       run_(&run),
-      values_(run.inputs().begin(), run.inputs().end()),
-      dims_(region.output_shapes().find(signature)) {}
+      values_(run.inputs().begin(), run.inputs().end()) {}
 
 void OrtRegionCall::run_host() {
   const HostRegion& host = region_.host();
-  if (dims_ == nullptr) {
-    hosts_ = host.run(values_);
-    return;
+  if (run_ != nullptr && outputs_.empty() && hosts_.empty()) {
+    if (const auto dims = region_.output_shapes().find(*signature_, inputs_)) {
+      for (size_t i = 0; i < dims->size(); ++i) outputs_.push_back(run_->output(i, (*dims)[i]));
+    }
   }
-  for (size_t i = outputs_.size(); i < dims_->size(); ++i) outputs_.push_back(run_->output(i, (*dims_)[i]));
-  host.run(values_, outputs_);
+  if (in_place()) {
+    host.run(values_, outputs_);
+  } else {
+    hosts_ = host.run(values_);
+  }
 }
 
 void OrtRegionCall::run_net(const Ready& ready) {

@@ -55,11 +55,11 @@ class OrtRegionCall : public RegionCall {
   Region& region_;
   const std::span<const RunInput> inputs_;
   const bool has_values_;
+  const Signature* const signature_ = nullptr;
   SessionRun* const run_ = nullptr;
   std::vector<ValueOwner> owners_;
   std::vector<const OrtValue*> values_;  // the inputs as the host takes them
-  std::shared_ptr<const OutputDims> dims_;
-  std::vector<OrtValue*> outputs_;  // the session's, if their shapes are known ahead
+  std::vector<OrtValue*> outputs_;       // the session's, if their shapes are known ahead
   std::vector<ValueOwner> hosts_, truths_;
   bool truth_known_ = false;
   std::shared_ptr<const Net> net_;
