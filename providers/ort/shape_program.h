@@ -42,7 +42,7 @@ class ShapeProgram {
  private:
   bool fits(std::span<const RunInput> inputs) const;
 
-  bool complete_ = false;  // it tells the shapes of all outputs; else it tells none
+  bool complete_ = false;                     // it tells the shapes of all outputs; else it tells none
   std::vector<std::vector<int64_t>> inputs_;  // by input: sizes that it must have, -1: any
   std::vector<SizeTerm> terms_;
   std::vector<std::vector<int>> outputs_;  // terms

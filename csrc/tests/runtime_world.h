@@ -1,0 +1,103 @@
+// A region under a clock that is not the machine's: what its runs cost is given.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/region.h"
+
+namespace softneuro::test {
+
+constexpr int64_t ms = 1'000'000;
+
+// What runs cost, and what they have cost so far.
+struct World {
+  std::function<int64_t(int64_t size)> host_ns, net_ns;
+  int64_t lower_ns = ms, pack_ns = 0;
+  double error = 0;
+  int64_t now = 0;
+  std::map<int64_t, int> prepared;  // by size
+  std::vector<std::string> log;
+};
+
+inline Options options_for_test() {
+  Options options;
+  options.min_region_size = 1;
+  options.time_budget_s = 0.5;
+  return options;
+}
+
+class FakeCall : public RegionCall {
+ public:
+  FakeCall(World& world, int64_t size) : world_(world), size_(size) {}
+  LoweredCall lower() override {
+    world_.now += world_.lower_ns;
+    ++world_.prepared[size_];
+    LoweredCall lowered;
+    const int x = lowered.graph.add_input("x", TensorDesc{Shape{size_}});
+    Layer layer;
+    layer.type = "activation";
+    layer.name = "a";
+    layer.attrs.set("function", std::string("relu"));
+    layer.inputs = {x};
+    lowered.graph.add_output(lowered.graph.add_layer(std::move(layer)));
+    return lowered;
+  }
+  void run_host() override {
+    world_.now += world_.host_ns(size_);
+    last_ = "host";
+  }
+  void run_net(const Ready&) override {
+    world_.now += world_.net_ns(size_);
+    last_ = "net";
+  }
+  double error(double) override { return world_.error; }
+  int threads() const override { return 1; }
+  std::string inputs() const override { return std::to_string(size_); }
+
+ private:
+  World& world_;
+  int64_t size_;
+  std::string last_;
+};
+
+// A region, and a caller that does what a door does.
+class Caller {
+ public:
+  Caller(World& world, Options options = options_for_test(), const std::string& content = "c") : world_(world) {
+    RegionSettings settings;
+    settings.name = "r";
+    settings.content = content;
+    settings.host = "test";
+    settings.options = std::move(options);
+    settings.now = [this] { return world_.now; };
+    region = std::make_unique<Region>(std::move(settings));
+  }
+  // "net" or "host".
+  std::string call(int64_t size) {
+    const Signature signature{size};
+    if (const auto ready = region->find(signature, uint64_t{1})) {
+      world_.now += ready->net != nullptr ? world_.net_ns(size) : world_.host_ns(size);
+      return ready->net != nullptr ? "net" : "host";
+    }
+    if (looks_first && region->first_sight(signature)) {
+      world_.now += world_.host_ns(size);
+      return "host";
+    }
+    FakeCall call(world_, size);
+    return region->run(signature, 1, call) == Region::Side::net ? "net" : "host";
+  }
+
+  std::unique_ptr<Region> region;
+  bool looks_first = false;
+
+ private:
+  World& world_;
+};
+
+}  // namespace softneuro::test
