@@ -33,7 +33,7 @@ double reference_activation(const Activation& act, double x) {
     case ActivationKind::gelu_tanh:
       return 0.5 * x * (1 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
     case ActivationKind::elu:
-      return x > 0 ? x : act.a * std::expm1(x);
+      return x < 0 ? act.a * std::expm1(x) : x;
     case ActivationKind::exp:
       return std::exp(x);
     case ActivationKind::log:

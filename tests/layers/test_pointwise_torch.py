@@ -84,6 +84,12 @@ def test_activation(function: str, shape: tuple[int, ...]) -> None:
     check("activation", {"function": function, **attrs}, {}, [x], expected)
 
 
+def test_elu_of_minus_zero() -> None:
+    x = np.resize(np.float32([-0.0, 0.0, -1e-40, 1e-40, -1.0, 1.0, -np.inf, np.inf]), 97)
+    expected = F.elu(torch.from_numpy(x).double(), 0.7).float()
+    check("activation", {"function": "elu", "a": 0.7}, {}, [x], expected, signs=True)
+
+
 @pytest.mark.parametrize(
     ("function", "reference"),
     [

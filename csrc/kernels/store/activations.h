@@ -33,7 +33,7 @@ SN_INLINE Vf activate(Vf x, Vf a, Vf b) {
     const Vf inner = x * fma(x * x, set(0.79788456f * 0.044715f), set(0.79788456f));
     return x * set(0.5f) * (set(1.0f) + tanh(inner));
   } else if constexpr (kind == K::elu) {
-    return select(lt(zero(), x), x, a * expm1(x));
+    return select(lt(x, zero()), a * expm1(x), x);  // -0 stays
   } else if constexpr (kind == K::exp) {
     return exp(x);
   } else if constexpr (kind == K::log) {
