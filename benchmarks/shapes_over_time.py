@@ -29,12 +29,13 @@ from benchmarks import record
 from benchmarks.tables import figures
 
 DOORS = ("onnxruntime", "torch")
-CASES = ("fixed", "growing", "cycle60", "cycle300", "random", "zipf")
+CASES = ("fixed", "growing", "cycle60", "cycle300", "random", "zipf", "large_fixed", "large_cycle60", "large_zipf")
 
 
 def sequence(case: str, calls: int) -> list[int]:
     """A number for each call, from which its sizes follow."""
     random = np.random.default_rng(0)
+    case = case.removeprefix("large_")  # the same of larger images
     if case == "fixed":
         return [7] * calls
     if case == "growing":
@@ -47,8 +48,8 @@ def sequence(case: str, calls: int) -> list[int]:
     return [int(n) - 1 for n in np.minimum(random.zipf(1.2, calls), 1000)]
 
 
-def image_shape(number: int) -> tuple[int, ...]:
-    return (1, 3, 24 + number % 20, 24 + number // 20)
+def image_shape(number: int, least: int) -> tuple[int, ...]:
+    return (1, 3, least + number % 20, least + number // 20)
 
 
 def resident_mib() -> float:
@@ -103,7 +104,7 @@ def inputs_of(case: str, number: int) -> list[np.ndarray[Any, Any]]:
     if case == "growing":
         shapes: list[tuple[int, ...]] = [(1, 1, 64), (1, 4, 1 + number, 16), (1, 4, 1 + number, 16)]
     else:
-        shapes = [image_shape(number)]
+        shapes = [image_shape(number, 112 if case.startswith("large_") else 24)]
     return [random.standard_normal(shape).astype(np.float32) for shape in shapes]
 
 
