@@ -5,8 +5,7 @@
 
 namespace softneuro::ort {
 
-std::shared_ptr<const OutputDims> OutputShapes::find(const Signature& signature, std::span<const RunInput> inputs) {
-  if (OutputDims dims = program_.run(inputs); !dims.empty()) return std::make_shared<const OutputDims>(std::move(dims));
+std::shared_ptr<const OutputDims> OutputShapes::find(const Signature& signature) {
   {
     const std::shared_lock lock(mutex_);
     if (const auto known = table_.find(signature); known != table_.end()) return known->second;

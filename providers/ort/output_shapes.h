@@ -1,23 +1,24 @@
-// What shapes a region's outputs have, before the host has run it: then it can write them where the session wants them.
+// What shapes a region's outputs had when the host ran these sizes: next time it writes them where the session wants
+// them.
 #pragma once
 
 #include <memory>
-#include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "base/fork_mutex.h"
-#include "providers/ort/shape_program.h"
 #include "runtime/net_cache.h"
 
 namespace softneuro::ort {
 
-// By rules, or of signatures that the host has run. Thread-safe.
+// By output.
+using OutputDims = std::vector<std::vector<int64_t>>;
+
+// Thread-safe. Forgets by age.
 class OutputShapes {
  public:
-  explicit OutputShapes(const OpGraph& ops) : program_(ops) {}
   // Null if they are not known.
-  std::shared_ptr<const OutputDims> find(const Signature& signature, std::span<const RunInput> inputs);
+  std::shared_ptr<const OutputDims> find(const Signature& signature);
   void add(const Signature& signature, OutputDims dims);
 
  private:
@@ -26,7 +27,6 @@ class OutputShapes {
 
   void keep(const Signature& signature, std::shared_ptr<const OutputDims> dims);
 
-  const ShapeProgram program_;
   ForkMutex mutex_;
   Table table_, before_;  // once a table is full it is the one before, and the one before that is forgotten
 };

@@ -41,8 +41,7 @@ void append(std::string& text, const OpAttribute& value) {
 
 }  // namespace
 
-Region::Region(OpGraph ops, RegionSettings settings)
-    : ops_(std::move(ops)), settings_(std::move(settings)), output_shapes_(ops_) {
+Region::Region(OpGraph ops, RegionSettings settings) : ops_(std::move(ops)), settings_(std::move(settings)) {
   softneuro::RegionSettings core;
   core.name = name();
   core.content = content();

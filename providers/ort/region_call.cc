@@ -74,7 +74,7 @@ OrtRegionCall::OrtRegionCall(Region& region, const Signature& signature, std::sp
 void OrtRegionCall::run_host() {
   const HostRegion& host = region_.host();
   if (run_ != nullptr && outputs_.empty() && hosts_.empty()) {
-    if (const auto dims = region_.output_shapes().find(*signature_, inputs_)) {
+    if (const auto dims = region_.output_shapes().find(*signature_)) {
       for (size_t i = 0; i < dims->size(); ++i) outputs_.push_back(run_->output(i, (*dims)[i]));
     }
   }
