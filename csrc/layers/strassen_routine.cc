@@ -79,6 +79,13 @@ Refusal StrassenRoutine::check(const Problem& problem) const {
   return {};
 }
 
+// Of few rows the packed weights, 7/4 of the layer's, are most of the traffic.
+bool StrassenRoutine::promising(const Problem& problem) const {
+  constexpr int64_t least_rows = 32;
+  const MatrixView view = matrices(problem);
+  return view.images * view.m >= least_rows;
+}
+
 std::vector<Tuning> StrassenRoutine::tunings(const Problem& problem) const {
   const MatrixView view = matrices(problem);
   const int depth = strassen_depth(view.m, view.n, view.k);

@@ -18,6 +18,7 @@ class StrassenRoutine : public Routine {
   StrassenRoutine(std::string layer_type, Isa isa, Schema schema);
 
   Refusal check(const Problem& problem) const final;
+  bool promising(const Problem& problem) const final;
   std::vector<std::string> param_names() const final { return StrassenParams::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const final;
   Packing packing(const Problem& problem, const Tuning& tuning) const final;

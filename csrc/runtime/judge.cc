@@ -10,6 +10,7 @@ namespace softneuro {
 namespace {
 
 constexpr size_t least_rounds = 5, most_rounds = 40;
+constexpr double far_s = 0.5;    // spent at most where one side is far ahead
 constexpr double clear_s = 1.0;  // spent on a clear case at most, beyond the rounds that it needs at least
 constexpr double close_s = 4.0;  // on a close one
 constexpr double close = 0.05;   // relative difference of times below which noise may have made the verdict
@@ -28,6 +29,15 @@ bool is_clear(const std::vector<double>& ratios) {
   // A sign test at about one error in a thousand.
   const bool one_sided = std::fabs(2 * faster - count) >= std::min(count, 3.3 * std::sqrt(count));
   return one_sided && !is_close(median(ratios), 1);
+}
+
+// Whether one side is so far ahead, in each round and in the runs before, that no more are needed where runs take long.
+bool is_far(double before, const std::vector<double>& ratios) {
+  const double factor = ratios.size() == 1 ? 2 : 1.5;
+  const auto net = [&](double ratio) { return ratio * factor < 1; };
+  const auto host = [&](double ratio) { return ratio > factor; };
+  return (net(before) && std::all_of(ratios.begin(), ratios.end(), net)) ||
+         (host(before) && std::all_of(ratios.begin(), ratios.end(), host));
 }
 
 }  // namespace
@@ -76,8 +86,14 @@ Verdict merged(const Verdict& before, Verdict now, double max_error) {
 }
 
 Verdict compare(RegionCall& call, const Ready& ready, const JudgeSettings& settings) {
-  call.run_net(ready);
-  call.run_host();
+  const auto net = [&] { call.run_net(ready); };
+  const auto host = [&] { call.run_host(); };
+  const auto took = [&](const auto& run) {
+    const int64_t start = settings.now();
+    run();
+    return std::max(1e-9 * static_cast<double>(settings.now() - start), 1e-9);
+  };
+  const double before_net_s = took(net), before = before_net_s / took(host);
   Verdict verdict;
   verdict.error = call.error(settings.max_error);
   const auto timed = [&](const auto& run) {
@@ -85,12 +101,8 @@ Verdict compare(RegionCall& call, const Ready& ready, const JudgeSettings& setti
       std::this_thread::sleep_for(std::chrono::nanoseconds(settings.pause_ns));
       run();  // takes the caches back
     }
-    const int64_t start = settings.now();
-    run();
-    return std::max(1e-9 * static_cast<double>(settings.now() - start), 1e-9);
+    return took(run);
   };
-  const auto net = [&] { call.run_net(ready); };
-  const auto host = [&] { call.run_host(); };
   std::vector<double> ratios, host_times;
   const int64_t start = settings.now();
   const size_t rounds = verdict.error <= settings.max_error ? most_rounds : 1;
@@ -106,6 +118,7 @@ Verdict compare(RegionCall& call, const Ready& ready, const JudgeSettings& setti
     host_times.push_back(host_s);
     const double spent = 1e-9 * static_cast<double>(settings.now() - start);
     const bool clear = is_clear(ratios);
+    if (spent > far_s && is_far(before, ratios)) break;
     if (round >= least_rounds && spent > (clear ? clear_s : close_s)) break;
     // What takes seconds for one run is worth three, and what agrees so often needs no more.
     if ((round >= 3 && spent > 2 * close_s) || (round >= 2 * least_rounds && clear)) break;

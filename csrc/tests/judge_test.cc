@@ -57,6 +57,13 @@ void check_comparing() {
   close.judge();
   expect(seconds(close) > 4 && seconds(close) < 5, "a close case is measured for longer");
 
+  Sides far({0.4}, {1.3});
+  expect(far.judge().wins && seconds(far) < 1.7 * 2.5,
+         "of runs that take long, two pairs are enough if they are far apart");
+  Sides slow_once({0.4}, {1.3, 0.5});
+  slow_once.judge();
+  expect(seconds(slow_once) > 1.3 * 5, "and no others");
+
   Sides inexact({1.0}, {2.0});
   inexact.found_error = 0.5;
   const Verdict lost = inexact.judge();

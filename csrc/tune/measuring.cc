@@ -14,7 +14,8 @@ namespace {
 
 // Of the time budget; plans as wholes have the rest.
 constexpr double adapt_share = 0.05, unit_share = 0.6, pace_share = 0.08;
-constexpr Profiler::Effort adapt_effort{9, 0.005}, confirming{7, 0.05};
+constexpr double late_share = 0.88;  // for layers that come late, as a short look is better than a forecast
+constexpr Profiler::Effort adapt_effort{9, 0.005}, confirming{7, 0.05}, late{3, 0.05};
 constexpr int most_rounds = 15, least_rounds = 5;  // for a layer of much and of little time
 constexpr size_t few = 6;                          // candidates of which none is left out
 constexpr double least_likely = 1.1;               // of what is left out, times the best
@@ -79,8 +80,9 @@ void Measuring::recall() {
   for (auto& item : work_.adapts) {
     if (item.routine->info().view) continue;
     ++candidates_;
-    if (const auto known = ledger_.find(item.desc.str(), item.routine->descriptor())) {
-      item.seconds = *known;
+    const auto known = ledger_.find_record(item.desc.str(), item.routine->descriptor());
+    if (known && Ledger::is_final(*known, settings_.time_budget_s)) {
+      item.seconds = known->seconds;
       ++recalled_;
     } else {
       missing_adapts_.push_back(&item);
@@ -114,11 +116,12 @@ void Measuring::measure_adapts(Profiler& profiler) {
     ++measured_count_, ++done_;
     tell();
   }
-  if (paces.empty()) return;
   const auto middle = paces.begin() + static_cast<ptrdiff_t>(paces.size() / 2);
   std::nth_element(paces.begin(), middle, paces.end());
   for (auto* item : missing_adapts_) {
-    if (!item->known) item->seconds *= *middle;
+    if (item->known) continue;
+    if (!paces.empty()) item->seconds *= *middle;
+    ledger_.add_forecast(item->desc.str(), item->routine->descriptor(), item->seconds, settings_.time_budget_s);
   }
 }
 
@@ -250,18 +253,21 @@ void Measuring::measure(Profiler& profiler) {
     forget_known(i);
     if (missing_[i].empty()) continue;
     const double seconds = left();
+    if (seconds <= 0 && timekeeper_.spent() > late_share * timekeeper_.budget()) {
+      for (Candidate* candidate : missing_[i]) expect(i, *candidate, settings_.time_budget_s);
+      missing_[i].clear();
+      continue;
+    }
+    Profiler::Effort effort = late;
     if (seconds > 0) {
       const double rounds = most_rounds * std::sqrt(weights[i] / mean);
       // Twice its share: most layers stop well before theirs.
-      measure_layer(profiler, i,
-                    {static_cast<int>(std::clamp<double>(rounds, least_rounds, most_rounds)),
-                     2 * seconds * weights[i] / waiting});
-      waiting = std::max(waiting - weights[i], 1e-12);
-      tell();
-      continue;
+      effort = {static_cast<int>(std::clamp<double>(rounds, least_rounds, most_rounds)),
+                2 * seconds * weights[i] / waiting};
     }
-    for (Candidate* candidate : missing_[i]) expect(i, *candidate, settings_.time_budget_s);
-    missing_[i].clear();
+    measure_layer(profiler, i, effort);
+    waiting = std::max(waiting - weights[i], 1e-12);
+    tell();
   }
 }
 
