@@ -105,7 +105,7 @@ def entries():
 def slow(monkeypatch):
     """Makes one side of every comparison take longer: "net" or "host", of regions that `which` takes."""
 
-    def make(side, which=lambda region: True, seconds=0.02):
+    def make(side, which=lambda region: True, seconds=0.2):
         method = getattr(Call, f"run_{side}")
 
         def run(call, *arguments):
