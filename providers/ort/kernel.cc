@@ -75,6 +75,7 @@ class Run : public SessionRun {
     return get<OrtValue*>(fn::KernelContext_GetOutput, context_, kernel_.outputs[index], dims.data(), dims.size());
   }
   const ParallelFor& pool() const override { return parallel_for_; }
+  void alone(const std::function<void()>& work) override { pool_.alone(work); }
 
  private:
   const Kernel& kernel_;
@@ -170,6 +171,23 @@ OrtNodeComputeInfo* make_kernel(std::shared_ptr<Region> region, std::vector<size
 }
 
 void release_kernel(OrtNodeComputeInfo* kernel) { delete static_cast<Kernel*>(kernel); }
+
+void SessionPool::alone(const std::function<void()>& work) {
+  std::atomic<bool> done{false};
+  std::exception_ptr error;
+  // Tasks are taken in order: whoever has another one knows that the first is under way.
+  parallel_for()(threads_, [&](int64_t task) {
+    if (task > 0) return done.wait(false);
+    try {
+      work();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    done = true;
+    done.notify_all();
+  });
+  if (error != nullptr) std::rethrow_exception(error);
+}
 
 void SessionPool::run(void* pool, int64_t tasks, ParallelFor::Task task, void* arg) {
   struct Share {

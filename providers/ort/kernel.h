@@ -1,6 +1,7 @@
 // A fused node while sessions run.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ class SessionPool {
  public:
   SessionPool(const OrtKernelContext* context, int threads) : context_(context), threads_(threads) {}
   ParallelFor parallel_for() { return {&run, this, threads_}; }
+  // Runs it while the pool's other threads sleep. Else they may wait busily on cores that another pool's threads need.
+  void alone(const std::function<void()>& work);
 
  private:
   static void run(void* pool, int64_t tasks, ParallelFor::Task task, void* arg);

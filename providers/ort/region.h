@@ -59,6 +59,9 @@ class Region {
   // Notes the shapes of outputs that the host has computed, if they follow from the signature.
   void note_outputs(const Signature& signature, std::span<const RunInput> inputs, OutputDims dims);
   OutputShapes& output_shapes() { return output_shapes_; }
+  // Whether the host's threads have much to do in a run of the region, as the last one took.
+  bool host_takes_long() const { return host_ns_.load(std::memory_order_relaxed) > 200'000; }
+  void note_host(int64_t ns) { host_ns_.store(ns, std::memory_order_relaxed); }
   // The region on the host's CPU provider. Throws NoHost.
   const HostRegion& host();
   const OpGraph& ops() const { return ops_; }
@@ -81,6 +84,7 @@ class Region {
   std::unique_ptr<softneuro::Region> core_;
   WeightConstants constants_;  // used while the core prepares, one at a time
   std::atomic<bool> lowers_{false}, tried_{false};
+  std::atomic<int64_t> host_ns_{0};
   bool is_saved_ = false;  // it comes from a compiled model
   mutable std::mutex mutex_;
   std::map<Signature, Plan> plans_;  // that were made for the very shapes

@@ -78,11 +78,20 @@ void OrtRegionCall::run_host() {
       for (size_t i = 0; i < dims->size(); ++i) outputs_.push_back(run_->output(i, (*dims)[i]));
     }
   }
-  if (in_place()) {
-    host.run(values_, outputs_);
+  const auto run = [&] {
+    if (in_place()) {
+      host.run(values_, outputs_);
+    } else {
+      hosts_ = host.run(values_);
+    }
+  };
+  const int64_t start = steady_now_ns();
+  if (run_ != nullptr && region_.host_takes_long()) {
+    run_->alone(run);
   } else {
-    hosts_ = host.run(values_);
+    run();
   }
+  region_.note_host(steady_now_ns() - start);
 }
 
 void OrtRegionCall::run_net(const Ready& ready) {

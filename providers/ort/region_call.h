@@ -1,6 +1,7 @@
 // One call of a region that finds no net ready.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +20,8 @@ class SessionRun {
   // Always the same one for an output, whose shape cannot change once it is told.
   virtual OrtValue* output(size_t index, std::span<const int64_t> dims) = 0;
   virtual const ParallelFor& pool() const = 0;
+  // Runs what has threads of its own.
+  virtual void alone(const std::function<void()>& work) = 0;
 };
 
 class OrtRegionCall : public RegionCall {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 from onnx import helper
 
@@ -100,3 +101,16 @@ def test_results_are_copied_once_a_size(name: str) -> None:
     assert done.stdout.endswith("done\n"), done.stderr[-2000:]
     done = run_script(script, SOFTNEURO_ORT_FAIL="HostCopy")
     assert "failure injected into HostCopy" in done.stderr
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_runs_that_take_long(threads: int) -> None:
+    """Then the session's own threads sleep meanwhile."""
+    weight = np.random.default_rng(1).standard_normal((64, 8, 3, 3)).astype(np.float32) / 9
+    model = make_model([node("Conv", "x w")], {"x": ("n", 8, "h", "w")}, {"y": None}, {"w": weight})
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    ours, cpu = providers.session(model, options, **LOSING), cpu_session(model)
+    for shape in [(4, 8, 90, 80), (2, 8, 99, 97)] * 4:
+        feeds = {"x": np.random.default_rng(0).standard_normal(shape).astype(np.float32)}
+        np.testing.assert_array_equal(ours.run(None, feeds)[0], cpu.run(None, feeds)[0])
