@@ -2,8 +2,7 @@
 
 Each side of a case runs in a process of its own, the same calls in the same order, some of one side and some of the
 other by turns. Total times are sums over the calls after the first, which tunes; a call's time includes all that is
-prepared within it. Next to them is the ratio for one
-fixed size, which is what more calls would come to.
+prepared within it. The case of one fixed size is what more calls would come to.
 
 python -m benchmarks.shapes_over_time --door onnxruntime --case cycle60
 """

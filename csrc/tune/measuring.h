@@ -45,7 +45,6 @@ class Measuring {
   void forget_known(size_t item);
   std::vector<Candidate*> leave_out(size_t item);
   void sift(Profiler& profiler, size_t item, double seconds, std::vector<Candidate*>& out);
-  void forecast_rest(size_t item, std::span<Candidate* const> left_out);
   void expect(size_t item, Candidate& candidate, double budget);
   void tell();
 
