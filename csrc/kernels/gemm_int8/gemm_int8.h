@@ -1,0 +1,53 @@
+// Matrix product of bytes: unsigned ones (activations) with signed ones (weights, packed once and for all). Sums are
+// exact, and so the same at every level.
+//
+//   dst[i][j] = act(scale[j] * (start[j] + sum over l of a[i][l] * b[j][l]) + bias[j] + residual[i][j])
+//
+// as elements of the type in epilogue.dst. `start` takes off what a's zero point adds: -zero * sum over l of b[j][l].
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/arch.h"
+#include "kernels/epilogue.h"
+
+namespace softneuro {
+
+struct GemmInt8 {
+  static constexpr int block = 16;  // columns of a panel, at every level
+  static constexpr int group = 4;   // products along k that lie side by side
+  // Of a sum of so many products none can overflow.
+  static constexpr int most_k = 65536 - 128;
+
+  int m = 0, n = 0, k = 0;     // k: a multiple of `group`
+  const uint8_t* a = nullptr;  // [m][k]; nothing past k bytes of a row is read
+  ptrdiff_t a_stride = 0;      // bytes from row to row
+  const int8_t* b = nullptr;   // of pack_b, all panels; 64-byte aligned
+  // No sum of two neighbouring products can leave 16 bits: gemm_int8_is_narrow() of the weights.
+  bool narrow = false;
+  const int32_t* start = nullptr;  // padded to whole panels, as bias and scale are
+  void* dst = nullptr;             // [m][n]; nothing past column n is touched
+  ptrdiff_t dst_stride = 0;        // elements
+  Epilogue epilogue;               // scale is never null; dst and the residual: float32 or uint8
+};
+
+struct GemmInt8Kernels {
+  // Rows that a pass over a panel should have at least, to be fast.
+  int rows;
+  size_t (*scratch_bytes)(const GemmInt8&);
+  // Panels [panel_begin, panel_end) of n / block, rounded up; rows [row_begin, row_end). Scratch is 64-byte aligned.
+  void (*run)(const GemmInt8&, int panel_begin, int panel_end, int row_begin, int row_end, void* scratch);
+};
+
+// Null where this build or machine lacks the level.
+const GemmInt8Kernels* gemm_int8_kernels(Isa isa);
+
+// Of all panels, one packing for all levels: [panel][k / group][block][group], k rounded up to whole groups, zeros past
+// column n and past k.
+size_t gemm_int8_packed_bytes(int n, int k);
+// Of weights[n][k], with `stride` bytes from row to row.
+void gemm_int8_pack(int n, int k, const int8_t* weights, ptrdiff_t stride, int8_t* packed);
+bool gemm_int8_is_narrow(const int8_t* packed, size_t bytes);
+
+}  // namespace softneuro
