@@ -97,6 +97,10 @@ std::string TensorDesc::exact() const {
 bool operator==(const TensorDesc& a, const TensorDesc& b) {
   if (a.shape != b.shape || a.kind != b.kind) return false;
   if (a.kind == ValueKind::integer && (a.least != b.least || a.most != b.most)) return false;
+  return same_quantization(a, b);
+}
+
+bool same_quantization(const TensorDesc& a, const TensorDesc& b) {
   if (a.quantization == b.quantization) return true;
   return a.quantization != nullptr && b.quantization != nullptr && *a.quantization == *b.quantization;
 }

@@ -48,6 +48,9 @@ struct TensorDesc {
   friend bool operator==(const TensorDesc& a, const TensorDesc& b);
 };
 
+// Whether both have the same parameters, or none.
+bool same_quantization(const TensorDesc& a, const TensorDesc& b);
+
 // A blob as hosts have it: what values a type of theirs can have. Not for qint8, which says nothing without parameters.
 TensorDesc desc_of(const Shape& shape, DType dtype);
 // The storage in which hosts have such values, row-major.

@@ -1,7 +1,5 @@
 #include "layers/convert.h"
 
-#include <algorithm>
-
 #include "kernels/convert/convert.h"
 #include "layers/moving.h"
 
@@ -23,23 +21,8 @@ class Convert final : public Routine {
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
                                           std::shared_ptr<const Packed>) const override {
     const ConvertKernel kernel = convert_kernel(info().isa, info().in.dtype, info().out.dtype);
-    return prepared_call([kernel, threads = problem.threads](const RunArgs& args) { run(kernel, threads, args); });
-  }
-
- private:
-  static void run(ConvertKernel kernel, int threads, const RunArgs& args) {
-    const TensorView &in = args.in[0], &out = args.out;
-    const int64_t elements = out.shape.elements();
-    // One run, or one per image.
-    const int64_t length = in.dense() && out.dense() ? elements : out.image_elements();
-    const int64_t tasks = task_count(elements, threads);
-    args.parallel_for(tasks, [&](int64_t task) {
-      const Range part = split_range(elements, tasks, task);
-      for (int64_t at = part.begin; at < part.end;) {
-        const int64_t image = at / length, offset = at % length, count = std::min(length - offset, part.end - at);
-        kernel(in.at(image * in.strides[0] + offset), out.at(image * out.strides[0] + offset), count);
-        at += count;
-      }
+    return prepared_call([kernel, threads = problem.threads](const RunArgs& args) {
+      for_runs(args.in[0], args.out, threads, args.parallel_for, kernel);
     });
   }
 };

@@ -46,6 +46,14 @@ double reference_activation(const Activation& act, double x) {
   return x;
 }
 
+double reference_quantized(const Quantization& q, double x) {
+  const double scale = static_cast<double>(q.scales[0]), inverse = static_cast<double>(1 / q.scales[0]);
+  const double steps = q.rounding == Quantization::Rounding::divides ? x / scale : x * inverse;
+  const double least = q.least - q.zero_points[0], most = q.most - q.zero_points[0];
+  const double step = std::isnan(steps) ? least : std::clamp(std::nearbyint(steps), least, most);
+  return static_cast<double>(static_cast<float>(step) * q.scales[0]);
+}
+
 std::string PostOps::str() const {
   std::string text;
   if (residual) text += "+residual";
@@ -54,6 +62,7 @@ std::string PostOps::str() const {
             exact_number(static_cast<double>(activation.a)) + "," + exact_number(static_cast<double>(activation.b)) +
             ")";
   }
+  if (quantize != nullptr) text += "+quantize";
   return text;
 }
 
@@ -126,6 +135,13 @@ OutputDescs infer_outputs(const LayerDef& def, const Layer& layer, std::span<con
   if (def.takes == Takes::reals) {
     for (TensorDesc& desc : outs) desc.quantization = nullptr;
   }
+  if (layer.post.quantize != nullptr) {
+    TensorDesc& out = outs.front();
+    if (out.kind != ValueKind::real) throw Error("only reals are quantized, not " + out.str());
+    if (layer.post.quantize->axis >= 0) throw Error("a blob's quantization is per tensor, not per axis");
+    check_quantization(*layer.post.quantize, out.shape);
+    out.quantization = layer.post.quantize;
+  }
   return outs;
 }
 
@@ -147,7 +163,8 @@ void run_reference(const LayerDef& def, const Layer& layer, std::span<const RefT
   for (int64_t i = 0; i < count; ++i) {
     double value = out.data[i];
     if (layer.post.residual) value += in.back().data[i];
-    out.data[i] = reference_activation(layer.post.activation, value);
+    value = reference_activation(layer.post.activation, value);
+    out.data[i] = layer.post.quantize != nullptr ? reference_quantized(*layer.post.quantize, value) : value;
   }
 }
 

@@ -15,16 +15,17 @@
 
 namespace softneuro {
 
-// What a pass has absorbed into a layer: out = activation(layer(inputs) + residual). A residual is one more blob input,
+// What a layer has absorbed: out = quantized(activation(layer(inputs) + residual)). A residual is one more blob input,
 // the last one, of the output's shape. Routines of conv2d, conv1d, linear and binary accept both; others as their check
-// says.
+// says. Passes absorb these two. What quantizes is the layer `quantize`, or a fusion of it with the layer before it.
 struct PostOps {
   bool residual = false;
   Activation activation;
+  std::shared_ptr<const Quantization> quantize = nullptr;  // per tensor; the output has these parameters
 
-  bool empty() const { return !residual && activation.kind == ActivationKind::none; }
+  bool empty() const { return !residual && activation.kind == ActivationKind::none && quantize == nullptr; }
+  // Without the quantization's values: the output's description has them.
   std::string str() const;
-  friend bool operator==(const PostOps&, const PostOps&) = default;
 };
 
 struct HostOp;
@@ -118,6 +119,8 @@ int updated_input(const LayerDef& def, const Layer& layer, int output);
 void run_reference(const LayerDef& def, const Layer& layer, std::span<const RefTensor> in,
                    std::span<const RefTensor> outs);
 double reference_activation(const Activation& activation, double x);
+// The real that the nearest step stands for, in float32 as hosts have it; of NaN the least one.
+double reference_quantized(const Quantization& quantization, double x);
 // By its name in kernels/activation.h. Throws Error.
 ActivationKind parse_activation(std::string_view name);
 // A weight's values for a reference.

@@ -50,6 +50,23 @@ void zero_padding_lanes(const TensorView& view);
 // Every element of `src`, whose layout holds them in dst's order.
 void copy_blob(const TensorView& src, const TensorView& dst, int threads, const ParallelFor& parallel_for);
 
+// Calls body(src, dst, count) for runs of elements that lie side by side in both, dealt to threads.
+template <typename Body>
+void for_runs(const TensorView& src, const TensorView& dst, int threads, const ParallelFor& parallel_for,
+              const Body& body) {
+  const int64_t elements = dst.shape.elements();
+  const int64_t length = src.dense() && dst.dense() ? elements : dst.image_elements();
+  const int64_t tasks = task_count(elements, threads);
+  parallel_for(tasks, [&](int64_t task) {
+    const Range part = split_range(elements, tasks, task);
+    for (int64_t at = part.begin; at < part.end;) {
+      const int64_t image = at / length, offset = at % length, count = std::min(length - offset, part.end - at);
+      body(src.at(image * src.strides[0] + offset), dst.at(image * dst.strides[0] + offset), count);
+      at += count;
+    }
+  });
+}
+
 // Output is the input's memory. run() copies, for a caller that cannot let the two share it.
 class ViewRoutine : public Routine {
  public:

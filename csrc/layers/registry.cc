@@ -78,10 +78,21 @@ std::span<const std::unique_ptr<const Routine>> routines(std::string_view type) 
   return registry().by_type.find(layer_def(type).type)->second;
 }
 
+bool may_write_bytes(std::string_view type) {
+  const auto list = routines(type);
+  return std::any_of(list.begin(), list.end(), [](const auto& routine) {
+    return routine->info().out.dtype == DType::qint8 && !routine->info().view;
+  });
+}
+
 Refusal accepts(const Routine& routine, const Problem& problem) {
   for (int i = 0; i < static_cast<int>(problem.in.size()); ++i) {
     const Refusal refusal = fits(problem.in[static_cast<size_t>(i)], routine.input_schema(problem, i));
     if (!refusal.accepted()) return "input " + std::to_string(i) + ": " + refusal.reason();
+  }
+  const bool quantizes = problem.layer->post.quantize != nullptr;
+  if (quantizes && routine.output_schema(problem, 0).dtype != DType::qint8 && !routine.info().fallback) {
+    return "does not quantize";
   }
   for (int k = 0; k < static_cast<int>(problem.outs.size()); ++k) {
     if (Refusal refusal = fits(problem.outs[static_cast<size_t>(k)], routine.output_schema(problem, k));

@@ -18,6 +18,8 @@ const LayerDef& layer_def(std::string_view type);
 
 // Routines of a type in list order, whatever their ISA; the naive one (layer/cpu:float32:nchw/naive, a fallback) last.
 std::span<const std::unique_ptr<const Routine>> routines(std::string_view type);
+// Whether any of the type's routines makes bytes of its results (PostOps::quantize).
+bool may_write_bytes(std::string_view type);
 // Whether its schemas can hold the problem's blobs and it accepts it.
 Refusal accepts(const Routine& routine, const Problem& problem);
 // Those that this machine (and SOFTNEURO_MAX_ISA) can run and that accept the problem. Fallbacks only if nothing else

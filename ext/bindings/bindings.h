@@ -37,6 +37,10 @@ void bind_known_call(py::module_& m);
 Attrs to_attrs(const py::dict& values);
 // Borrows a contiguous float32 array (kept alive by the constant); copies anything else that NumPy can convert.
 Constant to_constant(const py::handle& array);
+// scale and zero_point (a number or one per index of `axis`), least, most, reciprocal.
+std::shared_ptr<const Quantization> to_quantization(const py::dict& values);
+// Of a dtype's name or of a quantization.
+TensorDesc to_desc(const Shape& shape, const py::object& type);
 Layer to_layer(const std::string& type, const py::dict& attrs, const py::dict& weights, const py::dict& post);
 // A step of a net that calls function(inputs, outputs) with lists of arrays on the net's memory, and each output as
 // (shape, dtype). What the function raises becomes an Error.

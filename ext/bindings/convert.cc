@@ -128,18 +128,78 @@ static std::pair<py::array, DType> weight_array(const py::handle& value) {
   return {array, DType::float32};
 }
 
-Constant to_constant(const py::handle& value) {
-  auto [array, dtype] = weight_array(value);
+static Shape shape_of(const py::array& array) {
   Shape shape;
   for (py::ssize_t axis = 0; axis < array.ndim(); ++axis) shape.push_back(array.shape(axis));
+  return shape;
+}
+
+static ConstantData::Memory memory_of(py::array array) {
   const void* data = array.data();
   // The last owner may let go of it in any thread, without the GIL.
   auto* held = new py::object(std::move(array));
-  ConstantData::Memory memory(data, [held](const void*) {
-    py::gil_scoped_acquire gil;
-    delete held;
-  });
-  return std::make_shared<const ConstantData>(desc_of(shape, dtype), dtype, std::move(memory));
+  return {data, [held](const void*) {
+            py::gil_scoped_acquire gil;
+            delete held;
+          }};
+}
+
+std::shared_ptr<const Quantization> to_quantization(const py::dict& values) {
+  auto q = std::make_shared<Quantization>();
+  const auto list = [](const py::handle& value, auto& to) {
+    using T = typename std::decay_t<decltype(to)>::value_type;
+    to = py::isinstance<py::sequence>(value) ? py::cast<std::vector<T>>(value) : std::vector<T>{py::cast<T>(value)};
+  };
+  for (const auto& [key, value] : values) {
+    const auto name = py::cast<std::string>(key);
+    if (name == "scale") {
+      list(value, q->scales);
+    } else if (name == "zero_point") {
+      list(value, q->zero_points);
+    } else if (name == "axis") {
+      q->axis = py::cast<int>(value);
+    } else if (name == "least") {
+      q->least = py::cast<int>(value);
+    } else if (name == "most") {
+      q->most = py::cast<int>(value);
+    } else if (name == "reciprocal") {
+      q->rounding = py::cast<bool>(value) ? Quantization::Rounding::reciprocal : Quantization::Rounding::divides;
+    } else {
+      throw Error("unknown quantization parameter '" + name + "'", {},
+                  "scale, zero_point, axis, least, most and reciprocal are known");
+    }
+  }
+  if (q->zero_points.empty()) q->zero_points.assign(q->scales.size(), 0);
+  return q;
+}
+
+TensorDesc to_desc(const Shape& shape, const py::object& type) {
+  if (!py::isinstance<py::dict>(type)) return desc_of(shape, parse_dtype(py::cast<std::string>(type)));
+  return {.shape = shape, .quantization = to_quantization(type)};
+}
+
+// (array of bytes, quantization)
+static Constant quantized_constant(const py::tuple& pair);
+
+Constant to_constant(const py::handle& value) {
+  if (py::isinstance<py::tuple>(value)) {
+    const auto pair = py::reinterpret_borrow<py::tuple>(value);
+    if (pair.size() == 2 && py::isinstance<py::dict>(pair[1])) return quantized_constant(pair);
+  }
+  auto [array, dtype] = weight_array(value);
+  const Shape shape = shape_of(array);
+  return std::make_shared<const ConstantData>(desc_of(shape, dtype), dtype, memory_of(std::move(array)));
+}
+
+static Constant quantized_constant(const py::tuple& pair) {
+  TensorDesc desc{.quantization = to_quantization(pair[1])};
+  const py::dtype wanted = numpy_type(desc.quantization->is_signed() ? DType::int8 : DType::uint8);
+  auto array = py::array::ensure(pair[0], py::array::c_style);
+  if (!array || !array.dtype().equal(wanted)) {
+    throw Error("a quantized weight's elements are not " + std::string(py::str(wanted)));
+  }
+  desc.shape = shape_of(array);
+  return std::make_shared<const ConstantData>(desc, DType::qint8, memory_of(std::move(array)));
 }
 
 Layer to_layer(const std::string& type, const py::dict& attrs, const py::dict& weights, const py::dict& post) {
@@ -159,8 +219,10 @@ Layer to_layer(const std::string& type, const py::dict& attrs, const py::dict& w
       layer.post.activation.a = py::cast<float>(value);
     } else if (name == "b") {
       layer.post.activation.b = py::cast<float>(value);
+    } else if (name == "quantize") {
+      layer.post.quantize = to_quantization(py::cast<py::dict>(value));
     } else {
-      throw Error("unknown post-op '" + name + "'", {}, "residual, activation, a and b are known");
+      throw Error("unknown post-op '" + name + "'", {}, "residual, activation, a, b and quantize are known");
     }
   }
   return layer;

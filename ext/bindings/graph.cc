@@ -106,13 +106,16 @@ void bind_graph(py::module_& m) {
       .def(py::init<>())
       .def(
           "input",
-          [](Graph& graph, const std::string& name, const py::sequence& shape, const std::string& schema) {
+          [](Graph& graph, const std::string& name, const py::sequence& shape, const std::string& schema,
+             const std::optional<py::dict>& quantization) {
             const Schema border = parse_border(schema);
-            return graph.add_input(name, desc_of(to_shape(shape), border.dtype), border);
+            if (!quantization) return graph.add_input(name, desc_of(to_shape(shape), border.dtype), border);
+            return graph.add_input(name, to_desc(to_shape(shape), *quantization), border);
           },
-          py::arg("name"), py::arg("shape"), py::arg("schema") = "float32",
+          py::arg("name"), py::arg("shape"), py::arg("schema") = "float32", py::arg("quantization") = py::none(),
           "Adds a graph input and returns its blob id. `schema` says how the caller's arrays come: a dtype, row-major, "
-          "or `platform:dtype:layout`.")
+          "or `platform:dtype:layout`. A quantized one has a scale, a zero_point, and least and most, which are 0 and "
+          "255 if they are not given.")
       .def(
           "add",
           [](Graph& graph, const std::string& type, const std::vector<int>& inputs, const std::string& name,

@@ -13,11 +13,12 @@ struct OneLayer {
   Graph graph;
 
   OneLayer(const std::string& type, const py::dict& attrs, const py::dict& weights,
-           const std::vector<py::tuple>& shapes, const py::dict& post, const std::vector<std::string>& dtypes = {}) {
+           const std::vector<py::tuple>& shapes, const py::dict& post, const std::vector<py::object>& dtypes = {}) {
     Layer layer = to_layer(type, attrs, weights, post);
     for (size_t i = 0; i < shapes.size(); ++i) {
-      const DType dtype = i < dtypes.size() ? parse_dtype(dtypes[i]) : DType::float32;
-      layer.inputs.push_back(graph.add_input("x" + std::to_string(i), desc_of(to_shape(shapes[i]), dtype)));
+      const Shape shape = to_shape(shapes[i]);
+      layer.inputs.push_back(
+          graph.add_input("x" + std::to_string(i), i < dtypes.size() ? to_desc(shape, dtypes[i]) : TensorDesc{shape}));
     }
     graph.add_layer(std::move(layer));
     for (const int output : graph.layers().back().outputs) graph.add_output(output);

@@ -1,5 +1,7 @@
 // The registry as Python sees it, and single routines run under guard for the tests.
+#include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -43,7 +45,8 @@ Strides test_strides(const Shape& shape, const Layout& layout) {
 class GuardedBlob {
  public:
   GuardedBlob(const TensorDesc& desc, const Schema& schema)
-      : view_{nullptr, desc.shape, schema, test_strides(desc.shape, schema.layout)},
+      : quantization_(desc.quantization),
+        view_{nullptr, desc.shape, schema, test_strides(desc.shape, schema.layout)},
         bytes_(dtype_bytes(schema.dtype, spanned_elements(desc.shape, view_.strides, schema.layout))),
         memory_(bytes_ + 2 * guard) {
     std::memset(memory_.data(), guard_byte, memory_.size());
@@ -58,16 +61,32 @@ class GuardedBlob {
     std::memset(view_.data, 0, bytes_);
     with_dtype(view_.schema.dtype, [&](auto kind) {
       using T = decltype(kind);
-      for (int64_t i = 0; i < view_.shape.elements(); ++i)
-        view_.as<T>()[physical_index(view_, i)] = element_from<T>(from[i]);
+      for (int64_t i = 0; i < view_.shape.elements(); ++i) {
+        T& to = view_.as<T>()[physical_index(view_, i)];
+        if constexpr (std::is_same_v<T, QInt8>) {
+          const float steps = std::nearbyint(from[i] / quantization_->scales[0]);
+          to.bits = static_cast<uint8_t>(static_cast<int>(steps) + quantization_->zero_points[0]);
+        } else {
+          to = element_from<T>(from[i]);
+        }
+      }
     });
   }
 
-  void read(float* to) const { read_view(view_, to); }
-  static void read_view(const TensorView& view, float* to) {
+  void read(float* to) const { read_view(view_, quantization_.get(), to); }
+  // Quantized elements as the reals that they stand for.
+  static void read_view(const TensorView& view, const Quantization* q, float* to) {
     with_dtype(view.schema.dtype, [&](auto kind) {
       using T = decltype(kind);
-      for (int64_t i = 0; i < view.shape.elements(); ++i) to[i] = element_value(view.as<T>()[physical_index(view, i)]);
+      for (int64_t i = 0; i < view.shape.elements(); ++i) {
+        const T element = view.as<T>()[physical_index(view, i)];
+        if constexpr (std::is_same_v<T, QInt8>) {
+          const int stored = q->is_signed() ? static_cast<int8_t>(element.bits) : element.bits;
+          to[i] = static_cast<float>(stored - q->zero_points[0]) * q->scales[0];
+        } else {
+          to[i] = element_value(element);
+        }
+      }
     });
   }
 
@@ -95,6 +114,7 @@ class GuardedBlob {
   static constexpr size_t guard = 256;  // keeps the data aligned
   static constexpr unsigned char guard_byte = 0xa5;
 
+  std::shared_ptr<const Quantization> quantization_;
   TensorView view_;
   size_t bytes_;
   AlignedBuffer memory_;
@@ -113,7 +133,7 @@ void run_in_place(const Problem& problem, const Prepared& prepared, int over, st
 
 py::object run_routine(const std::string& type, const py::dict& attrs, const py::dict& weights,
                        const std::vector<FloatArray>& inputs, const std::string& descriptor, const py::dict& post,
-                       int threads, const std::vector<std::string>& dtypes) {
+                       int threads, const std::vector<py::object>& dtypes) {
   std::vector<py::tuple> shapes;
   for (const FloatArray& input : inputs) shapes.push_back(py::cast<py::tuple>(input.attr("shape")));
   const OneLayer one(type, attrs, weights, shapes, post, dtypes);
@@ -141,7 +161,7 @@ py::object run_routine(const std::string& type, const py::dict& attrs, const py:
     const Strides strides = routine.view_strides(problem, in.strides);
     const TensorView out{in.at(routine.view_offset(problem, in.strides)), problem.out().shape, routine.info().out,
                          strides};
-    GuardedBlob::read_view(out, add_result(0));
+    GuardedBlob::read_view(out, problem.out().quantization.get(), add_result(0));
   } else {
     for (size_t k = 0; k < problem.outs.size(); ++k) {
       outs.emplace_back(problem.outs[k], routine.output_schema(problem, static_cast<int>(k)));
@@ -169,7 +189,7 @@ py::object run_routine(const std::string& type, const py::dict& attrs, const py:
 
 py::list accepting(const std::string& type, const py::dict& attrs, const py::dict& weights,
                    const std::vector<py::tuple>& shapes, const py::dict& post, int threads,
-                   const std::vector<std::string>& dtypes) {
+                   const std::vector<py::object>& dtypes) {
   const OneLayer one(type, attrs, weights, shapes, post, dtypes);
   const Problem problem = one.problem(threads);
   py::list list;
@@ -189,7 +209,7 @@ double expected_error(const std::string& type, const py::dict& attrs, const py::
 // (foretold, actual) bytes of a routine's packing.
 std::pair<size_t, size_t> packed_bytes(const std::string& type, const py::dict& attrs, const py::dict& weights,
                                        const std::vector<py::tuple>& shapes, const std::string& descriptor,
-                                       const py::dict& post, const std::vector<std::string>& dtypes) {
+                                       const py::dict& post, const std::vector<py::object>& dtypes) {
   const OneLayer one(type, attrs, weights, shapes, post, dtypes);
   const Problem problem = one.problem(1);
   const RoutineChoice choice = find_routine(descriptor);
@@ -200,7 +220,7 @@ std::pair<size_t, size_t> packed_bytes(const std::string& type, const py::dict& 
 // Sections of a routine's packing: (name, dtype, elements, of them the layer's own, bytes before it).
 py::list packing(const std::string& type, const py::dict& attrs, const py::dict& weights,
                  const std::vector<py::tuple>& shapes, const std::string& descriptor, const py::dict& post,
-                 const std::vector<std::string>& dtypes) {
+                 const std::vector<py::object>& dtypes) {
   const OneLayer one(type, attrs, weights, shapes, post, dtypes);
   const RoutineChoice choice = find_routine(descriptor);
   py::list list;
@@ -251,20 +271,20 @@ void bind_routines(py::module_& m) {
   auto testing = m.def_submodule("testing", "Single routines, run between guard zones.");
   testing.def("run_routine", &run_routine, py::arg("type"), py::arg("attrs"), py::arg("weights"), py::arg("inputs"),
               py::arg("descriptor"), py::arg("post") = py::dict(), py::arg("threads") = 1,
-              py::arg("dtypes") = std::vector<std::string>(),
+              py::arg("dtypes") = std::vector<py::object>(),
               "Runs one routine on row-major float32 arrays, converted to its schemas and back by plain loops; a tuple "
               "if it has several outputs. `dtypes` says what values the inputs have, float32 by default. Raises Error "
               "if it declines, writes outside its output or leaves a padding lane that is not zero.");
   testing.def("accepting", &accepting, py::arg("type"), py::arg("attrs"), py::arg("weights"), py::arg("shapes"),
-              py::arg("post") = py::dict(), py::arg("threads") = 1, py::arg("dtypes") = std::vector<std::string>(),
+              py::arg("post") = py::dict(), py::arg("threads") = 1, py::arg("dtypes") = std::vector<py::object>(),
               "Descriptors of all routines and tunings that this machine can run and that accept the layer.");
   testing.def("expected_error", &expected_error, py::arg("type"), py::arg("attrs"), py::arg("weights"),
               py::arg("shapes"), py::arg("descriptor"), "Relative L2 error that a routine expects of its result.");
   testing.def("packed_bytes", &packed_bytes, py::arg("type"), py::arg("attrs"), py::arg("weights"), py::arg("shapes"),
-              py::arg("descriptor"), py::arg("post") = py::dict(), py::arg("dtypes") = std::vector<std::string>(),
+              py::arg("descriptor"), py::arg("post") = py::dict(), py::arg("dtypes") = std::vector<py::object>(),
               "(foretold, actual) bytes of a routine's packing.");
   testing.def("packing", &packing, py::arg("type"), py::arg("attrs"), py::arg("weights"), py::arg("shapes"),
-              py::arg("descriptor"), py::arg("post") = py::dict(), py::arg("dtypes") = std::vector<std::string>(),
+              py::arg("descriptor"), py::arg("post") = py::dict(), py::arg("dtypes") = std::vector<py::object>(),
               "Sections of a routine's packing: (name, dtype, elements, of them the layer's own, bytes before it).");
   testing.def("refusals", &refusals, py::arg("type"), py::arg("attrs"), py::arg("weights"), py::arg("shapes"),
               py::arg("post") = py::dict(), py::arg("threads") = 1, "Reason by descriptor of those that decline.");

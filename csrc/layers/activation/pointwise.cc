@@ -2,6 +2,7 @@
 #include "layers/pointwise.h"
 
 #include "layers/activation/activation.h"
+#include "layers/byte_table.h"
 
 namespace softneuro {
 namespace {
@@ -25,6 +26,12 @@ class ActivationPointwise final : public Routine {
 void activation_pointwise(RoutineList& list) {
   for (Isa isa : all_isas())
     for (const Schema& schema : vector_schemas(isa)) list.add<ActivationPointwise>(isa, schema);
+}
+
+void activation_table(RoutineList& list) {
+  add_byte_table_routines(list, "activation", [](const Layer& layer, double x) {
+    return reference_activation(activation_params(layer), x);
+  });
 }
 
 }  // namespace softneuro

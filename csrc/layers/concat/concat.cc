@@ -23,6 +23,7 @@ static OutputDescs infer_concat(const Layer& layer, std::span<const TensorDesc> 
                   std::to_string(axis));
     }
     out.shape[static_cast<int>(axis)] += desc.shape[static_cast<int>(axis)];
+    if (!same_quantization(out, desc)) out.quantization = nullptr;  // as reals they may still lie side by side
   }
   return out;
 }

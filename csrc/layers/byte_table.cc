@@ -1,0 +1,50 @@
+#include "layers/byte_table.h"
+
+#include "layers/moving.h"
+#include "layers/quantization.h"
+
+namespace softneuro {
+namespace {
+
+class ByteTableRoutine final : public Routine {
+ public:
+  ByteTableRoutine(const char* layer_type, const Layout& layout, ByteFunction function)
+      : Routine([&] {
+          RoutineInfo info = moving_info(layer_type, "table", layout);
+          info.in.dtype = info.out.dtype = DType::qint8;
+          info.inplace_input = 0;
+          return info;
+        }()),
+        function_(function) {}
+
+  Refusal check(const Problem& problem) const override {
+    if (problem.layer->post.residual) return "takes no residual";
+    return problem.in.size() == 1 ? Refusal() : Refusal("has two inputs");
+  }
+
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
+                                          std::shared_ptr<const Packed>) const override {
+    const Layer& layer = *problem.layer;
+    const ByteTable table =
+        byte_table(*problem.in[0].quantization, *problem.out().quantization,
+                   [&](double x) { return reference_activation(layer.post.activation, function_(layer, x)); });
+    return prepared_call([table, threads = problem.threads](const RunArgs& args) {
+      for_runs(args.in[0], args.out, threads, args.parallel_for, [&](const void* src, void* dst, int64_t count) {
+        look_up_bytes(table, static_cast<const uint8_t*>(src), static_cast<uint8_t*>(dst), count);
+      });
+    });
+  }
+
+ private:
+  ByteFunction function_;
+};
+
+}  // namespace
+
+void add_byte_table_routines(RoutineList& list, const char* layer_type, ByteFunction function) {
+  for (const Layout& layout : {Layout::nchw(), Layout::nhwc()}) {
+    list.add<ByteTableRoutine>(layer_type, layout, function);
+  }
+}
+
+}  // namespace softneuro

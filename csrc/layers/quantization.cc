@@ -1,0 +1,31 @@
+#include "layers/quantization.h"
+
+#include <algorithm>
+
+namespace softneuro {
+
+QuantizeSteps quantize_steps(const Quantization& q) {
+  return {q.scales[0], q.rounding == Quantization::Rounding::reciprocal, q.zero_points[0], q.least, q.most};
+}
+
+ElementFormat quantized_format(const Quantization& q) {
+  return {q.is_signed() ? DType::int8 : DType::uint8, q.scales[0], q.zero_points[0], q.least, q.most};
+}
+
+ByteTable byte_table(const Quantization& from, const Quantization& to, const std::function<double(double)>& function) {
+  ByteTable table;
+  for (int byte = 0; byte < 256; ++byte) {
+    const int stored = from.is_signed() ? static_cast<int8_t>(byte) : byte;
+    const double x = static_cast<double>(static_cast<float>(stored - from.zero_points[0]) * from.scales[0]);
+    const double step = std::nearbyint(reference_quantized(to, function(x)) / static_cast<double>(to.scales[0]));
+    table[static_cast<size_t>(byte)] = static_cast<uint8_t>(static_cast<int>(step) + to.zero_points[0]);
+  }
+  return table;
+}
+
+Refusal check_unsigned(const TensorDesc& desc) {
+  if (desc.quantization == nullptr) return "a blob is not quantized";
+  return desc.quantization->is_signed() ? Refusal("a blob's bytes are signed") : Refusal();
+}
+
+}  // namespace softneuro

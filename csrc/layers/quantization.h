@@ -1,0 +1,22 @@
+// Quantized blobs as kernels take them.
+#pragma once
+
+#include <functional>
+
+#include "kernels/epilogue.h"
+#include "kernels/quantize/quantize.h"
+#include "layers/routine.h"
+
+namespace softneuro {
+
+// Of a quantized blob: its steps; its elements as they come out of kernels, and go into them.
+QuantizeSteps quantize_steps(const Quantization& quantization);
+ElementFormat quantized_format(const Quantization& quantization);
+
+// The bytes that function(real value of each byte of `from`) becomes as `to`.
+ByteTable byte_table(const Quantization& from, const Quantization& to, const std::function<double(double)>& function);
+
+// Whether kernels take the blob as unsigned bytes.
+Refusal check_unsigned(const TensorDesc& desc);
+
+}  // namespace softneuro
