@@ -10,8 +10,7 @@ class ByteTableRoutine final : public Routine {
  public:
   ByteTableRoutine(const char* layer_type, const Layout& layout, ByteFunction function)
       : Routine([&] {
-          RoutineInfo info = moving_info(layer_type, "table", layout);
-          info.in.dtype = info.out.dtype = DType::qint8;
+          RoutineInfo info = moving_info(layer_type, "table", f32_nchw.with(DType::qint8).with(layout));
           info.inplace_input = 0;
           return info;
         }()),
@@ -19,7 +18,9 @@ class ByteTableRoutine final : public Routine {
 
   Refusal check(const Problem& problem) const override {
     if (problem.layer->post.residual) return "takes no residual";
-    return problem.in.size() == 1 ? Refusal() : Refusal("has two inputs");
+    if (problem.in.size() != 1) return "has two inputs";
+    if (!problem.layer->weights.empty()) return "each element has an operand of its own";
+    return problem.in[0].shape == problem.out().shape ? Refusal() : Refusal("its shape changes");
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,

@@ -124,7 +124,7 @@ std::string Problem::pattern() const {
 }
 
 OutputDescs infer_outputs(const LayerDef& def, const Layer& layer, std::span<const TensorDesc> in) {
-  if (def.takes == Takes::reals) {
+  if (def.takes == Takes::reals || def.takes == Takes::selecting) {
     for (size_t i = 0; i < in.size(); ++i) {
       if (in[i].kind == ValueKind::real) continue;
       throw Error("input " + std::to_string(i) + " (" + in[i].str() + ") has no real values", {},

@@ -85,9 +85,10 @@ class RoutineList;
 
 // What a layer type takes.
 enum class Takes : unsigned char {
-  reals,   // a quantized blob's values, too; outputs are not quantized
-  moving,  // anything: values are passed on as they are
-  any,     // anything: `infer` looks after it
+  reals,      // a quantized blob's values, too; outputs are not quantized
+  selecting,  // reals; `infer` says of outputs whether their values are some of a quantized input's
+  moving,     // anything: values are passed on as they are
+  any,        // anything: `infer` looks after it
 };
 
 // A layer type. Functions throw Error about the offending value; the graph adds the layer's name.

@@ -1,7 +1,7 @@
 #include "layers/moving.h"
 
 #include <array>
-#include <cstring>
+#include <vector>
 
 namespace softneuro {
 
@@ -9,6 +9,18 @@ std::span<const Layout> all_layouts() {
   static constexpr std::array<Layout, 5> layouts{Layout::nchw(), Layout::nhwc(), Layout::blocked(4), Layout::blocked(8),
                                                  Layout::blocked(16)};
   return layouts;
+}
+
+std::span<const Schema> moved_schemas() {
+  static const std::vector<Schema> schemas = [] {
+    std::vector<Schema> made;
+    for (const Layout& layout : all_layouts()) made.push_back(f32_nchw.with(layout));
+    for (const Layout& layout : {Layout::nchw(), Layout::nhwc()}) {
+      made.push_back(f32_nchw.with(layout).with(DType::qint8));
+    }
+    return made;
+  }();
+  return schemas;
 }
 
 Isa layout_isa(const Layout& layout) {
@@ -20,9 +32,10 @@ Isa layout_isa(const Layout& layout) {
   return Isa::scalar;
 }
 
-RoutineInfo moving_info(const char* type, const char* algorithm, const Layout& in, const Layout& out) {
-  const Isa isa = in.block > out.block ? layout_isa(in) : layout_isa(out);
-  RoutineInfo info = vector_info(type, algorithm, isa, in, out);
+RoutineInfo moving_info(const char* type, const char* algorithm, const Schema& in, const Schema& out) {
+  const Isa isa = in.layout.block > out.layout.block ? layout_isa(in.layout) : layout_isa(out.layout);
+  RoutineInfo info = vector_info(type, algorithm, isa, in.layout, out.layout);
+  info.in = in, info.out = out;
   info.isa_in_name = false;
   return info;
 }
@@ -78,14 +91,7 @@ void zero_padding_lanes(const TensorView& view) {
 }
 
 void copy_blob(const TensorView& src, const TensorView& dst, int threads, const ParallelFor& parallel_for) {
-  if (dst.schema.dtype != DType::float32) {
-    parallel_for(images(dst), [&](int64_t n) {
-      std::memcpy(dst.at(n * dst.strides[0]), src.at(n * src.strides[0]),
-                  dtype_bytes(dst.schema.dtype, dst.image_elements()));
-    });
-    return;
-  }
-  CopyJob job{.src = src.f32(), .dst = dst.f32()};
+  CopyJob job = copy_job(src, dst);
   if (src.dense() && dst.dense()) {
     job.length = images(dst) * dst.image_elements();
   } else {
@@ -103,8 +109,7 @@ void copy_blob(const TensorView& src, const TensorView& dst, int threads, const 
 
 ViewRoutine::ViewRoutine(const char* type, const char* algorithm, const Layout& in, const Layout& out, DType dtype)
     : Routine([&] {
-        RoutineInfo info = moving_info(type, algorithm, in, out);
-        info.in.dtype = info.out.dtype = dtype;
+        RoutineInfo info = moving_info(type, algorithm, f32_nchw.with(dtype).with(in), f32_nchw.with(dtype).with(out));
         info.view = true;
         return info;
       }()) {}

@@ -13,14 +13,19 @@ namespace softneuro {
 
 // Every dense layout that blobs come in.
 std::span<const Layout> all_layouts();
+// Every schema of dense blobs that may have to be moved: floats in all layouts, quantized bytes in the plain ones.
+std::span<const Schema> moved_schemas();
 // The level whose blocked layout this is, scalar for the plain ones: routines without vector code are of interest only
 // where routines with it use the layout.
 Isa layout_isa(const Layout& layout);
 
 // Info of a routine without vector code.
-RoutineInfo moving_info(const char* type, const char* algorithm, const Layout& in, const Layout& out);
+RoutineInfo moving_info(const char* type, const char* algorithm, const Schema& in, const Schema& out);
+inline RoutineInfo moving_info(const char* type, const char* algorithm, const Schema& schema) {
+  return moving_info(type, algorithm, schema, schema);
+}
 inline RoutineInfo moving_info(const char* type, const char* algorithm, const Layout& layout) {
-  return moving_info(type, algorithm, layout, layout);
+  return moving_info(type, algorithm, f32_nchw.with(layout));
 }
 // Info of one with vector code.
 RoutineInfo vector_info(const char* type, const char* algorithm, Isa isa, const Layout& in, const Layout& out);
@@ -45,6 +50,12 @@ AxisSplit split_axis(const Shape& shape, const Layout& layout, int axis);
 bool row_major(const Shape& shape, const Layout& layout);
 
 inline int64_t images(const TensorView& view) { return view.shape.rank() == 0 ? 1 : view.shape[0]; }
+// A copy of elements of the views' type, from their starts.
+inline CopyJob copy_job(const TensorView& src, const TensorView& dst) {
+  return {.src = static_cast<const std::byte*>(src.data),
+          .dst = static_cast<std::byte*>(dst.data),
+          .bytes = static_cast<int64_t>(dtype_bytes(dst.schema.dtype, 1))};
+}
 // Sets the lanes past C in the last channel block to zero.
 void zero_padding_lanes(const TensorView& view);
 // Every element of `src`, whose layout holds them in dst's order.
@@ -72,6 +83,8 @@ class ViewRoutine : public Routine {
  public:
   ViewRoutine(const char* type, const char* algorithm, const Layout& in, const Layout& out,
               DType dtype = DType::float32);
+  ViewRoutine(const char* type, const char* algorithm, const Schema& schema)
+      : ViewRoutine(type, algorithm, schema.layout, schema.layout, schema.dtype) {}
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const final;
 };

@@ -23,6 +23,16 @@ ByteTable byte_table(const Quantization& from, const Quantization& to, const std
   return table;
 }
 
+CombineBytes rescaling(const Quantization& from, const Quantization& to) {
+  const double ratio = static_cast<double>(from.scales[0]) / static_cast<double>(to.scales[0]);
+  const int32_t zero = to.zero_points[0];
+  return {.a_zero = from.zero_points[0],
+          .a_scale = static_cast<float>(ratio),
+          .least = static_cast<float>(to.least - zero),
+          .most = static_cast<float>(to.most - zero),
+          .zero = zero};
+}
+
 Refusal check_unsigned(const TensorDesc& desc) {
   if (desc.quantization == nullptr) return "a blob is not quantized";
   return desc.quantization->is_signed() ? Refusal("a blob's bytes are signed") : Refusal();

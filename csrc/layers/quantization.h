@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "kernels/combine_bytes/combine_bytes.h"
 #include "kernels/epilogue.h"
 #include "kernels/quantize/quantize.h"
 #include "layers/routine.h"
@@ -15,6 +16,9 @@ ElementFormat quantized_format(const Quantization& quantization);
 
 // The bytes that function(real value of each byte of `from`) becomes as `to`.
 ByteTable byte_table(const Quantization& from, const Quantization& to, const std::function<double(double)>& function);
+
+// Bytes to bytes of other parameters.
+CombineBytes rescaling(const Quantization& from, const Quantization& to);
 
 // Whether kernels take the blob as unsigned bytes.
 Refusal check_unsigned(const TensorDesc& desc);

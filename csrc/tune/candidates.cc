@@ -38,14 +38,19 @@ bool same_but_for_isa(const Candidate& a, const Candidate& b) {
 // The same loops at a lower level lose by their narrower vectors: timing them would double or treble the tuning time.
 // SOFTNEURO_MAX_ISA is there for machines where they would not.
 void drop_lower_levels(std::vector<Candidate>& candidates) {
+  const auto isa = [](const Candidate& c) { return c.choice.routine->info().isa; };
   const auto& isas = available_isas();
-  const auto rank = [&](const Candidate& c) {
-    return std::find(isas.begin(), isas.end(), c.choice.routine->info().isa) - isas.begin();
+  const auto rank = [&](Isa level) { return std::find(isas.begin(), isas.end(), vectors_of(level)) - isas.begin(); };
+  // Of one level's vectors, what adds to them is better; but tiles may be too large for a problem.
+  const auto better = [&](Isa a, Isa b) {
+    if (a == Isa::amx && vectors_of(a) == vectors_of(b)) return false;
+    return rank(a) != rank(b) ? rank(a) < rank(b) : a != vectors_of(a) && b == vectors_of(b);
   };
   const std::vector<Candidate> all = candidates;
   std::erase_if(candidates, [&](const Candidate& c) {
-    return std::any_of(all.begin(), all.end(),
-                       [&](const Candidate& other) { return same_but_for_isa(c, other) && rank(other) < rank(c); });
+    return std::any_of(all.begin(), all.end(), [&](const Candidate& other) {
+      return same_but_for_isa(c, other) && better(isa(other), isa(c));
+    });
   });
 }
 

@@ -192,7 +192,7 @@ Constant to_constant(const py::handle& value) {
 }
 
 static Constant quantized_constant(const py::tuple& pair) {
-  TensorDesc desc{.quantization = to_quantization(pair[1])};
+  TensorDesc desc{.shape = {}, .quantization = to_quantization(pair[1])};
   const py::dtype wanted = numpy_type(desc.quantization->is_signed() ? DType::int8 : DType::uint8);
   auto array = py::array::ensure(pair[0], py::array::c_style);
   if (!array || !array.dtype().equal(wanted)) {

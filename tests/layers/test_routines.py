@@ -17,7 +17,7 @@ from softneuro.error_measure import relative_error
 from tests.bounds import bound
 
 # Conversions have tests of their own, and what a host computes is its own affair.
-TYPES = sorted({entry["layer"] for entry in softneuro.registry()} - {"adapt", "host"})
+TYPES = sorted({entry["layer"] for entry in softneuro.registry()} - {"adapt", "host", "quantize"})
 EXAMPLES = int(os.environ.get("SOFTNEURO_TEST_EXAMPLES", "60"))  # per layer type
 
 
@@ -73,6 +73,8 @@ def test_every_routine_matches_the_reference(layer: str) -> None:
             max_examples=max(examples, 1), deadline=None, database=None, suppress_health_check=list(HealthCheck)
         )
         seed(zlib.crc32(layer.encode()))(limits(given(problem=strategy)(check)))()
-    missed = {d for d, e in descriptors.items() if e["available"] and not e["fallback"]} - seen
+    # Those of quantized blobs have tests of their own.
+    wanted = {d for d, e in descriptors.items() if e["available"] and not e["fallback"] and "qint8" not in d}
+    missed = wanted - seen
     # A run of fewer examples (under sanitizers, say) need not reach every routine.
     assert not missed or EXAMPLES < 60, f"no random problem reached {sorted(missed)}"

@@ -64,8 +64,17 @@ bool remove_identity(Graph& graph) {
   bool changed = false;
   for (size_t l = 0; l < graph.layers().size(); ++l) {
     Layer& layer = graph.layer(static_cast<int>(l));
-    if (layer.inputs.size() != 1 || !layer.post.empty()) continue;
+    if (layer.inputs.size() != 1 || (!layer.post.empty() && layer.type != "quantize")) continue;
     const int input = layer.inputs[0];
+    if (layer.type == "quantize") {
+      // Values on the grid stay as they are.
+      if (layer.post.activation.kind == ActivationKind::none &&
+          same_quantization(graph.blob(input).desc, graph.blob(layer.output()).desc)) {
+        retire(graph, static_cast<int>(l), input);
+        changed = true;
+      }
+      continue;
+    }
     const Shape in = graph.blob(input).desc.shape, out = graph.blob(layer.output()).desc.shape;
     if (is_identity(layer, in, out)) {
       retire(graph, static_cast<int>(l), input);

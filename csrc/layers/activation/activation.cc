@@ -36,16 +36,17 @@ Activation activation_params(const Layer& layer) {
 namespace {
 
 OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
-  const TensorDesc& x = only_input(in);
-  activation_params(layer);
+  TensorDesc x = only_input(in);
   expect_weights(layer, {}, {}, {});
+  if (activation_params(layer).kind != ActivationKind::relu) x.quantization = nullptr;  // zero is a value of every one
   return x;
 }
 
 }  // namespace
 
 const LayerDef& activation_layer() {
-  static const LayerDef def{"activation", infer, one_output<activation_reference>, collect_routines};
+  static const LayerDef def{"activation", infer, one_output<activation_reference>, collect_routines,
+                            Takes::selecting};
   return def;
 }
 

@@ -10,9 +10,8 @@ class AdaptGather final : public Routine {
  public:
   AdaptGather(DType dtype, const Layout& layout)
       : Routine([&] {
-          RoutineInfo info = moving_info("adapt", "gather", layout.with_strides(), layout);
-          info.in.dtype = info.out.dtype = dtype;
-          return info;
+          const Schema schema = f32_nchw.with(dtype);
+          return moving_info("adapt", "gather", schema.with(layout.with_strides()), schema.with(layout));
         }()) {}
 
   Refusal check(const Problem& problem) const override { return refuse_post_ops(problem); }

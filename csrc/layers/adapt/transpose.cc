@@ -1,5 +1,6 @@
 // Conversions between row-major and channels-innermost layouts: a transpose of channels and pixels per image, or per
 // channel block of an image.
+#include "kernels/transpose2d/bytes.h"
 #include "kernels/transpose2d/transpose2d.h"
 #include "layers/moving.h"
 
@@ -10,6 +11,8 @@ class AdaptTranspose final : public Routine {
  public:
   AdaptTranspose(Isa isa, const Layout& from, const Layout& to)
       : Routine(vector_info("adapt", "transpose", isa, from, to)) {}
+  // Of bytes.
+  AdaptTranspose(const Schema& from, const Schema& to) : Routine(moving_info("adapt", "transpose", from, to)) {}
 
   Refusal check(const Problem& problem) const override { return refuse_post_ops(problem); }
 
@@ -42,8 +45,15 @@ class AdaptTranspose final : public Routine {
         const int64_t count = std::min(chunk, pixels - pixel), used = std::min(group, channels - g * group);
         const int64_t in_rows = g * group * pixels + pixel;            // in the row-major blob
         const int64_t in_pixels = g * group * pixels + pixel * group;  // in the other
-        const float* src = in.f32() + n * in.strides[0] + (to_pixels ? in_rows : in_pixels);
-        float* dst = out.f32() + n * out.strides[0] + (to_pixels ? in_pixels : in_rows);
+        const void* from = in.at(n * in.strides[0] + (to_pixels ? in_rows : in_pixels));
+        void* to = out.at(n * out.strides[0] + (to_pixels ? in_pixels : in_rows));
+        if (out.schema.dtype == DType::qint8) {
+          transpose_bytes2d(static_cast<const uint8_t*>(from), to_pixels ? pixels : group, static_cast<uint8_t*>(to),
+                            to_pixels ? group : pixels, to_pixels ? used : count, to_pixels ? count : used);
+          continue;
+        }
+        const auto* src = static_cast<const float*>(from);
+        auto* dst = static_cast<float*>(to);
         if (to_pixels) {
           kernel({src, pixels, dst, group, used, count, group});
         } else {
@@ -63,6 +73,11 @@ void adapt_transpose_routines(RoutineList& list) {
       if (layout == Layout::nchw()) continue;
       list.add<AdaptTranspose>(isa, Layout::nchw(), layout);
       list.add<AdaptTranspose>(isa, layout, Layout::nchw());
+    }
+  }
+  for (const Schema& from : moved_schemas()) {
+    for (const Schema& to : moved_schemas()) {
+      if (from.dtype == DType::qint8 && to.dtype == DType::qint8 && from != to) list.add<AdaptTranspose>(from, to);
     }
   }
 }

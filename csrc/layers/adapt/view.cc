@@ -6,7 +6,7 @@ namespace {
 
 class AdaptView final : public ViewRoutine {
  public:
-  AdaptView(const Layout& from, const Layout& to) : ViewRoutine("adapt", "view", from, to) {}
+  AdaptView(DType dtype, const Layout& from, const Layout& to) : ViewRoutine("adapt", "view", from, to, dtype) {}
 
   Refusal check(const Problem& problem) const override {
     const Shape& shape = problem.out().shape;
@@ -30,9 +30,9 @@ void adapt_view_routines(RoutineList& list) {
   for (const DType dtype : all_dtypes()) {
     for (const Layout& layout : {Layout::nchw(), Layout::nhwc()}) list.add<AdaptToStrided>(dtype, layout);
   }
-  for (const Layout& from : all_layouts()) {
-    for (const Layout& to : all_layouts()) {
-      if (!(from == to)) list.add<AdaptView>(from, to);
+  for (const Schema& from : moved_schemas()) {
+    for (const Schema& to : moved_schemas()) {
+      if (from != to && from.dtype == to.dtype) list.add<AdaptView>(from.dtype, from.layout, to.layout);
     }
   }
 }

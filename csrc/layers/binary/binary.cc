@@ -11,8 +11,6 @@ namespace softneuro {
 #define SN_ROUTINES "layers/binary/routines.inc"
 #include "layers/collect.inc"
 
-void binary_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
-
 namespace {
 
 ElementwiseOp parse_function(const std::string& name) {

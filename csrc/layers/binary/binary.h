@@ -15,6 +15,8 @@ struct BinaryParams {
   Shape left, right, out;
 };
 
+void binary_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
+
 // Throws Error about a function that does not exist, a constant besides two inputs or none besides one, and shapes that
 // do not broadcast.
 BinaryParams binary_params(const Layer& layer, std::span<const TensorDesc> in);

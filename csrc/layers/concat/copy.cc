@@ -5,7 +5,7 @@ namespace {
 
 class ConcatCopy final : public Routine {
  public:
-  explicit ConcatCopy(const Layout& layout) : Routine(moving_info("concat", "copy", layout)) {}
+  explicit ConcatCopy(const Schema& schema) : Routine(moving_info("concat", "copy", schema)) {}
 
   Refusal check(const Problem& problem) const override {
     const Layout& layout = info().out.layout;
@@ -31,12 +31,12 @@ class ConcatCopy final : public Routine {
 
   // Where input `x` goes, `before` elements or blocks of the axis after the output's start.
   static CopyJob job_of(const TensorView& x, const TensorView& out, int axis, int64_t before) {
-    CopyJob job{.src = x.f32(), .dst = out.f32()};
+    CopyJob job = copy_job(x, out);
     job.dims[0] = images(x);
     job.src_stride[0] = x.strides[0];
     job.dst_stride[0] = out.strides[0];
     if (axis == 0) {
-      job.dst += before * out.strides[0];
+      job.dst += before * out.strides[0] * job.bytes;
       job.length = x.image_elements();
       return job;
     }
@@ -45,7 +45,7 @@ class ConcatCopy final : public Routine {
     job.dims[2] = from.outer;
     job.length = job.src_stride[2] = from.size * from.inner;
     job.dst_stride[2] = to.size * to.inner;
-    job.dst += before * to.inner;
+    job.dst += before * to.inner * job.bytes;
     return job;
   }
 
@@ -68,7 +68,7 @@ class ConcatCopy final : public Routine {
 }  // namespace
 
 void concat_copy_routines(RoutineList& list) {
-  for (const Layout& layout : all_layouts()) list.add<ConcatCopy>(layout);
+  for (const Schema& schema : moved_schemas()) list.add<ConcatCopy>(schema);
 }
 
 }  // namespace softneuro

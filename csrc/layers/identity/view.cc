@@ -5,14 +5,14 @@ namespace {
 
 class IdentityView final : public ViewRoutine {
  public:
-  explicit IdentityView(const Layout& layout) : ViewRoutine("identity", "view", layout, layout) {}
+  explicit IdentityView(const Schema& schema) : ViewRoutine("identity", "view", schema) {}
   Refusal check(const Problem& problem) const override { return refuse_post_ops(problem); }
 };
 
 }  // namespace
 
 void identity_view_routines(RoutineList& list) {
-  for (const Layout& layout : all_layouts()) list.add<IdentityView>(layout);
+  for (const Schema& schema : moved_schemas()) list.add<IdentityView>(schema);
 }
 
 }  // namespace softneuro

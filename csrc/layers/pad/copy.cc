@@ -4,7 +4,7 @@
 namespace softneuro {
 namespace {
 
-// A blob as its layout holds it: nested axes, and `unit` floats in each innermost index.
+// A blob as its layout holds it: nested axes, and `unit` elements in each innermost index.
 struct Nest {
   std::vector<int> axes;      // logical, outermost first
   std::vector<int64_t> size;  // of each, in channel blocks where the axis is the blocked one
@@ -33,6 +33,7 @@ class PreparedPad final : public Prepared {
   PreparedPad(const Problem& problem, const Layout& layout) : threads_(problem.threads) {
     const PadParams p = pad_params(*problem.layer, problem.in[0].shape);
     value_ = p.value;
+    if (problem.in[0].quantization != nullptr) zero_ = static_cast<uint8_t>(problem.in[0].quantization->zero_points[0]);
     Nest in = nest_of(problem.in[0].shape, layout), out = nest_of(problem.out().shape, layout);
     unit_ = in.unit;
     const auto padded = [&](int axis) {
@@ -64,12 +65,15 @@ class PreparedPad final : public Prepared {
 
   void run(const RunArgs& args) const override {
     const TensorView &in = args.in[0], &out = args.out;
+    const bool bytes = out.schema.dtype == DType::qint8;
     const int64_t tasks = std::min(rows_, task_count(out.shape.elements(), threads_));
     args.parallel_for(tasks, [&](int64_t task) {
       const Range part = split_range(rows_, tasks, task);
-      for (int64_t row = part.begin; row < part.end; ++row) run_row(in, out, row);
+      for (int64_t row = part.begin; row < part.end; ++row) {
+        bytes ? run_row(in, out, row, QInt8{zero_}) : run_row(in, out, row, value_);
+      }
     });
-    if (value_ != 0) zero_padding_lanes(out);
+    if (value_ != 0 && out.schema.layout.is_blocked()) zero_padding_lanes(out);
   }
 
  private:
@@ -95,7 +99,8 @@ class PreparedPad final : public Prepared {
     }
   }
 
-  void run_row(const TensorView& in, const TensorView& out, int64_t row) const {
+  template <typename T>
+  void run_row(const TensorView& in, const TensorView& out, int64_t row, T value) const {
     // Loops inside out; the outermost is axis 0 of a blob of rank 1 or more.
     int64_t position = row, from = 0, to = 0, in_stride = row_in_ * unit_, out_stride = row_out_ * unit_;
     bool inside = true;
@@ -110,16 +115,16 @@ class PreparedPad final : public Prepared {
       in_stride *= loop.in_size;
       out_stride *= size;
     }
-    float* dst = out.f32() + to;
+    T* dst = out.as<T>() + to;
     if (!inside) {
-      std::fill_n(dst, row_out_ * unit_, value_);
+      std::fill_n(dst, row_out_ * unit_, value);
       return;
     }
     for (const Segment& segment : row_) {
       if (segment.source < 0) {
-        std::fill_n(dst, segment.count * unit_, value_);
+        std::fill_n(dst, segment.count * unit_, value);
       } else {
-        std::copy_n(in.f32() + from + segment.source * unit_, segment.count * unit_, dst);
+        std::copy_n(in.as<T>() + from + segment.source * unit_, segment.count * unit_, dst);
       }
       dst += segment.count * unit_;
     }
@@ -127,6 +132,7 @@ class PreparedPad final : public Prepared {
 
   int threads_;
   float value_;
+  uint8_t zero_ = 0;  // of bytes the value zero
   int64_t unit_, row_in_ = 1, row_out_ = 1, rows_ = 1;
   std::vector<Loop> loops_;
   std::vector<Segment> row_;
@@ -134,7 +140,7 @@ class PreparedPad final : public Prepared {
 
 class PadCopy final : public Routine {
  public:
-  explicit PadCopy(const Layout& layout) : Routine(moving_info("pad", "copy", layout)) {}
+  explicit PadCopy(const Schema& schema) : Routine(moving_info("pad", "copy", schema)) {}
 
   Refusal check(const Problem& problem) const override {
     const Shape& in = problem.in[0].shape;
@@ -154,7 +160,7 @@ class PadCopy final : public Routine {
 }  // namespace
 
 void pad_copy_routines(RoutineList& list) {
-  for (const Layout& layout : all_layouts()) list.add<PadCopy>(layout);
+  for (const Schema& schema : moved_schemas()) list.add<PadCopy>(schema);
 }
 
 }  // namespace softneuro

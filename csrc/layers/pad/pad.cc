@@ -67,6 +67,7 @@ static OutputDescs infer_pad(const Layer& layer, std::span<const TensorDesc> in)
   expect_inputs(in, 1);
   const PadParams p = pad_params(layer, in[0].shape);
   TensorDesc out = in[0];
+  if (p.mode == PadMode::constant && p.value != 0) out.quantization = nullptr;  // zero is a value of every one
   for (int axis = 0; axis < out.shape.rank(); ++axis) {
     out.shape[axis] += p.before[static_cast<size_t>(axis)] + p.after[static_cast<size_t>(axis)];
   }
@@ -74,7 +75,7 @@ static OutputDescs infer_pad(const Layer& layer, std::span<const TensorDesc> in)
 }
 
 const LayerDef& pad_layer() {
-  static constexpr LayerDef def{"pad", infer_pad, one_output<pad_reference>, collect_routines};
+  static constexpr LayerDef def{"pad", infer_pad, one_output<pad_reference>, collect_routines, Takes::selecting};
   return def;
 }
 

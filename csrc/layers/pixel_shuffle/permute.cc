@@ -11,6 +11,7 @@ class PixelShufflePermute final : public Routine {
  public:
   PixelShufflePermute(Isa isa, const Layout& layout)
       : Routine(vector_info("pixel_shuffle", "permute", isa, layout, layout)) {}
+  explicit PixelShufflePermute(const Schema& schema) : Routine(moving_info("pixel_shuffle", "permute", schema)) {}
 
   Refusal check(const Problem& problem) const override { return refuse_post_ops(problem); }
 
@@ -24,7 +25,7 @@ class PixelShufflePermute final : public Routine {
     // N, H, W, C, i, j to N, H, i, W, j, C; or N, C, i, j, H, W to N, C, H, i, W, j.
     constexpr std::array perm{0, 1, 4, 2, 5, 3};
     return prepared_call([permutation = Permutation(dims, perm, info().isa, problem.threads)](const RunArgs& args) {
-      permutation.run(args.in[0].f32(), args.in[0].strides[0], args.out.f32(), args.out.strides[0], args.parallel_for);
+      permutation.run(args.in[0], args.out, args.parallel_for);
     });
   }
 };
@@ -36,6 +37,9 @@ void pixel_shuffle_permute_routines(RoutineList& list) {
     if (transpose2d_kernel(isa) == nullptr) continue;
     list.add<PixelShufflePermute>(isa, Layout::nchw());
     list.add<PixelShufflePermute>(isa, Layout::nhwc());
+  }
+  for (const Schema& schema : moved_schemas()) {
+    if (schema.dtype != DType::float32) list.add<PixelShufflePermute>(schema);
   }
 }
 

@@ -53,6 +53,7 @@ static OutputDescs infer_pool2d(const Layer& layer, std::span<const TensorDesc> 
   expect_inputs(in, 1);
   expect_rank(in[0].shape, 4);
   TensorDesc out = in[0];
+  if (!p.is_max) out.quantization = nullptr;
   for (int i = 0; i < 2; ++i) {
     if (in[0].shape[2 + i] == 0) throw Error("the image is empty: " + in[0].shape.str());
     out.shape[2 + i] = pooled_size(p.axes[static_cast<size_t>(i)], in[0].shape[2 + i], p.ceil_mode);
@@ -61,7 +62,8 @@ static OutputDescs infer_pool2d(const Layer& layer, std::span<const TensorDesc> 
 }
 
 const LayerDef& pool2d_layer() {
-  static constexpr LayerDef def{"pool2d", infer_pool2d, one_output<pool2d_reference>, collect_routines};
+  static constexpr LayerDef def{"pool2d", infer_pool2d, one_output<pool2d_reference>, collect_routines,
+                                Takes::selecting};
   return def;
 }
 

@@ -41,6 +41,9 @@ PoolWindows pool2d_windows(const Problem& problem) {
   return {p.is_max, axis(0), axis(1)};
 }
 
-void pool2d_window_routines(RoutineList& list) { add_pool_routines(list, "pool2d", pool2d_windows); }
+void pool2d_window_routines(RoutineList& list) {
+  add_pool_bytes_routines(list, "pool2d", pool2d_windows);
+  add_pool_routines(list, "pool2d", pool2d_windows);
+}
 
 }  // namespace softneuro

@@ -29,5 +29,7 @@ using MakePoolWindows = PoolWindows (*)(const Problem& problem);
 
 // Routines of every layout and level, for the layer type whose windows `make` computes.
 void add_pool_routines(RoutineList& list, const char* type, MakePoolWindows make);
+// Those of quantized blobs.
+void add_pool_bytes_routines(RoutineList& list, const char* type, MakePoolWindows make);
 
 }  // namespace softneuro

@@ -1,9 +1,47 @@
-// Of bytes: each becomes another by a table.
+// Of bytes: to steps of another size, or, after an activation, by a table.
+#include "kernels/combine_bytes/combine_bytes.h"
 #include "layers/byte_table.h"
+#include "layers/moving.h"
+#include "layers/quantization.h"
 
 namespace softneuro {
+namespace {
+
+class Requantize final : public Routine {
+ public:
+  Requantize(Isa isa, const Layout& layout)
+      : Routine([&] {
+          RoutineInfo info = vector_info("quantize", "rescale", isa, layout, layout);
+          info.in.dtype = info.out.dtype = DType::qint8;
+          info.inplace_input = 0;
+          return info;
+        }()) {}
+
+  Refusal check(const Problem& problem) const override {
+    const PostOps& post = problem.layer->post;
+    if (post.residual || post.activation.kind != ActivationKind::none) return "only quantizes";
+    if (const Refusal refusal = check_unsigned(problem.in[0]); !refusal.accepted()) return refusal;
+    return check_unsigned(problem.out());
+  }
+
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
+                                          std::shared_ptr<const Packed>) const override {
+    const auto kernel = combine_bytes_kernels(info().isa)->rescale;
+    const CombineBytes combine = rescaling(*problem.in[0].quantization, *problem.out().quantization);
+    return prepared_call([kernel, combine, threads = problem.threads](const RunArgs& args) {
+      for_runs(args.in[0], args.out, threads, args.parallel_for, [&](const void* src, void* dst, int64_t count) {
+        kernel(combine, static_cast<const uint8_t*>(src), static_cast<uint8_t*>(dst), count);
+      });
+    });
+  }
+};
+
+}  // namespace
 
 void quantize_table_routines(RoutineList& list) {
+  for (const Isa isa : isas_best_first()) {
+    for (const Layout& layout : {Layout::nchw(), Layout::nhwc()}) list.add<Requantize>(isa, layout);
+  }
   add_byte_table_routines(list, "quantize", [](const Layer&, double x) { return x; });
 }
 

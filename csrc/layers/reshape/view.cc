@@ -7,7 +7,8 @@ namespace {
 
 class ReshapeView final : public ViewRoutine {
  public:
-  ReshapeView(const Layout& from, const Layout& to) : ViewRoutine("reshape", "view", from, to) {}
+  ReshapeView(DType dtype, const Layout& from, const Layout& to)
+      : ViewRoutine("reshape", "view", from, to, dtype) {}
 
   Refusal check(const Problem& problem) const override {
     const Shape &in = problem.in[0].shape, &out = problem.out().shape;
@@ -62,9 +63,10 @@ class ReshapeStrides final : public ViewRoutine {
 }  // namespace
 
 void reshape_view_routines(RoutineList& list) {
-  for (const Layout& from : all_layouts()) {
-    for (const Layout& to : all_layouts()) {
-      if (from == to || from == Layout::nchw() || to == Layout::nchw()) list.add<ReshapeView>(from, to);
+  for (const Schema& from : moved_schemas()) {
+    for (const Schema& to : moved_schemas()) {
+      const bool plain = from.layout == Layout::nchw() || to.layout == Layout::nchw();
+      if (from.dtype == to.dtype && (from == to || plain)) list.add<ReshapeView>(from.dtype, from.layout, to.layout);
     }
   }
   list.add<ReshapeStrides>();

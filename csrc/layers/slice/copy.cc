@@ -6,7 +6,7 @@ namespace {
 
 class SliceCopy final : public Routine {
  public:
-  explicit SliceCopy(const Layout& layout) : Routine(moving_info("slice", "copy", layout)) {}
+  explicit SliceCopy(const Schema& schema) : Routine(moving_info("slice", "copy", schema)) {}
 
   Refusal check(const Problem& problem) const override {
     const SliceParams p = slice_params(*problem.layer, problem.in[0].shape);
@@ -27,18 +27,18 @@ class SliceCopy final : public Routine {
  private:
   static void run(const SliceParams& p, int threads, const RunArgs& args) {
     const TensorView &in = args.in[0], &out = args.out;
-    CopyJob job{.src = in.f32(), .dst = out.f32()};
+    CopyJob job = copy_job(in, out);
     job.dims[0] = images(out);
     job.src_stride[0] = in.strides[0];
     job.dst_stride[0] = out.strides[0];
     if (p.axis == 0) {
-      job.src += p.start * in.strides[0];
+      job.src += p.start * in.strides[0] * job.bytes;
       job.src_stride[0] *= p.step;
       job.length = out.image_elements();
     } else {
       const AxisSplit from = split_axis(in.shape, in.schema.layout, p.axis);
       const AxisSplit to = split_axis(out.shape, out.schema.layout, p.axis);
-      job.src += p.start / from.unit * from.inner;
+      job.src += p.start / from.unit * from.inner * job.bytes;
       job.dims[1] = to.outer;
       job.src_stride[1] = from.size * from.inner;
       job.dst_stride[1] = to.size * to.inner;
@@ -65,7 +65,7 @@ class SliceCopy final : public Routine {
 }  // namespace
 
 void slice_copy_routines(RoutineList& list) {
-  for (const Layout& layout : all_layouts()) list.add<SliceCopy>(layout);
+  for (const Schema& schema : moved_schemas()) list.add<SliceCopy>(schema);
 }
 
 }  // namespace softneuro

@@ -7,7 +7,7 @@ namespace {
 
 class SliceView final : public ViewRoutine {
  public:
-  explicit SliceView(const Layout& layout) : ViewRoutine("slice", "view", layout, layout) {}
+  explicit SliceView(const Schema& schema) : ViewRoutine("slice", "view", schema) {}
 
   Refusal check(const Problem& problem) const override {
     const Shape& in = problem.in[0].shape;
@@ -62,7 +62,7 @@ class SliceStrides final : public ViewRoutine {
 }  // namespace
 
 void slice_view_routines(RoutineList& list) {
-  for (const Layout& layout : all_layouts()) list.add<SliceView>(layout);
+  for (const Schema& schema : moved_schemas()) list.add<SliceView>(schema);
   for (const Layout& layout : {Layout::nchw(), Layout::nhwc()}) {
     for (const bool strided : {false, true}) list.add<SliceStrides>(layout, strided);
   }

@@ -1,6 +1,7 @@
 #include "layers/transpose/permute.h"
 
 #include "base/lines.h"
+#include "kernels/transpose2d/bytes.h"
 #include "layers/moving.h"
 
 namespace softneuro {
@@ -49,11 +50,11 @@ Permutation::Permutation(std::span<const int64_t> dims, std::span<const int> per
   if (!outer_.empty()) row_ = take(outer_.size() - 1);
 }
 
-void Permutation::run(const float* src, int64_t src_batch_stride, float* dst, int64_t dst_batch_stride,
-                      const ParallelFor& parallel_for) const {
+void Permutation::run(const TensorView& src, const TensorView& dst, const ParallelFor& parallel_for) const {
   if (elements_ == 0) return;
-  const auto src_stride = [&](const Dim& dim) { return dim.src_batch ? src_batch_stride : dim.src_stride; };
-  const auto dst_stride = [&](const Dim& dim) { return dim.dst_batch ? dst_batch_stride : dim.dst_stride; };
+  const auto src_stride = [&](const Dim& dim) { return dim.src_batch ? src.strides[0] : dim.src_stride; };
+  const auto dst_stride = [&](const Dim& dim) { return dim.dst_batch ? dst.strides[0] : dim.dst_stride; };
+  const auto bytes = static_cast<int64_t>(dtype_bytes(dst.schema.dtype, 1));
 
   // One item is some 4096 elements of the innermost work: little enough to share out evenly, and whole cache lines.
   const bool swaps = inner_ == Inner::transpose;
@@ -72,12 +73,17 @@ void Permutation::run(const float* src, int64_t src_batch_stride, float* dst, in
         to += index * dst_stride(*dim);
       }
       const int64_t begin = item % chunks * chunk, count = std::min(chunk, length - begin);
-      if (swaps) {
-        kernel_({src + from + begin, src_stride(row_), dst + to + begin * dst_stride(col_), dst_stride(col_), row_.size,
-                 count, row_.size});
+      if (!swaps) {
+        copy_runs(static_cast<const std::byte*>(src.at(from + begin * src_stride(row_))), src_stride(row_) * bytes,
+                  static_cast<std::byte*>(dst.at(to + begin * dst_stride(row_))), dst_stride(row_) * bytes, count,
+                  run_ * bytes);
+      } else if (bytes == 1) {
+        transpose_bytes2d(static_cast<const uint8_t*>(src.at(from + begin)), src_stride(row_),
+                          static_cast<uint8_t*>(dst.at(to + begin * dst_stride(col_))), dst_stride(col_), row_.size,
+                          count);
       } else {
-        copy_runs(src + from + begin * src_stride(row_), src_stride(row_), dst + to + begin * dst_stride(row_),
-                  dst_stride(row_), count, run_);
+        kernel_({src.f32() + from + begin, src_stride(row_), dst.f32() + to + begin * dst_stride(col_),
+                 dst_stride(col_), row_.size, count, row_.size});
       }
     }
   });

@@ -15,9 +15,8 @@ class Permutation {
   // only known when run.
   Permutation(std::span<const int64_t> dims, std::span<const int> perm, Isa isa, int threads);
 
-  // WalkStrides in elements from one index of axis 0 to the next.
-  void run(const float* src, int64_t src_batch_stride, float* dst, int64_t dst_batch_stride,
-           const ParallelFor& parallel_for) const;
+  // Of floats or bytes.
+  void run(const TensorView& src, const TensorView& dst, const ParallelFor& parallel_for) const;
 
  private:
   struct Dim {

@@ -9,6 +9,7 @@ class TransposePermute final : public Routine {
  public:
   explicit TransposePermute(Isa isa)
       : Routine(vector_info("transpose", "permute", isa, Layout::nchw(), Layout::nchw())) {}
+  TransposePermute() : Routine(moving_info("transpose", "permute", f32_nchw.with(DType::qint8))) {}
 
   Refusal check(const Problem& problem) const override { return refuse_post_ops(problem); }
 
@@ -18,7 +19,7 @@ class TransposePermute final : public Routine {
     const std::vector<int> perm = transpose_perm(*problem.layer, in.rank());
     return prepared_call([permutation = Permutation({in.begin(), in.end()}, perm, info().isa, problem.threads)](
                              const RunArgs& args) {
-      permutation.run(args.in[0].f32(), args.in[0].strides[0], args.out.f32(), args.out.strides[0], args.parallel_for);
+      permutation.run(args.in[0], args.out, args.parallel_for);
     });
   }
 };
@@ -29,6 +30,7 @@ void transpose_permute_routines(RoutineList& list) {
   for (Isa isa : isas_best_first()) {
     if (transpose2d_kernel(isa) != nullptr) list.add<TransposePermute>(isa);
   }
+  list.add<TransposePermute>();
 }
 
 }  // namespace softneuro

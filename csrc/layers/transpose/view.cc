@@ -53,7 +53,7 @@ class TransposeStrides final : public ViewRoutine {
 }  // namespace
 
 void transpose_view_routines(RoutineList& list) {
-  for (const DType dtype : {DType::float32, DType::uint8}) {
+  for (const DType dtype : {DType::float32, DType::uint8, DType::qint8}) {
     for (const Layout& from : {Layout::nchw(), Layout::nhwc()}) {
       for (const Layout& to : {Layout::nchw(), Layout::nhwc()}) list.add<TransposeView>(dtype, from, to);
     }

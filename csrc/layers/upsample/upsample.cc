@@ -74,11 +74,14 @@ static OutputDescs infer_upsample(const Layer& layer, std::span<const TensorDesc
   expect_rank(in[0].shape, 4);
   if (in[0].shape[2] == 0 || in[0].shape[3] == 0) throw Error("the image is empty: " + in[0].shape.str());
   const UpsampleParams p = upsample_params(layer);
-  return TensorDesc{Shape{in[0].shape[0], in[0].shape[1], p.output_size[0], p.output_size[1]}};
+  TensorDesc out{Shape{in[0].shape[0], in[0].shape[1], p.output_size[0], p.output_size[1]}};
+  if (!p.bilinear) out.quantization = in[0].quantization;
+  return out;
 }
 
 const LayerDef& upsample_layer() {
-  static constexpr LayerDef def{"upsample", infer_upsample, one_output<upsample_reference>, collect_routines};
+  static constexpr LayerDef def{"upsample", infer_upsample, one_output<upsample_reference>, collect_routines,
+                                Takes::selecting};
   return def;
 }
 

@@ -1,0 +1,1 @@
+#include "kernels/combine_bytes/generic.h"

@@ -1,0 +1,154 @@
+// Sums, differences and products of two quantized blobs: of equal shapes, or the second of one value for each channel.
+#include "kernels/combine_bytes/combine_bytes.h"
+#include "layers/binary/binary.h"
+#include "layers/byte_table.h"
+#include "layers/moving.h"
+#include "layers/quantization.h"
+
+namespace softneuro {
+namespace {
+
+// How two operands meet, the larger one first.
+struct Operands {
+  bool fit = false, swapped = false, per_channel = false;
+};
+
+Operands operands_of(const BinaryParams& p) {
+  if (p.left == p.right) return {.fit = true};
+  const auto per_channel = [&](const Shape& large, const Shape& small) {
+    return large == p.out && large.rank() >= 3 && small.rank() == large.rank() && small[0] == large[0] &&
+           small[1] == large[1] && small.product(2, small.rank()) == 1;
+  };
+  if (per_channel(p.left, p.right)) return {true, false, true};
+  if (per_channel(p.right, p.left)) return {true, true, true};
+  return {};
+}
+
+// Bounds in steps, activation included; false for one that is no clamp.
+bool set_bounds(const Problem& problem, CombineBytes& combine) {
+  const Quantization& to = *problem.out().quantization;
+  const Activation& activation = problem.layer->post.activation;
+  if (!is_clamp(activation.kind)) return false;
+  const ClampBounds bounds = clamp_bounds(activation);
+  const float unit = to.scales[0];
+  combine.zero = to.zero_points[0];
+  const auto least = static_cast<float>(to.least - combine.zero), most = static_cast<float>(to.most - combine.zero);
+  combine.least = std::clamp(bounds.lo / unit, least, most);
+  combine.most = std::clamp(bounds.hi / unit, least, most);
+  return true;
+}
+
+CombineBytes combine_of(const Problem& problem, ElementwiseOp function, bool swapped) {
+  const Quantization &left = *problem.in[swapped ? 1 : 0].quantization, &right = *problem.in[swapped ? 0 : 1].quantization;
+  CombineBytes combine{.a_zero = left.zero_points[0], .b_zero = right.zero_points[0]};
+  set_bounds(problem, combine);
+  const double unit = static_cast<double>(problem.out().quantization->scales[0]);
+  const double a = static_cast<double>(left.scales[0]), b = static_cast<double>(right.scales[0]);
+  if (function == ElementwiseOp::mul) {
+    combine.a_scale = static_cast<float>(a * b / unit);
+    return combine;
+  }
+  const bool minus = function == ElementwiseOp::sub;
+  combine.a_scale = static_cast<float>((minus && swapped ? -a : a) / unit);
+  combine.b_scale = static_cast<float>((minus && !swapped ? -b : b) / unit);
+  return combine;
+}
+
+class PreparedBytes final : public Prepared {
+ public:
+  PreparedBytes(const Problem& problem, const CombineBytesKernels& kernels, const Layout& layout)
+      : threads_(problem.threads), channels_last_(layout == Layout::nhwc()) {
+    const BinaryParams p = binary_params(*problem.layer, problem.in);
+    operands_ = operands_of(p);
+    combine_ = combine_of(problem, p.function, operands_.swapped);
+    kernel_ = p.function == ElementwiseOp::mul ? kernels.multiply : kernels.add;
+  }
+
+  void run(const RunArgs& args) const override {
+    const TensorView &a = args.in[operands_.swapped ? 1 : 0], &b = args.in[operands_.swapped ? 0 : 1];
+    const auto bytes = [](const TensorView& view, int64_t at) { return static_cast<uint8_t*>(view.at(at)); };
+    const TensorView& out = args.out;
+    const int64_t images = out.shape.rank() == 0 ? 1 : out.shape[0], size = out.image_elements();
+    const auto start = [](const TensorView& view, int64_t n) { return view.shape.rank() == 0 ? 0 : n * view.strides[0]; };
+    if (!operands_.per_channel) {
+      const int64_t parts = std::max<int64_t>(task_count(out.shape.elements(), threads_) / std::max<int64_t>(images, 1), 1);
+      args.parallel_for(images * parts, [&](int64_t item) {
+        const int64_t n = item / parts;
+        const Range part = split_range(size, parts, item % parts);
+        kernel_(combine_, bytes(a, start(a, n) + part.begin), bytes(b, start(b, n) + part.begin), false,
+                bytes(out, start(out, n) + part.begin), part.end - part.begin);
+      });
+      return;
+    }
+    // Rows that meet one row of the second, or one value of it.
+    const int64_t channels = out.shape[1], pixels = size / std::max<int64_t>(channels, 1);
+    const int64_t rows = channels_last_ ? pixels : channels, length = channels_last_ ? channels : pixels;
+    const int64_t tasks = std::min(images * rows, task_count(out.shape.elements(), threads_));
+    args.parallel_for(tasks, [&](int64_t task) {
+      const Range part = split_range(images * rows, tasks, task);
+      for (int64_t item = part.begin; item < part.end; ++item) {
+        const int64_t n = item / rows, row = item % rows;
+        kernel_(combine_, bytes(a, start(a, n) + row * length), bytes(b, start(b, n) + (channels_last_ ? 0 : row)),
+                !channels_last_, bytes(out, start(out, n) + row * length), length);
+      }
+    });
+  }
+
+ private:
+  int threads_;
+  bool channels_last_;
+  Operands operands_;
+  CombineBytes combine_;
+  decltype(CombineBytesKernels::add) kernel_;
+};
+
+class BinaryBytes final : public Routine {
+ public:
+  BinaryBytes(Isa isa, const Layout& layout)
+      : Routine([&] {
+          RoutineInfo info = vector_info("binary", "bytes", isa, layout, layout);
+          info.in.dtype = info.out.dtype = DType::qint8;
+          return info;
+        }()) {}
+
+  Refusal check(const Problem& problem) const override {
+    if (problem.layer->post.residual) return "takes no residual";
+    if (problem.in.size() != 2) return "has a constant operand";
+    for (const TensorDesc* desc : {&problem.in[0], &problem.in[1], &problem.out()}) {
+      if (const Refusal refusal = check_unsigned(*desc); !refusal.accepted()) return refusal;
+    }
+    const BinaryParams p = binary_params(*problem.layer, problem.in);
+    const ElementwiseOp f = p.function;
+    if (f != ElementwiseOp::add && f != ElementwiseOp::sub && f != ElementwiseOp::mul) return "its function needs reals";
+    CombineBytes combine;
+    if (!set_bounds(problem, combine)) return "its activation needs reals";
+    return operands_of(p).fit ? Refusal() : Refusal("its operands are broadcast");
+  }
+
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
+                                          std::shared_ptr<const Packed>) const override {
+    return std::make_unique<PreparedBytes>(problem, *combine_bytes_kernels(info().isa), info().out.layout);
+  }
+};
+
+// Of one input and a number.
+double with_scalar(const Layer& layer, double x) {
+  double result = 0;
+  const Shape one{1};
+  Layer alone = layer;
+  alone.post = {};
+  const RefTensor in{one, &x};
+  binary_reference(alone, {&in, 1}, {one, &result});
+  return result;
+}
+
+}  // namespace
+
+void binary_bytes(RoutineList& list) {
+  for (const Isa isa : isas_best_first()) {
+    for (const Layout& layout : {Layout::nchw(), Layout::nhwc()}) list.add<BinaryBytes>(isa, layout);
+  }
+  add_byte_table_routines(list, "binary", with_scalar);
+}
+
+}  // namespace softneuro

@@ -1,0 +1,89 @@
+// Of quantized blobs with parameters of their own: each is brought to the output's while it is copied.
+#include "layers/moving.h"
+#include "layers/quantization.h"
+
+namespace softneuro {
+namespace {
+
+class PreparedConcatBytes final : public Prepared {
+ public:
+  PreparedConcatBytes(const Problem& problem, const CombineBytesKernels& kernels)
+      : axis_(static_cast<int>(problem.layer->attrs.integer("axis"))), threads_(problem.threads), kernels_(kernels) {
+    for (const TensorDesc& desc : problem.in) {
+      Part part{.same = same_quantization(desc, problem.out())};
+      if (!part.same) part.combine = rescaling(*desc.quantization, *problem.out().quantization);
+      parts_.push_back(part);
+    }
+  }
+
+  void run(const RunArgs& args) const override {
+    const TensorView& out = args.out;
+    const AxisSplit to = split_axis(out.shape, out.schema.layout, axis_);
+    const int64_t rows = images(out) * to.outer, tasks = std::min(rows, task_count(out.shape.elements(), threads_));
+    args.parallel_for(tasks, [&](int64_t task) {
+      const Range share = split_range(rows, tasks, task);
+      for (int64_t row = share.begin; row < share.end; ++row) {
+        const int64_t n = row / to.outer, outer = row % to.outer;
+        auto* dst = static_cast<uint8_t*>(out.at(n * out.strides[0] + outer * to.size * to.inner));
+        for (size_t i = 0; i < parts_.size(); ++i) dst = put(args.in[i], parts_[i], n, outer, dst);
+      }
+    });
+  }
+
+ private:
+  struct Part {
+    bool same;
+    CombineBytes combine = {};
+  };
+
+  uint8_t* put(const TensorView& x, const Part& part, int64_t n, int64_t outer, uint8_t* dst) const {
+    const AxisSplit from = split_axis(x.shape, x.schema.layout, axis_);
+    const int64_t length = from.size * from.inner;
+    const auto* src = static_cast<const uint8_t*>(x.at(n * x.strides[0] + outer * length));
+    if (part.same) {
+      std::copy_n(src, length, dst);
+    } else {
+      kernels_.rescale(part.combine, src, dst, length);
+    }
+    return dst + length;
+  }
+
+  int axis_, threads_;
+  const CombineBytesKernels& kernels_;
+  std::vector<Part> parts_;
+};
+
+class ConcatBytes final : public Routine {
+ public:
+  ConcatBytes(Isa isa, const Layout& layout)
+      : Routine([&] {
+          RoutineInfo info = vector_info("concat", "bytes", isa, layout, layout);
+          info.in.dtype = info.out.dtype = DType::qint8;
+          return info;
+        }()) {}
+
+  Refusal check(const Problem& problem) const override {
+    const PostOps& post = problem.layer->post;
+    if (post.quantize == nullptr || post.activation.kind != ActivationKind::none) return "moves bytes alone";
+    if (problem.layer->attrs.integer("axis") == 0) return "images are together";
+    for (const TensorDesc& desc : problem.in) {
+      if (const Refusal refusal = check_unsigned(desc); !refusal.accepted()) return refusal;
+    }
+    return check_unsigned(problem.out());
+  }
+
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
+                                          std::shared_ptr<const Packed>) const override {
+    return std::make_unique<PreparedConcatBytes>(problem, *combine_bytes_kernels(info().isa));
+  }
+};
+
+}  // namespace
+
+void concat_bytes_routines(RoutineList& list) {
+  for (const Isa isa : isas_best_first()) {
+    for (const Layout& layout : {Layout::nchw(), Layout::nhwc()}) list.add<ConcatBytes>(isa, layout);
+  }
+}
+
+}  // namespace softneuro

@@ -1,0 +1,206 @@
+// Convolution of quantized blobs whose channels are side by side. Windows are copied to rows, a strip of pixels at a
+// time, which are multiplied with the weights; 1x1 kernels need no copy. What lies outside the image is the zero point.
+#include "layers/int8.h"
+
+#include <cstring>
+
+#include "layers/conv2d/shapes.h"
+#include "layers/params.h"
+
+namespace softneuro {
+namespace {
+
+// rows: pixels of a strip.
+SN_PARAMS(Int8Params, rows, split);
+
+Int8Shape int8_shape(const Conv2dParams& p) { return {p.groups, p.group_k(), p.group_c() * p.kh * p.kw}; }
+
+class PreparedInt8Conv2d final : public Prepared {
+ public:
+  PreparedInt8Conv2d(const Problem& problem, const GemmInt8Kernels& kernels, const Int8Params& params,
+                     std::shared_ptr<const Packed> packed)
+      : packed_(std::move(packed)),
+        kernels_(kernels),
+        p_(conv2d_params(problem)),
+        shape_(int8_shape(p_)),
+        gemm_(int8_gemm(problem, shape_, *packed_)),
+        residual_(problem.layer->post.residual),
+        zero_(static_cast<uint8_t>(problem.in[0].quantization->zero_points[0])) {
+    direct_ = p_.pointwise() && p_.sh == 1 && p_.sw == 1 && p_.group_c() % GemmInt8::group == 0;
+    if (p_.empty()) return;
+    rows_ = std::min<int64_t>(params.rows, p_.oh * p_.ow);
+    const SplitBy by = parse_split(params.split);
+    const int64_t panels = shape_.padded() / GemmInt8::block;
+    split_ = WorkSplit(p_.n * p_.groups, panels, p_.oh * p_.ow, worth_int8_threads(problem), by,
+                       by == SplitBy::panels ? 1 : 0);
+    gemm_.m = narrow(direct_ ? p_.oh * p_.ow : rows_);
+    gemm_.a_stride = direct_ ? p_.c : gemm_.k;
+    gemm_.dst_stride = p_.k;
+    columns_ = direct_ ? 0 : round_to_line(static_cast<size_t>(rows_ * gemm_.k));
+    scratch_ = columns_ + round_to_line(kernels_.scratch_bytes(gemm_));
+  }
+
+  bool works_on_residual() const override { return true; }
+  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
+
+  void run(const RunArgs& args) const override {
+    SharedWork work(split_);
+    args.parallel_for(split_.tasks, [&](int64_t task) {
+      std::byte* scratch = args.workspace.task(task);
+      work.for_task(task, [&](int64_t index, Range panels, Range pixels) {
+        const int64_t step = direct_ ? pixels.end - pixels.begin : rows_;
+        for (int64_t begin = pixels.begin; begin < pixels.end; begin += step) {
+          run_strip(args, index / p_.groups, index % p_.groups, panels, {begin, std::min(begin + step, pixels.end)},
+                    scratch);
+        }
+      });
+    });
+  }
+
+ private:
+  // Products are a quarter of a float's work.
+  int worth_int8_threads(const Problem& problem) const {
+    const double outputs = static_cast<double>(p_.n * p_.k * p_.oh * p_.ow);
+    const double bytes = outputs + static_cast<double>(p_.n * p_.c * p_.h * p_.w + shape_.outputs() * shape_.k);
+    return worth_threads(0.5 * outputs * static_cast<double>(shape_.k), bytes, problem.threads);
+  }
+
+  void run_strip(const RunArgs& args, int64_t image, int64_t group, Range panels, Range pixels,
+                 std::byte* scratch) const {
+    const TensorView &in = args.in[0], &out = args.out;
+    const auto* src = static_cast<const uint8_t*>(in.at(image * in.strides[0] + group * p_.group_c()));
+    GemmInt8 call = int8_group(gemm_, shape_, group);
+    call.m = static_cast<int>(pixels.end - pixels.begin);
+    if (direct_) {
+      call.a = src + pixels.begin * p_.c;
+    } else {
+      auto* columns = reinterpret_cast<uint8_t*>(scratch);
+      copy_windows(src, pixels, columns);
+      call.a = columns;
+    }
+    const int64_t at = pixels.begin * p_.k + group * p_.group_k();
+    call.dst = out.at(image * out.strides[0] + at);
+    if (residual_) {
+      const TensorView& residual = args.in[1];
+      call.epilogue.residual.data = residual.at(image * residual.strides[0] + at);
+    }
+    kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), 0, call.m, scratch + columns_);
+  }
+
+  // Rows of gemm_.k bytes, [kh][kw][c], with zeros (of no account) behind.
+  void copy_windows(const uint8_t* src, Range pixels, uint8_t* to) const {
+    const int64_t c = p_.group_c(), rest = gemm_.k - shape_.k;
+    const bool together = p_.dw == 1 && p_.groups == 1;
+    int64_t oy = pixels.begin / p_.ow, ox = pixels.begin % p_.ow;
+    for (int64_t pixel = pixels.begin; pixel < pixels.end; ++pixel) {
+      const int64_t left = ox * p_.sw - p_.pl;
+      for (int64_t ky = 0; ky < p_.kh; ++ky) {
+        const int64_t y = oy * p_.sh - p_.pt + ky * p_.dh;
+        if (y < 0 || y >= p_.h) {
+          to = fill(to, p_.kw * c);
+        } else if (together) {
+          // Taps before, within and behind the row.
+          const int64_t before = std::clamp<int64_t>(-left, 0, p_.kw);
+          const int64_t end = std::clamp<int64_t>(p_.w - left, before, p_.kw);
+          to = fill(to, before * c);
+          std::memcpy(to, src + (y * p_.w + left + before) * c, static_cast<size_t>((end - before) * c));
+          to = fill(to + (end - before) * c, (p_.kw - end) * c);
+        } else {
+          for (int64_t kx = 0; kx < p_.kw; ++kx) {
+            const int64_t x = left + kx * p_.dw;
+            if (x < 0 || x >= p_.w) {
+              to = fill(to, c);
+            } else {
+              std::memcpy(to, src + (y * p_.w + x) * p_.c, static_cast<size_t>(c));
+              to += c;
+            }
+          }
+        }
+      }
+      for (int64_t i = 0; i < rest; ++i) *to++ = 0;
+      if (++ox == p_.ow) ++oy, ox = 0;
+    }
+  }
+  uint8_t* fill(uint8_t* to, int64_t bytes) const {
+    std::memset(to, zero_, static_cast<size_t>(bytes));
+    return to + bytes;
+  }
+
+  std::shared_ptr<const Packed> packed_;
+  const GemmInt8Kernels& kernels_;
+  Conv2dParams p_;
+  Int8Shape shape_;
+  GemmInt8 gemm_;
+  bool residual_, direct_ = false;
+  uint8_t zero_;
+  int64_t rows_ = 0;
+  WorkSplit split_;
+  size_t columns_ = 0, scratch_ = 0;  // bytes of a task
+};
+
+class Int8Conv2d final : public Routine {
+ public:
+  Int8Conv2d(Isa isa, DType out) : Routine(int8_info("conv2d", isa, Layout::nhwc(), out)) {}
+
+  Refusal check(const Problem& problem) const override {
+    const Conv2dParams p = conv2d_params(problem);
+    if (const Refusal refusal = check_int8(problem, int8_shape(p)); !refusal.accepted()) return refusal;
+    return check_int_sizes(p);
+  }
+  // A channel for itself is what depthwise kernels are for.
+  bool promising(const Problem& problem) const override {
+    const Conv2dParams p = conv2d_params(problem);
+    return p.groups == 1 || p.group_k() >= 4;
+  }
+
+  std::vector<std::string> param_names() const override { return Int8Params::names(); }
+  std::vector<Tuning> tunings(const Problem& problem) const override {
+    const Conv2dParams p = conv2d_params(problem);
+    const int split = likely_split(p.oh * p.ow);
+    // Rows of a strip that L1 and L2 hold.
+    const auto strip = [&](int64_t bytes) {
+      return static_cast<int>(std::clamp<int64_t>(bytes / std::max<int64_t>(int8_shape(p).k, 1) / 16 * 16, 16, 512));
+    };
+    const int large = strip(l2_bytes() / 4), small = strip(24 << 10);
+    std::vector<Tuning> list{Int8Params{large, split}};
+    if (!p.pointwise() && small != large) list.push_back(Int8Params{small, split});
+    if (problem.threads > 1) list.push_back(Int8Params{large, 1 - split});
+    return list;
+  }
+
+  std::string pack_key(const Problem& problem, const Tuning&) const override { return int8_pack_key(problem); }
+  Packing packing(const Problem& problem, const Tuning&) const override {
+    return int8_packing(int8_shape(conv2d_params(problem)));
+  }
+  void pack(const Problem& problem, const Tuning&, Packed& to) const override {
+    const Conv2dParams p = conv2d_params(problem);
+    const Int8Shape shape = int8_shape(p);
+    const int8_t* from = int8_weights(problem);
+    std::vector<int8_t> rows(static_cast<size_t>(shape.outputs() * shape.k));
+    const int64_t taps = p.kh * p.kw, c = p.group_c();
+    for (int64_t output = 0; output < shape.outputs(); ++output) {
+      int8_t* row = rows.data() + output * shape.k;
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        for (int64_t channel = 0; channel < c; ++channel) *row++ = from[(output * c + channel) * taps + tap];
+      }
+    }
+    pack_int8(problem, shape, rows.data(), to);
+  }
+
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed> packed) const override {
+    Int8Params params = Int8Params::of(tuning);
+    parse_positive("rows", params.rows);
+    return std::make_unique<PreparedInt8Conv2d>(problem, *gemm_int8_kernels(info().isa), params, std::move(packed));
+  }
+};
+
+}  // namespace
+
+void conv2d_int8(RoutineList& list) {
+  for (const Isa isa : int8_isas()) {
+    for (const DType out : {DType::qint8, DType::float32}) list.add<Int8Conv2d>(isa, out);
+  }
+}
+
+}  // namespace softneuro

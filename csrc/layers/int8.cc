@@ -1,0 +1,151 @@
+#include "layers/int8.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "layers/moving.h"
+
+namespace softneuro {
+namespace {
+
+// Steps of the output in one real, or 1 where the output is real.
+double steps_in_one(const Problem& problem) {
+  const Quantization* q = problem.out().quantization.get();
+  if (q == nullptr) return 1;
+  if (q->rounding == Quantization::Rounding::reciprocal) return static_cast<double>(1 / q->scales[0]);
+  return 1 / static_cast<double>(q->scales[0]);
+}
+
+// Clamps are done in the output's steps, so that a sum is scaled once.
+bool in_steps(const Problem& problem) { return is_clamp(problem.layer->post.activation.kind); }
+
+double unit(const Problem& problem) { return in_steps(problem) ? steps_in_one(problem) : 1; }
+
+double weight_scale(const Quantization& q, int64_t output) {
+  return static_cast<double>(q.scales[q.axis < 0 ? 0 : static_cast<size_t>(output)]);
+}
+
+}  // namespace
+
+std::vector<Isa> int8_isas() {
+  std::vector<Isa> isas{Isa::amx, Isa::avx512vnni, Isa::avx512, Isa::avxvnni, Isa::avx2, Isa::neon, Isa::scalar};
+  std::erase_if(isas, [](Isa isa) { return !architecture_has(isa); });
+  return isas;
+}
+
+RoutineInfo int8_info(const char* layer_type, Isa isa, const Layout& layout, DType out) {
+  RoutineInfo info;
+  info.layer_type = layer_type;
+  info.algorithm = "int8";
+  info.isa = isa;
+  info.in = f32_nchw.with(layout).with(DType::qint8);
+  info.out = f32_nchw.with(layout).with(out);
+  return info;
+}
+
+Refusal check_int8(const Problem& problem, const Int8Shape& shape) {
+  if (const Refusal refusal = check_unsigned(problem.in[0]); !refusal.accepted()) return refusal;
+  const ConstantData& weight = *problem.layer->weight("weight");
+  const Quantization* q = weight.desc().quantization.get();
+  if (q == nullptr || weight.memory() == nullptr) return "the weights are not quantized";
+  if (!q->is_signed()) return "the weights' bytes are not signed";
+  if (q->axis > 0) return "the weights have a scale for each of their inputs";
+  const bool centred = std::all_of(q->zero_points.begin(), q->zero_points.end(), [](int32_t z) { return z == 0; });
+  if (!centred) return "the weights have zero points";
+  if (shape.k > GemmInt8::most_k) return "sums of " + std::to_string(shape.k) + " products may overflow";
+  if (problem.outs[0].quantization != nullptr) {
+    if (const Refusal refusal = check_unsigned(problem.out()); !refusal.accepted()) return refusal;
+  }
+  if (problem.layer->post.residual && problem.in.back().quantization != nullptr) return check_unsigned(problem.in.back());
+  return {};
+}
+
+Packing int8_packing(const Int8Shape& shape) {
+  const int64_t columns = shape.groups * shape.padded();
+  const size_t bytes = gemm_int8_packed_bytes(static_cast<int>(shape.n), static_cast<int>(shape.k));
+  Packing packing;
+  packing.add("weights", shape.groups * static_cast<int64_t>(bytes), DType::int8, shape.outputs() * shape.k);
+  packing.add("start", columns, DType::int32, shape.outputs());
+  packing.add("scale", columns, DType::float32, shape.outputs());
+  packing.add("bias", columns, DType::float32, shape.outputs());
+  packing.add("narrow", 1, DType::int32);
+  return packing;
+}
+
+std::string int8_pack_key(const Problem& problem) {
+  std::string key;
+  for (const auto* list : {static_cast<const std::vector<TensorDesc>*>(&problem.outs), &problem.in}) {
+    for (const TensorDesc& desc : *list) key += TensorDesc{.shape = {}, .quantization = desc.quantization}.exact() + ";";
+  }
+  return key;
+}
+
+const int8_t* int8_weights(const Problem& problem) {
+  return static_cast<const int8_t*>(problem.layer->weight("weight")->memory().get());
+}
+
+void pack_int8(const Problem& problem, const Int8Shape& shape, const int8_t* rows, Packed& to) {
+  const int n = static_cast<int>(shape.n), k = static_cast<int>(shape.k);
+  const size_t bytes = gemm_int8_packed_bytes(n, k);
+  const Quantization &x = *problem.in[0].quantization, &w = *problem.layer->weight("weight")->desc().quantization;
+  const Constant* bias = problem.layer->find_weight("bias");
+  const std::vector<double> offsets = bias != nullptr ? (*bias)->doubles() : std::vector<double>();
+  auto* weights = to.at<int8_t>("weights");
+  auto *start = to.at<int32_t>("start"), *narrow = to.at<int32_t>("narrow");
+  auto *scale = to.at<float>("scale"), *real_bias = to.at<float>("bias");
+  const double steps = unit(problem);
+  for (int64_t group = 0; group < shape.groups; ++group) {
+    gemm_int8_pack(n, k, rows + group * n * k, k, weights + static_cast<size_t>(group) * bytes);
+    for (int column = 0; column < shape.padded(); ++column) {
+      const int64_t at = group * shape.padded() + column, output = group * n + column;
+      start[at] = 0, scale[at] = real_bias[at] = 0;
+      if (column >= n) continue;
+      int32_t sum = 0;
+      for (int64_t i = 0; i < k; ++i) sum += rows[output * k + i];
+      start[at] = -x.zero_points[0] * sum;
+      scale[at] = static_cast<float>(static_cast<double>(x.scales[0]) * weight_scale(w, output) * steps);
+      if (bias != nullptr) real_bias[at] = static_cast<float>(offsets[static_cast<size_t>(output)] * steps);
+    }
+  }
+  *narrow = gemm_int8_is_narrow(weights, static_cast<size_t>(shape.groups) * bytes) ? 1 : 0;
+}
+
+GemmInt8 int8_gemm(const Problem& problem, const Int8Shape& shape, const Packed& packed) {
+  GemmInt8 gemm;
+  gemm.n = static_cast<int>(shape.n);
+  gemm.k = static_cast<int>((shape.k + GemmInt8::group - 1) / GemmInt8::group * GemmInt8::group);
+  gemm.b = packed.at<int8_t>("weights");
+  gemm.narrow = *packed.at<int32_t>("narrow") != 0;
+  gemm.start = packed.at<int32_t>("start");
+  const double steps = unit(problem);
+  Epilogue& end = gemm.epilogue;
+  end.scale = packed.at<float>("scale");
+  end.bias = packed.at<float>("bias");
+  end.activation = problem.layer->post.activation;
+  if (end.activation.kind == ActivationKind::clamp) {
+    end.activation.a = static_cast<float>(static_cast<double>(end.activation.a) * steps);
+    end.activation.b = static_cast<float>(static_cast<double>(end.activation.b) * steps);
+  }
+  if (const Quantization* q = problem.out().quantization.get()) {
+    end.dst = quantized_format(*q);
+    if (in_steps(problem)) end.dst.scale = 1;
+  }
+  if (problem.layer->post.residual) {
+    if (const Quantization* q = problem.in.back().quantization.get()) {
+      end.residual.elements = quantized_format(*q);
+      end.residual.elements.scale = static_cast<float>(static_cast<double>(q->scales[0]) * steps);
+    }
+  }
+  return gemm;
+}
+
+GemmInt8 int8_group(const GemmInt8& gemm, const Int8Shape& shape, int64_t group) {
+  GemmInt8 one = gemm;
+  one.b += static_cast<size_t>(group) * gemm_int8_packed_bytes(gemm.n, gemm.k);
+  one.start += group * shape.padded();
+  one.epilogue.scale += group * shape.padded();
+  one.epilogue.bias += group * shape.padded();
+  return one;
+}
+
+}  // namespace softneuro

@@ -1,0 +1,42 @@
+// Layers as products of the bytes of a quantized blob with quantized weights: what routines on gemm_int8 share.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/gemm_int8/gemm_int8.h"
+#include "layers/quantization.h"
+
+namespace softneuro {
+
+// The levels that there are kernels for, best first.
+std::vector<Isa> int8_isas();
+
+// Of each group: outputs, and products in one of them.
+struct Int8Shape {
+  int64_t groups = 1, n = 0, k = 0;
+
+  int64_t outputs() const { return groups * n; }
+  int padded() const { return static_cast<int>((n + GemmInt8::block - 1) / GemmInt8::block * GemmInt8::block); }
+};
+
+// Of a blob of schema `in`, whose results go to another of its dtype or to floats, as a residual comes.
+RoutineInfo int8_info(const char* layer_type, Isa isa, const Layout& layout, DType out);
+// Whether inputs, weights and outputs are quantized as kernels have them, and no sum can overflow.
+Refusal check_int8(const Problem& problem, const Int8Shape& shape);
+
+Packing int8_packing(const Int8Shape& shape);
+// What a packing depends on beside the layer.
+std::string int8_pack_key(const Problem& problem);
+// rows: the weights as [outputs][k].
+void pack_int8(const Problem& problem, const Int8Shape& shape, const int8_t* rows, Packed& to);
+// The layer's weights, [outputs] first.
+const int8_t* int8_weights(const Problem& problem);
+
+// A kernel's arguments but for rows and addresses of blobs; they point into `packed`.
+GemmInt8 int8_gemm(const Problem& problem, const Int8Shape& shape, const Packed& packed);
+// Those of one of its groups.
+GemmInt8 int8_group(const GemmInt8& gemm, const Int8Shape& shape, int64_t group);
+
+}  // namespace softneuro

@@ -1,0 +1,135 @@
+// Rows of quantized bytes x quantized weights.
+#include "layers/int8.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/integers.h"
+#include "layers/kernel_sizes.h"
+#include "layers/linear/linear.h"
+#include "layers/params.h"
+#include "layers/split.h"
+
+namespace softneuro {
+namespace {
+
+SN_PARAMS(LinearInt8Params, split);
+
+Int8Shape int8_shape(const LinearParams& p) { return {1, p.k, p.c}; }
+
+class PreparedInt8Linear final : public Prepared {
+ public:
+  PreparedInt8Linear(const Problem& problem, const GemmInt8Kernels& kernels, const LinearInt8Params& params,
+                     std::shared_ptr<const Packed> packed)
+      : packed_(std::move(packed)),
+        kernels_(kernels),
+        p_(linear_params(*problem.layer, problem.in[0])),
+        gemm_(int8_gemm(problem, int8_shape(p_), *packed_)),
+        residual_(problem.layer->post.residual) {
+    if (p_.rows * p_.k == 0) return;
+    const double products = static_cast<double>(p_.rows * p_.k) * static_cast<double>(p_.c);
+    const double bytes = static_cast<double>(p_.rows * (p_.c + p_.k)) + static_cast<double>(p_.k * p_.c);
+    const SplitBy by = parse_split(params.split);
+    split_ = WorkSplit(1, (p_.k + GemmInt8::block - 1) / GemmInt8::block, p_.rows,
+                       worth_threads(0.5 * products, bytes, problem.threads), by);
+    gemm_.m = narrow(p_.rows);
+    gemm_.dst_stride = p_.k;
+    gemm_.a_stride = gemm_.k;
+    copied_ = p_.c == gemm_.k ? 0 : round_to_line(static_cast<size_t>(p_.rows) * static_cast<size_t>(gemm_.k));
+    scratch_ = copied_ + round_to_line(kernels_.scratch_bytes(gemm_));
+  }
+
+  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
+
+  void run(const RunArgs& args) const override {
+    args.parallel_for(split_.tasks, [&](int64_t task) {
+      std::byte* scratch = args.workspace.task(task);
+      split_.for_task(task, [&](int64_t, Range panels, Range rows) {
+        for (int64_t row = rows.begin; row < rows.end;) row = run_rows(args, panels, row, rows.end, scratch);
+      });
+    });
+  }
+
+ private:
+  // From a row on, as many as lie evenly in all blobs; where the next ones begin.
+  int64_t run_rows(const RunArgs& args, Range panels, int64_t begin, int64_t end, std::byte* scratch) const {
+    const int blobs = residual_ ? 2 : 1;
+    bool even = args.out.dense();
+    for (int i = 0; i < blobs; ++i) even = even && args.in[i].dense();
+    const int rank = args.out.shape.rank();
+    const int64_t per_image = rank < 2 ? 1 : args.out.shape.product(1, rank - 1);
+    if (!even) end = std::min(end, (begin / per_image + 1) * per_image);
+    const auto row_of = [&](const TensorView& view) {
+      const int64_t size = view.shape[rank - 1];
+      const int64_t image = rank < 2 ? 0 : begin / per_image * view.strides[0];
+      return view.at(image + begin % per_image * size);
+    };
+    GemmInt8 call = gemm_;
+    call.m = static_cast<int>(end - begin);
+    call.a = static_cast<const uint8_t*>(row_of(args.in[0]));
+    if (copied_ > 0) {
+      auto* to = reinterpret_cast<uint8_t*>(scratch);
+      for (int64_t row = 0; row < call.m; ++row) {
+        std::memcpy(to + row * gemm_.k, call.a + row * p_.c, static_cast<size_t>(p_.c));
+        std::memset(to + row * gemm_.k + p_.c, 0, static_cast<size_t>(gemm_.k - p_.c));
+      }
+      call.a = to;
+    }
+    call.dst = row_of(args.out);
+    if (residual_) call.epilogue.residual.data = row_of(args.in[1]);
+    kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), 0, call.m, scratch + copied_);
+    return end;
+  }
+
+  std::shared_ptr<const Packed> packed_;
+  const GemmInt8Kernels& kernels_;
+  LinearParams p_;
+  GemmInt8 gemm_;
+  bool residual_;
+  WorkSplit split_;
+  size_t copied_ = 0, scratch_ = 0;  // bytes of a task
+};
+
+class Int8Linear final : public Routine {
+ public:
+  Int8Linear(Isa isa, DType out) : Routine(int8_info("linear", isa, Layout::nchw(), out)) {}
+
+  Refusal check(const Problem& problem) const override {
+    const LinearParams p = linear_params(*problem.layer, problem.in[0]);
+    if (const Refusal refusal = check_int8(problem, int8_shape(p)); !refusal.accepted()) return refusal;
+    return check_kernel_sizes({p.rows, p.k, p.c});
+  }
+
+  std::vector<std::string> param_names() const override { return LinearInt8Params::names(); }
+  std::vector<Tuning> tunings(const Problem& problem) const override {
+    const LinearParams p = linear_params(*problem.layer, problem.in[0]);
+    const int split = static_cast<int>(p.rows < p.k ? SplitBy::panels : SplitBy::rows);
+    std::vector<Tuning> list{LinearInt8Params{split}};
+    if (problem.threads > 1 && p.rows > 1) list.push_back(LinearInt8Params{1 - split});
+    return list;
+  }
+
+  std::string pack_key(const Problem& problem, const Tuning&) const override { return int8_pack_key(problem); }
+  Packing packing(const Problem& problem, const Tuning&) const override {
+    return int8_packing(int8_shape(linear_params(*problem.layer, problem.in[0])));
+  }
+  void pack(const Problem& problem, const Tuning&, Packed& to) const override {
+    pack_int8(problem, int8_shape(linear_params(*problem.layer, problem.in[0])), int8_weights(problem), to);
+  }
+
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed> packed) const override {
+    return std::make_unique<PreparedInt8Linear>(problem, *gemm_int8_kernels(info().isa), LinearInt8Params::of(tuning),
+                                                std::move(packed));
+  }
+};
+
+}  // namespace
+
+void linear_int8(RoutineList& list) {
+  for (const Isa isa : int8_isas()) {
+    for (const DType out : {DType::qint8, DType::float32}) list.add<Int8Linear>(isa, out);
+  }
+}
+
+}  // namespace softneuro

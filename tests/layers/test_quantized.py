@@ -1,0 +1,172 @@
+"""Routines on quantized blobs: sums are exact, and what is rounded to a step may be so otherwise near a tie alone."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+import softneuro
+from softneuro import _C
+from softneuro.error_measure import relative_error
+
+TIE = 1e-4  # of a step: what float32 may err by
+EXAMPLES = int(os.environ.get("SOFTNEURO_TEST_EXAMPLES", "60"))
+
+
+def is_quantized(entry: dict[str, Any]) -> bool:
+    return "qint8" in entry["in"] + entry["out"] and entry["layer"] != "adapt"
+
+
+ENTRIES = {entry["descriptor"]: entry for entry in softneuro.registry() if is_quantized(entry)}
+TYPES = sorted({entry["layer"] for entry in ENTRIES.values()})
+
+
+@st.composite
+def quantizations(draw: st.DrawFn, values: np.ndarray[Any, Any], *, whole: bool = False) -> dict[str, Any]:
+    """Parameters of unsigned bytes that hold some values, most of them or with room to spare."""
+    least, most = draw(st.sampled_from([(0, 255), (0, 255), (0, 127)]))
+    finite = values[np.isfinite(values)]
+    spread = float(np.abs(finite).max()) if finite.size else 1.0
+    factor = draw(st.sampled_from([1.0, 1.0, 0.4, 3.0])) if not whole else 1.0
+    zero_point = draw(st.sampled_from([0, 7, 128 if most > 127 else 64, most]))
+    steps = max(zero_point - least, most - zero_point)
+    scale = np.float32(max(spread, 1e-3) * factor / steps)
+    return {
+        "scale": float(scale),
+        "zero_point": zero_point,
+        "least": least,
+        "most": most,
+        "reciprocal": draw(st.booleans()),
+    }
+
+
+def snapped(x: np.ndarray[Any, Any], q: dict[str, Any]) -> np.ndarray[Any, Any]:
+    """The values that are stored."""
+    steps = np.clip(np.nan_to_num(np.rint(x / np.float32(q["scale"]))) + q["zero_point"], q["least"], q["most"])
+    return ((steps - q["zero_point"]).astype(np.float32) * np.float32(q["scale"])).astype(np.float32)
+
+
+@st.composite
+def quantized_weight(draw: st.DrawFn, weight: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], dict[str, Any]]:
+    """Signed bytes; per tensor, or per index of axis 0; now and then as large as they can be."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    count = weight.shape[0] if draw(st.booleans()) and weight.ndim > 0 and weight.size else 0
+    scales = rng.uniform(0.001, 0.02, max(count, 1)).astype(np.float32)
+    kind = draw(st.sampled_from(["any", "any", "extreme", "small"]))
+    if kind == "extreme":
+        values = rng.choice(np.int8([-128, -127, 127]), weight.shape)
+    else:
+        values = rng.integers(-128, 128, weight.shape) if kind == "any" else rng.integers(-60, 60, weight.shape)
+    q: dict[str, Any] = {"scale": [float(s) for s in scales], "least": -128, "most": 127}
+    if count:
+        q["axis"] = 0
+    return values.astype(np.int8), q
+
+
+@st.composite
+def quantized_problems(draw: st.DrawFn, strategy: st.SearchStrategy[dict[str, Any]], layer: str) -> dict[str, Any]:
+    """What another strategy makes, of quantized values."""
+    problem = dict(draw(strategy))
+    inputs = [np.asarray(x, np.float32) for x in problem["inputs"]]
+    if layer == "quantize" and draw(st.booleans()):
+        return {**problem, "dtypes": ["float32"]}
+    inputs = [np.nan_to_num(x, nan=0.0, posinf=2, neginf=-2) for x in inputs]
+    same = draw(st.booleans())
+    params: list[Any] = []
+    for i, x in enumerate(inputs):
+        params.append(params[0] if same and i > 0 else draw(quantizations(x)))
+    residual = problem.get("post", {}).get("residual")
+    if residual and draw(st.booleans()):
+        params[-1] = "float32"
+    inputs = [snapped(x, q) if isinstance(q, dict) else x for x, q in zip(inputs, params, strict=True)]
+    weights = dict(problem["weights"])
+    if layer in ("conv2d", "linear"):
+        weights["weight"] = draw(quantized_weight(np.asarray(weights["weight"], np.float32)))
+    return {**problem, "inputs": inputs, "weights": weights, "dtypes": params}
+
+
+def reference(layer: str, problem: dict[str, Any], post: dict[str, Any]) -> np.ndarray[Any, Any]:
+    graph = softneuro.Graph()
+    blobs = []
+    for i, (x, q) in enumerate(zip(problem["inputs"], problem["dtypes"], strict=True)):
+        quantization = q if isinstance(q, dict) else None
+        schema = "cpu:qint8:nchw" if quantization else "float32"
+        blobs.append(graph.input(f"x{i}", x.shape, schema, quantization))
+    graph.output(graph.add(layer, blobs, weights=problem["weights"], post=post, **problem["attrs"]), "float32")
+    (result,) = graph.reference(problem["inputs"])
+    return np.asarray(result)
+
+
+def check_steps(actual: np.ndarray[Any, Any], exact: np.ndarray[Any, Any], q: dict[str, Any], where: str) -> None:
+    """Each is the step nearest to the exact value, or next to it where that is almost a tie."""
+    scale = float(np.float32(q["scale"]))
+    per_unit = float(np.float32(1) / np.float32(q["scale"])) if q["reciprocal"] else 1 / scale
+    low, high = q["least"] - q["zero_point"], q["most"] - q["zero_point"]
+    steps = np.clip(np.where(np.isnan(exact), low, exact * per_unit), low, high)
+    taken = np.rint(actual / scale)
+    distance = np.abs(taken - steps)
+    assert (distance <= 0.5 + TIE).all(), f"{where}: {distance.max()} steps off"
+    assert ((taken >= low) & (taken <= high)).all(), where
+
+
+@pytest.mark.parametrize("layer", TYPES)
+def test_quantized_routines(layer: str) -> None:
+    """All that accept, at one and three threads, whose bits are the same."""
+    seen: set[str] = set()
+    module = importlib.import_module(f"tests.layers.strategies.{layer}")
+
+    @given(data=st.data())
+    def check(data: st.DataObject) -> None:
+        problem = data.draw(quantized_problems(module.problems(), layer))
+        post = dict(problem.get("post", {}))
+        q = post.get("quantize")
+        with np.errstate(all="ignore"):
+            exact = problem["inputs"][0].astype(np.float64) if layer == "quantize" else reference(layer, problem, post)
+        if layer != "quantize" and data.draw(st.booleans()):
+            q = data.draw(quantizations(exact.astype(np.float32)))
+            post["quantize"] = q
+        results: dict[str, np.ndarray[Any, Any]] = {}
+        for threads in (1, 3):
+            shapes = [x.shape for x in problem["inputs"]]
+            accepted = _C.testing.accepting(
+                layer, problem["attrs"], problem["weights"], shapes, post, threads, problem["dtypes"]
+            )
+            for descriptor in accepted:
+                plain = descriptor.split("{")[0]
+                if plain not in ENTRIES:
+                    continue
+                seen.add(plain)
+                actual = _C.testing.run_routine(
+                    layer,
+                    problem["attrs"],
+                    problem["weights"],
+                    problem["inputs"],
+                    descriptor,
+                    post,
+                    threads,
+                    problem["dtypes"],
+                )
+                kind = "bytes" if q or "qint8" in ENTRIES[plain]["out"] else "floats"
+                if q:
+                    check_steps(actual, exact, q, descriptor)
+                elif kind == "bytes":
+                    np.testing.assert_allclose(actual, exact, rtol=1e-6, atol=1e-6, err_msg=descriptor)
+                else:
+                    assert relative_error(actual.astype(np.float32), exact) <= 2e-6, descriptor
+                algorithm = plain.rsplit("/", 1)[1].split("_")[0] + ENTRIES[plain]["out"].split(":")[1]
+                first = results.setdefault(algorithm, actual)
+                np.testing.assert_array_equal(actual, first, err_msg=f"{descriptor}: other bits")
+
+    limits = settings(
+        max_examples=EXAMPLES * 2, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    )
+    seed(zlib.crc32(layer.encode()))(limits(check))()
+    missed = {d for d, e in ENTRIES.items() if e["layer"] == layer and e["available"]} - seen
+    assert not missed or EXAMPLES < 60, f"no random problem reached {sorted(missed)}"
