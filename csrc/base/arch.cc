@@ -60,6 +60,16 @@ bool cpu_has_avx512() {
   return has_all(os_saved_state(), zmm_state) && has_all(cpuid(7).ebx, f_dq_bw_vl);
 }
 
+bool cpu_has_avxvnni() {
+  constexpr uint32_t avx_vnni = 1u << 4;
+  return has_all(cpuid(7, 1).eax, avx_vnni);
+}
+
+bool cpu_has_avx512vnni() {
+  constexpr uint32_t avx512_vnni = 1u << 11;
+  return has_all(cpuid(7).ecx, avx512_vnni);
+}
+
 // Linux has a process ask before it may use the tiles, which are 8 KiB more for each of its threads.
 bool may_use_tiles() {
 #ifdef __linux__
@@ -71,9 +81,9 @@ bool may_use_tiles() {
 }
 
 bool cpu_has_amx() {
-  constexpr uint32_t bf16_tile = (1u << 22) | (1u << 24), avx512_bf16 = 1u << 5;
+  constexpr uint32_t bf16_tile_int8 = (1u << 22) | (1u << 24) | (1u << 25), avx512_bf16 = 1u << 5;
   constexpr uint64_t tile_state = 0x60000;
-  return has_all(os_saved_state(), tile_state) && has_all(cpuid(7).edx, bf16_tile) &&
+  return has_all(os_saved_state(), tile_state) && has_all(cpuid(7).edx, bf16_tile_int8) &&
          has_all(cpuid(7, 1).eax, avx512_bf16) && may_use_tiles();
 }
 #endif
@@ -94,7 +104,9 @@ const std::vector<Level>& levels() {
 #ifdef SOFTNEURO_X86
       {Isa::avx2, "avx2", {Isa::scalar}, 8, true, cpu_has_avx2},
       {Isa::avx512, "avx512", {Isa::scalar, Isa::avx2}, 16, true, cpu_has_avx512},
-      {Isa::amx, "amx", {Isa::scalar, Isa::avx2, Isa::avx512}, 16, false, cpu_has_amx},
+      {Isa::avxvnni, "avxvnni", {Isa::scalar, Isa::avx2}, 8, false, cpu_has_avxvnni},
+      {Isa::avx512vnni, "avx512vnni", {Isa::scalar, Isa::avx2, Isa::avx512}, 16, false, cpu_has_avx512vnni},
+      {Isa::amx, "amx", {Isa::scalar, Isa::avx2, Isa::avx512, Isa::avx512vnni}, 16, false, cpu_has_amx},
 #elif defined(__aarch64__) && !defined(SN_SCALAR_ONLY)
       {Isa::neon, "neon", {Isa::scalar}, 4, true, [] { return true; }},
 #endif

@@ -9,10 +9,11 @@
 
 namespace softneuro {
 
-// A level is a named set of CPU features with prerequisites (see isa_prerequisites), not a rung of one ladder: a later
-// avxvnni needs avx2 but not avx512, neon needs neither. Some have no vectors of their own but add to another's: amx is
-// products of bfloat16 tiles (AMX-BF16) beside avx512's vectors. Kernels are made for these one by one.
-enum class Isa : unsigned char { scalar, avx2, avx512, neon, amx };
+// A level is a named set of CPU features with prerequisites (see isa_prerequisites), not a rung of one ladder: avxvnni
+// needs avx2 but not avx512, neon needs neither. Some have no vectors of their own but add to another's: avxvnni and
+// avx512vnni are sums of four products of bytes beside avx2's and avx512's vectors, amx is products of tiles of
+// bfloat16 and bytes (AMX-BF16, AMX-INT8) beside avx512vnni's. Kernels are made for these one by one.
+enum class Isa : unsigned char { scalar, avx2, avx512, neon, avxvnni, avx512vnni, amx };
 
 struct CacheInfo {
   size_t l1d = 0, l2 = 0, l3 = 0;  // bytes, 0 if unknown; l3 is shared by the package

@@ -11,11 +11,12 @@
 
 namespace softneuro {
 
-// Kernels of vectors, kernels of tiles that are multiplied with each other, and what both need.
+// Kernels of vectors, kernels of tiles that are multiplied with each other, and what all levels need.
 #if defined(__x86_64__) && !defined(SN_SCALAR_ONLY)
 #define SN_VECTOR_LEVELS(X, Table, name) X(scalar, Table, name) X(avx2, Table, name) X(avx512, Table, name)
 #define SN_TILE_LEVELS(X, Table, name) X(scalar, Table, name) X(amx, Table, name)
-#define SN_ALL_LEVELS(X, Table, name) SN_VECTOR_LEVELS(X, Table, name) X(amx, Table, name)
+#define SN_ALL_LEVELS(X, Table, name) \
+  SN_VECTOR_LEVELS(X, Table, name) X(avxvnni, Table, name) X(avx512vnni, Table, name) X(amx, Table, name)
 #else
 #if defined(__aarch64__) && !defined(SN_SCALAR_ONLY)
 #define SN_VECTOR_LEVELS(X, Table, name) X(scalar, Table, name) X(neon, Table, name)

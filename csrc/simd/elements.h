@@ -11,7 +11,7 @@ namespace softneuro::SN_ISA {
 
 // widen, narrow: integers from elements of 8 or 16 bits, and their low bits back. nearest: of NaN an integer whose low
 // bits are zeros.
-#if SN_LEVEL == SN_LEVEL_avx512 || SN_LEVEL == SN_LEVEL_amx
+#if SN_VECTORS == SN_LEVEL_avx512
 SN_INLINE Vi nearest(Vf x) { return (Vi)_mm512_maskz_cvtps_epi32(0xffff, x.v); }
 // Masks take what would be a loop on other levels.
 SN_INLINE Vf load_n(const Float16* p, int n) {
@@ -45,7 +45,7 @@ template <class T>
 SN_INLINE void narrow(T* p, Vi x) {
   narrow_n(p, x, lanes);
 }
-#elif SN_LEVEL == SN_LEVEL_avx2
+#elif SN_VECTORS == SN_LEVEL_avx2
 SN_INLINE Vi nearest(Vf x) { return (Vi)_mm256_cvtps_epi32(x.v); }
 SN_INLINE Vf load(const Float16* p) { return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))}; }
 SN_INLINE void store(Float16* p, Vf x) {
@@ -119,7 +119,7 @@ SN_INLINE void store(Float16* p, Vf x) {
 #endif
 
 // Levels without masks go through a copy: what lies past n elements is not touched.
-#if SN_LEVEL != SN_LEVEL_avx512 && SN_LEVEL != SN_LEVEL_amx
+#if SN_VECTORS != SN_LEVEL_avx512
 SN_INLINE Vf load_n(const Float16* p, int n) {
   Float16 copy[lanes] = {};
   for (int i = 0; i < n; ++i) copy[i] = p[i];

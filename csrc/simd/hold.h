@@ -9,7 +9,7 @@ namespace softneuro::SN_ISA {
 // vector meets many scalars, these are what an FMA should take from memory: Zen 4 broadcasts to a register every second
 // cycle, and within an FMA at no cost.
 SN_INLINE Vf hold(Vf x) {
-#if SN_LEVEL == SN_LEVEL_avx512
+#if SN_VECTORS == SN_LEVEL_avx512
   __asm__("" : "+v"(x.v));
 #elif SN_LEVEL == SN_LEVEL_neon
   __asm__("" : "+w"(x.v));

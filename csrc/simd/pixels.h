@@ -5,7 +5,7 @@
 
 namespace softneuro::SN_ISA {
 
-#if SN_LEVEL == SN_LEVEL_avx512 || SN_LEVEL == SN_LEVEL_amx
+#if SN_VECTORS == SN_LEVEL_avx512
 SN_INLINE Vi load_threes(const uint8_t* p) {
   const __m512i all = _mm512_maskz_loadu_epi32(0xfff, p);
   const __m512i four_each = _mm512_setr_epi32(0, 1, 2, 2, 3, 4, 5, 5, 6, 7, 8, 8, 9, 10, 11, 11);
@@ -13,7 +13,7 @@ SN_INLINE Vi load_threes(const uint8_t* p) {
   const __m512i pixels = _mm512_maskz_permutexvar_epi32(0xffff, four_each, all);
   return (Vi)_mm512_shuffle_epi8(pixels, _mm512_maskz_broadcast_i32x4(0xffff, apart));
 }
-#elif SN_LEVEL == SN_LEVEL_avx2
+#elif SN_VECTORS == SN_LEVEL_avx2
 SN_INLINE Vi load_threes(const uint8_t* p) {
   // The upper half begins 4 bytes into what ends with the last pixel.
   const __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));

@@ -1,6 +1,7 @@
 // One vector type, Vf, for every instruction-set level: what generic.h templates are written on.
 //
-// Included only by files compiled for one level, with SN_ISA defined as its name (scalar, avx2, avx512, neon, amx).
+// Included only by files compiled for one level, with SN_ISA defined as its name (scalar, avx2, avx512, neon,
+// avxvnni, avx512vnni, amx).
 // Everything is always inlined and in namespace softneuro::SN_ISA, so that no two levels share a function.
 //
 // Each level header defines
@@ -30,10 +31,20 @@
 #define SN_LEVEL_avx2 1
 #define SN_LEVEL_avx512 2
 #define SN_LEVEL_neon 3
-#define SN_LEVEL_amx 4
+#define SN_LEVEL_avxvnni 4
+#define SN_LEVEL_avx512vnni 5
+#define SN_LEVEL_amx 6
 #define SN_LEVEL_OF_(isa) SN_LEVEL_##isa
 #define SN_LEVEL_OF(isa) SN_LEVEL_OF_(isa)
 #define SN_LEVEL SN_LEVEL_OF(SN_ISA)
+// The level whose vectors it has.
+#if SN_LEVEL == SN_LEVEL_avx512vnni || SN_LEVEL == SN_LEVEL_amx
+#define SN_VECTORS SN_LEVEL_avx512
+#elif SN_LEVEL == SN_LEVEL_avxvnni
+#define SN_VECTORS SN_LEVEL_avx2
+#else
+#define SN_VECTORS SN_LEVEL
+#endif
 
 #define SN_CAT_(a, b) a##b
 #define SN_CAT(a, b) SN_CAT_(a, b)
@@ -44,11 +55,11 @@
   extern const Table SN_ISA_NAME(name); \
   const Table SN_ISA_NAME(name)
 
-#if SN_LEVEL == SN_LEVEL_avx512 || SN_LEVEL == SN_LEVEL_amx
+#if SN_VECTORS == SN_LEVEL_avx512
 #include "simd/simd_avx512.h"
-#elif SN_LEVEL == SN_LEVEL_avx2
+#elif SN_VECTORS == SN_LEVEL_avx2
 #include "simd/simd_avx2.h"
-#elif SN_LEVEL == SN_LEVEL_neon
+#elif SN_VECTORS == SN_LEVEL_neon
 #include "simd/simd_neon.h"
 #else
 #include "simd/simd_scalar.h"
@@ -72,6 +83,16 @@ SN_INLINE Vf max(Vf a, Vf b) { return select(is_nan(a), a, at_least(b, a)); }
 SN_INLINE Vf min(Vf a, Vf b) { return select(is_nan(a), a, at_most(b, a)); }
 SN_INLINE Vf clamp(Vf x, Vf lo, Vf hi) { return at_most(at_least(x, lo), hi); }
 SN_INLINE Vf operator-(Vf x) { return zero() - x; }
+
+// fma, rounded once at every level: for results that are to have the same bits at all of them.
+SN_INLINE Vf fused(Vf a, Vf b, Vf c) {
+#if SN_LEVEL == SN_LEVEL_scalar
+  for (int i = 0; i < lanes; ++i) c.v[i] = __builtin_fmaf(a.v[i], b.v[i], c.v[i]);
+  return c;
+#else
+  return fma(a, b, c);
+#endif
+}
 
 SN_INLINE void prefetch(const float* p) { __builtin_prefetch(p, 0, 3); }
 SN_INLINE void prefetch_l2(const float* p) { __builtin_prefetch(p, 0, 2); }

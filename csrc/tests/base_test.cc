@@ -102,7 +102,12 @@ void levels() {
       for (Isa below : isa_prerequisites(isa)) expect(isa_available(below), "prerequisites are available");
     }
   }
-  for (Isa isa : all_isas()) expect(isa != Isa::amx, "extensions have no vectors of their own");
+  for (Isa isa : all_isas()) expect(vectors_of(isa) == isa, "levels of vectors have their own");
+  for (Isa isa : {Isa::avxvnni, Isa::avx512vnni, Isa::amx}) {
+    if (!architecture_has(isa)) continue;
+    const Isa vectors = isa == Isa::avxvnni ? Isa::avx2 : Isa::avx512;
+    expect(vectors_of(isa) == vectors && isa_block(isa) == isa_block(vectors), "extensions have another's vectors");
+  }
   expect(refuses([] { (void)parse_isa("avx1024"); }), "an unknown level is refused");
   expect(physical_cores() >= 1, "at least one core");
 }

@@ -37,7 +37,7 @@ PYBIND11_MODULE(_C, m) {
         for (Isa isa : available_extensions()) names.emplace_back(isa_name(isa));
         return names;
       },
-      "Levels in use that add to another's vectors: 'amx', products of bfloat16 tiles. SOFTNEURO_MAX_ISA clamps them.");
+      "Levels in use that add to another's vectors: 'avxvnni', 'avx512vnni', 'amx'. SOFTNEURO_MAX_ISA clamps them.");
   m.def(
       "caches",
       [] {

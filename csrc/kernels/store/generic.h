@@ -46,11 +46,12 @@ void take_values(const StoreRows& r, const Part& part, float* values) {
   for (int i = 0; i < part.rows; ++i, sums += r.sums_stride) {
     if (e.scale != nullptr && r.per_row) scale = set(e.scale[part.row + i]);
     if (e.bias != nullptr && r.per_row) bias = set(e.bias[part.row + i]);
-    Vf x = fma(to_float(part.n == lanes ? load(sums) : load_n(sums, part.n)), scale, bias);
+    const Vf sum = to_float(part.n == lanes ? load(sums) : load_n(sums, part.n));
+    Vf x = is_same<Sum, float> ? fma(sum, scale, bias) : fused(sum, scale, bias);
     if constexpr (!is_same<Residual, NoResidual>) {
       const Reading<Residual> residual(e.residual.elements);
       const auto* from = static_cast<const Residual*>(e.residual.data) + (part.row + i) * r.stride + part.column;
-      x = x + (part.n == lanes ? residual.value(from) : residual.value(from, part.n));
+      x = part.n == lanes ? residual.add_to(x, from) : residual.add_to(x, from, part.n);
     }
     store(values + i * lanes, clamp(x, lo, hi));
   }

@@ -1,6 +1,6 @@
 // The end of a kernel, a vector at a time, for any type of sums (Vf, Vi), of residuals and of results:
 //
-//   sum -> value          to_float(sum) * scale + bias
+//   sum -> value          to_float(sum) * scale + bias, of integers the same bits at every level
 //       -> + residual     Reading<Residual>
 //       -> activation     here a clamp; the others are done to rows of values (rest.h), or by who knows the kind
 //       -> stored         Writing<Dst>
@@ -29,6 +29,8 @@ struct Reading {
   SN_INLINE explicit Reading(const ElementFormat&) {}
   SN_INLINE Vf value(const T* p) const { return load(p); }
   SN_INLINE Vf value(const T* p, int n) const { return load_n(p, n); }
+  SN_INLINE Vf add_to(Vf x, const T* p) const { return x + load(p); }
+  SN_INLINE Vf add_to(Vf x, const T* p, int n) const { return x + load_n(p, n); }
 };
 template <class T>
 class Reading<T, true> {
@@ -36,6 +38,8 @@ class Reading<T, true> {
   SN_INLINE explicit Reading(const ElementFormat& e) : zero_(set(static_cast<float>(e.zero))), scale_(set(e.scale)) {}
   SN_INLINE Vf value(const T* p) const { return (load(p) - zero_) * scale_; }
   SN_INLINE Vf value(const T* p, int n) const { return (load_n(p, n) - zero_) * scale_; }
+  SN_INLINE Vf add_to(Vf x, const T* p) const { return fused(load(p) - zero_, scale_, x); }
+  SN_INLINE Vf add_to(Vf x, const T* p, int n) const { return fused(load_n(p, n) - zero_, scale_, x); }
 
  private:
   Vf zero_, scale_;

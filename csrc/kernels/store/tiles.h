@@ -37,7 +37,7 @@ SN_INLINE void scale_tile(const Sum (&sum)[n], const float* scale, const float* 
   static_assert(rows * count == n);
   unroll<rows>([&](auto a) {
     const Vf factor = load(scale + a * lanes), start = bias != nullptr ? load(bias + a * lanes) : zero();
-    unroll<count>([&](auto b) { value[a * count + b] = fma(to_float(sum[a * count + b]), factor, start); });
+    unroll<count>([&](auto b) { value[a * count + b] = fused(to_float(sum[a * count + b]), factor, start); });
   });
 }
 
@@ -52,7 +52,7 @@ SN_INLINE void finish_tile(Vf (&sum)[n], bool last, const Activation* activation
     unroll<rows>([&](auto a) { unroll<count>([&](auto b) { body(a * row_stride + b * step, sum[a * count + b]); }); });
   };
   if (last && residual != nullptr) {
-    each([&, reading](size_t at, Vf& x) { x = x + reading.value(residual + at); });
+    each([&, reading](size_t at, Vf& x) { x = reading.add_to(x, residual + at); });
   }
   if (last && activation->kind == ActivationKind::hardswish) {
     each([&, writing](size_t at, const Vf& x) {
@@ -113,11 +113,13 @@ SN_INLINE void finish_rows(const RowTile<Dst, Residual>& t, const Sum* products,
   }
   if (t.last) {
     if (scale != nullptr && t.bias_per_row) {
-      each([&](auto i, auto, Vf& x) { x = x * set(scale[i]); });
+      each([&](auto i, auto, Vf& x) { x = fused(x, set(scale[i]), t.bias != nullptr ? set(t.bias[i]) : zero()); });
     } else if (scale != nullptr) {
-      each([&](auto, auto v, Vf& x) { x = x * load_column<panel>(scale, v, t.columns); });
-    }
-    if (t.bias != nullptr && t.bias_per_row) {
+      each([&](auto, auto v, Vf& x) {
+        const Vf bias = t.bias != nullptr ? load_column<panel>(t.bias, v, t.columns) : zero();
+        x = fused(x, load_column<panel>(scale, v, t.columns), bias);
+      });
+    } else if (t.bias != nullptr && t.bias_per_row) {
       each([&](auto i, auto, Vf& x) { x = x + set(t.bias[i]); });
     } else if (t.bias != nullptr) {
       each([&](auto, auto v, Vf& x) { x = x + load_column<panel>(t.bias, v, t.columns); });
@@ -125,7 +127,7 @@ SN_INLINE void finish_rows(const RowTile<Dst, Residual>& t, const Sum* products,
     if (t.residual != nullptr) {
       each([&, reading](auto i, auto v, Vf& x) {
         const Residual* from = t.residual + i * t.stride + v * lanes;
-        x = x + (v + 1 < panel ? reading.value(from) : reading.value(from, t.columns));
+        x = v + 1 < panel ? reading.add_to(x, from) : reading.add_to(x, from, t.columns);
       });
     }
     const ClampBounds bounds = writing.bounds(t.bounds);

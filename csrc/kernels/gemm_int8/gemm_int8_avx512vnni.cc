@@ -1,0 +1,1 @@
+#include "kernels/gemm_int8/generic.h"

@@ -1,0 +1,109 @@
+// Products of bytes in vectors: a tile of rows by a few vectors of columns in registers. Rows of a are read in place.
+#pragma once
+
+#include "kernels/gemm_int8/finish.h"
+#include "kernels/integers.h"
+#include "simd/dot4.h"
+
+namespace softneuro::SN_ISA {
+namespace gemm_int8 {
+
+constexpr int panel_vectors = GemmInt8::block / lanes;
+constexpr bool is_pair = sizeof(Dot4<false>::Weights) > sizeof(Vi);  // levels that keep each byte twice as wide
+constexpr int most_sums = lanes == 16 ? 24 : is_pair ? 8 : 12;
+constexpr int most_rows(int vectors) { return most_sums / vectors < 14 ? most_sums / vectors : 14; }
+
+struct Tile {
+  const uint8_t* a;
+  ptrdiff_t a_stride;
+  const int8_t* b;
+  size_t panel;  // bytes of b
+  int groups;    // of k
+  const int32_t* start;
+  int32_t* sums;  // [rows][vectors * lanes]
+};
+
+template <int rows, int vectors, bool narrow>
+[[gnu::flatten]] void compute(const Tile& t) {
+  using Dot = Dot4<narrow>;
+  constexpr int near = 3;  // rows that one address and the stride reach
+  Vi sum[rows * vectors];
+  unroll<rows * vectors>([&](auto i) { sum[i] = load(t.start + i % vectors * lanes); });
+  const ptrdiff_t stride = t.a_stride;
+  const uint8_t* a[ceil_div(rows, near)];
+  unroll<ceil_div(rows, near)>([&](auto i) { a[i] = t.a + i * near * stride; });
+  const int8_t* b[ceil_div(vectors, panel_vectors)];
+  unroll<ceil_div(vectors, panel_vectors)>([&](auto v) { b[v] = t.b + v * t.panel; });
+  for (int l = 0; l < t.groups; ++l) {
+    typename Dot::Weights w[vectors];
+    unroll<vectors>([&](auto v) { w[v] = Dot::load(b[v / panel_vectors] + v % panel_vectors * lanes * 4); });
+    unroll<rows>([&](auto i) {
+      const auto x = Dot::spread(a[i / near] + i % near * stride);
+      unroll<vectors>([&](auto v) { sum[i * vectors + v] = Dot::add(sum[i * vectors + v], x, w[v]); });
+    });
+    unroll<ceil_div(rows, near)>([&](auto i) { a[i] += GemmInt8::group; });
+    unroll<ceil_div(vectors, panel_vectors)>([&](auto v) { b[v] += GemmInt8::block * GemmInt8::group; });
+  }
+  unroll<rows * vectors>([&](auto i) { store(t.sums + i * lanes, sum[i]); });
+}
+
+using Compute = void (*)(const Tile&);
+struct Table {
+  Compute of[most_vectors + 1][15] = {};
+};
+template <bool narrow>
+constexpr Table make_table() {
+  Table table;
+  unroll<most_vectors>([&](auto v) {
+    unroll<most_rows(v + 1)>([&](auto i) { table.of[v + 1][i + 1] = compute<i + 1, v + 1, narrow>; });
+  });
+  return table;
+}
+template <bool narrow>
+constexpr Table table = make_table<narrow>();
+
+// Vectors of a pass that has so many rows, whole panels.
+constexpr int pass_vectors(int rows) {
+  return rows <= most_rows(most_vectors) ? most_vectors : panel_vectors < 2 ? 2 : panel_vectors;
+}
+
+// Rows whose bytes of a stay in the nearer caches while all panels pass.
+inline int block_rows(int k) {
+  constexpr int bytes = 512 << 10, least = 48;
+  const int rows = bytes / (k > 0 ? k : 1);
+  return rows < least ? least : rows;
+}
+
+SN_INLINE void run_panels(const GemmInt8& g, int panel_begin, int panel_end, int row_begin, int row_end) {
+  const Compute(*of)[15] = dot4_likes_narrow && g.narrow ? table<dot4_likes_narrow>.of : table<false>.of;
+  const Finisher finish(g);
+  const int end = panel_end * GemmInt8::block < g.n ? panel_end * GemmInt8::block : g.n;
+  alignas(64) int32_t sums[most_sums * lanes];
+  Tile t;
+  t.a_stride = g.a_stride;
+  t.panel = static_cast<size_t>(g.k) * GemmInt8::block;
+  t.groups = g.k / GemmInt8::group;
+  t.sums = sums;
+  const int most = block_rows(g.k);
+  for (int row = row_begin; row < row_end; row += most) {
+    const int rows = row_end - row < most ? row_end - row : most;
+    const int step = pass_vectors(rows) * lanes;
+    for (int column = panel_begin * GemmInt8::block; column < end; column += step) {
+      const int columns = end - column < step ? end - column : step, vectors = ceil_div(columns, lanes);
+      const int tiles = ceil_div(rows, most_rows(vectors)), each = rows / tiles, longer = rows % tiles;
+      t.b = g.b + static_cast<size_t>(column) * g.k;
+      t.start = g.start + column;
+      int first = row;
+      for (int i = 0; i < tiles; ++i) {
+        const int count = each + (i < longer);
+        t.a = g.a + first * g.a_stride;
+        of[vectors][count](t);
+        finish({sums, vectors * lanes, first, count, column, columns});
+        first += count;
+      }
+    }
+  }
+}
+
+}  // namespace gemm_int8
+}  // namespace softneuro::SN_ISA

@@ -1,0 +1,111 @@
+// Sums of four neighbouring products of bytes in each lane, unsigned ones times signed ones: exact at every level.
+//
+//   Dot4<narrow>::Bytes spread(p)    the four unsigned bytes at p, for every lane
+//   Dot4<narrow>::Weights load(p)    four signed bytes for each lane
+//   Dot4<narrow>::add(sum, a, w)     sum + a[0] * w[0] + a[1] * w[1] + a[2] * w[2] + a[3] * w[3]
+//
+// narrow: no a[0] * w[0] + a[1] * w[1], nor that of the other two, leaves 16 bits. Some levels are faster then.
+#pragma once
+
+#include "simd/integers.h"
+
+namespace softneuro::SN_ISA {
+
+SN_INLINE Vi spread_bytes(const uint8_t* p) {
+  int32_t bytes;
+  __builtin_memcpy(&bytes, p, sizeof bytes);
+  return Vi{} + bytes;
+}
+SN_INLINE Vi load_bytes(const int8_t* p) {
+  Vi x;
+  __builtin_memcpy(&x, p, sizeof x);
+  return x;
+}
+
+#if SN_LEVEL == SN_LEVEL_avxvnni || SN_LEVEL == SN_LEVEL_avx512vnni || SN_LEVEL == SN_LEVEL_amx
+
+constexpr bool dot4_likes_narrow = false;
+
+template <bool>
+struct Dot4 {
+  using Bytes = Vi;
+  using Weights = Vi;
+  static SN_INLINE Bytes spread(const uint8_t* p) { return spread_bytes(p); }
+  static SN_INLINE Weights load(const int8_t* p) { return load_bytes(p); }
+  static SN_INLINE Vi add(Vi sum, Bytes a, Weights w) {
+#if SN_LEVEL == SN_LEVEL_avxvnni
+    return (Vi)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)a, (__m256i)w);
+#else
+    return (Vi)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)a, (__m512i)w);
+#endif
+  }
+};
+
+#else
+
+typedef int16_t Halves __attribute__((vector_size(lanes * 4)));
+
+// Of the lower and upper 16 bits of each lane, signed.
+SN_INLINE Vi sum_of_pair(Halves a, Halves b) {
+#if SN_VECTORS == SN_LEVEL_avx512
+  return (Vi)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+#elif SN_VECTORS == SN_LEVEL_avx2
+  return (Vi)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#elif defined(__SSE2__)
+  return (Vi)__builtin_ia32_pmaddwd128(a, b);
+#else
+  const Vi x = (Vi)a, y = (Vi)b;
+  return (x << 16 >> 16) * (y << 16 >> 16) + (x >> 16) * (y >> 16);
+#endif
+}
+
+// Bytes as numbers of 16 bits, every second one each.
+struct Apart {
+  Halves even, odd;
+};
+
+template <bool narrow>
+struct Dot4 {
+  using Bytes = Apart;
+  using Weights = Apart;
+  static SN_INLINE Bytes spread(const uint8_t* p) {
+    const Vi all = spread_bytes(p);
+    return {(Halves)(all & 0xff00ff), (Halves)(all >> 8 & 0xff00ff)};
+  }
+  static SN_INLINE Weights load(const int8_t* p) {
+    const Halves all = (Halves)load_bytes(p);
+    return {all << 8 >> 8, all >> 8};
+  }
+  static SN_INLINE Vi add(Vi sum, const Bytes& a, const Weights& w) {
+    return sum + sum_of_pair(a.even, w.even) + sum_of_pair(a.odd, w.odd);
+  }
+};
+
+#if SN_VECTORS == SN_LEVEL_avx512 || SN_VECTORS == SN_LEVEL_avx2
+
+constexpr bool dot4_likes_narrow = true;
+
+template <>
+struct Dot4<true> {
+  using Bytes = Vi;
+  using Weights = Vi;
+  static SN_INLINE Bytes spread(const uint8_t* p) { return spread_bytes(p); }
+  static SN_INLINE Weights load(const int8_t* p) { return load_bytes(p); }
+  static SN_INLINE Vi add(Vi sum, Bytes a, Weights w) {
+#if SN_VECTORS == SN_LEVEL_avx512
+    const auto pairs = (Halves)_mm512_maddubs_epi16((__m512i)a, (__m512i)w);
+#else
+    const auto pairs = (Halves)_mm256_maddubs_epi16((__m256i)a, (__m256i)w);
+#endif
+    return sum + sum_of_pair(pairs, Halves{} + 1);
+  }
+};
+
+#else
+
+constexpr bool dot4_likes_narrow = false;
+
+#endif
+#endif
+
+}  // namespace softneuro::SN_ISA
