@@ -15,8 +15,9 @@ namespace softneuro {
 #if defined(__x86_64__) && !defined(SN_SCALAR_ONLY)
 #define SN_VECTOR_LEVELS(X, Table, name) X(scalar, Table, name) X(avx2, Table, name) X(avx512, Table, name)
 #define SN_TILE_LEVELS(X, Table, name) X(scalar, Table, name) X(amx, Table, name)
-#define SN_ALL_LEVELS(X, Table, name) \
-  SN_VECTOR_LEVELS(X, Table, name) X(avxvnni, Table, name) X(avx512vnni, Table, name) X(amx, Table, name)
+#define SN_DOT_LEVELS(X, Table, name) \
+  SN_VECTOR_LEVELS(X, Table, name) X(avxvnni, Table, name) X(avx512vnni, Table, name)
+#define SN_ALL_LEVELS(X, Table, name) SN_DOT_LEVELS(X, Table, name) X(amx, Table, name)
 #else
 #if defined(__aarch64__) && !defined(SN_SCALAR_ONLY)
 #define SN_VECTOR_LEVELS(X, Table, name) X(scalar, Table, name) X(neon, Table, name)
@@ -24,6 +25,7 @@ namespace softneuro {
 #define SN_VECTOR_LEVELS(X, Table, name) X(scalar, Table, name)
 #endif
 #define SN_TILE_LEVELS(X, Table, name) X(scalar, Table, name)
+#define SN_DOT_LEVELS SN_VECTOR_LEVELS
 #define SN_ALL_LEVELS SN_VECTOR_LEVELS
 #endif
 

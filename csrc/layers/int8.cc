@@ -1,7 +1,7 @@
 #include "layers/int8.h"
 
 #include <algorithm>
-#include <cmath>
+#include <numeric>
 
 #include "layers/moving.h"
 
@@ -56,8 +56,9 @@ Refusal check_int8(const Problem& problem, const Int8Shape& shape) {
   if (problem.outs[0].quantization != nullptr) {
     if (const Refusal refusal = check_unsigned(problem.out()); !refusal.accepted()) return refusal;
   }
-  if (problem.layer->post.residual && problem.in.back().quantization != nullptr) return check_unsigned(problem.in.back());
-  return {};
+  // One of bytes, which fits the output's schema only if it is quantized.
+  const bool bytes = problem.layer->post.residual && problem.in.back().quantization != nullptr;
+  return bytes ? check_unsigned(problem.in.back()) : Refusal();
 }
 
 Packing int8_packing(const Int8Shape& shape) {
@@ -84,33 +85,40 @@ const int8_t* int8_weights(const Problem& problem) {
   return static_cast<const int8_t*>(problem.layer->weight("weight")->memory().get());
 }
 
-void pack_int8(const Problem& problem, const Int8Shape& shape, const int8_t* rows, Packed& to) {
-  const int n = static_cast<int>(shape.n), k = static_cast<int>(shape.k);
-  const size_t bytes = gemm_int8_packed_bytes(n, k);
+Int8Scales int8_scales(const Problem& problem, const Int8Shape& shape, const int8_t* rows) {
   const Quantization &x = *problem.in[0].quantization, &w = *problem.layer->weight("weight")->desc().quantization;
   const Constant* bias = problem.layer->find_weight("bias");
   const std::vector<double> offsets = bias != nullptr ? (*bias)->doubles() : std::vector<double>();
-  auto* weights = to.at<int8_t>("weights");
-  auto *start = to.at<int32_t>("start"), *narrow = to.at<int32_t>("narrow");
-  auto *scale = to.at<float>("scale"), *real_bias = to.at<float>("bias");
   const double steps = unit(problem);
+  Int8Scales scales;
+  for (int64_t output = 0; output < shape.outputs(); ++output) {
+    const int32_t sum = std::accumulate(rows + output * shape.k, rows + (output + 1) * shape.k, int32_t{0});
+    scales.start.push_back(-x.zero_points[0] * sum);
+    scales.scale.push_back(static_cast<float>(static_cast<double>(x.scales[0]) * weight_scale(w, output) * steps));
+    scales.bias.push_back(bias != nullptr ? static_cast<float>(offsets[static_cast<size_t>(output)] * steps) : 0);
+  }
+  return scales;
+}
+
+void pack_int8(const Problem& problem, const Int8Shape& shape, const int8_t* rows, Packed& to) {
+  const int n = static_cast<int>(shape.n), k = static_cast<int>(shape.k);
+  const size_t bytes = gemm_int8_packed_bytes(n, k);
+  const Int8Scales scales = int8_scales(problem, shape, rows);
+  auto* weights = to.at<int8_t>("weights");
   for (int64_t group = 0; group < shape.groups; ++group) {
     gemm_int8_pack(n, k, rows + group * n * k, k, weights + static_cast<size_t>(group) * bytes);
     for (int column = 0; column < shape.padded(); ++column) {
-      const int64_t at = group * shape.padded() + column, output = group * n + column;
-      start[at] = 0, scale[at] = real_bias[at] = 0;
-      if (column >= n) continue;
-      int32_t sum = 0;
-      for (int64_t i = 0; i < k; ++i) sum += rows[output * k + i];
-      start[at] = -x.zero_points[0] * sum;
-      scale[at] = static_cast<float>(static_cast<double>(x.scales[0]) * weight_scale(w, output) * steps);
-      if (bias != nullptr) real_bias[at] = static_cast<float>(offsets[static_cast<size_t>(output)] * steps);
+      const int64_t at = group * shape.padded() + column;
+      const auto output = static_cast<size_t>(group * n + column);
+      to.at<int32_t>("start")[at] = column < n ? scales.start[output] : 0;
+      to.at<float>("scale")[at] = column < n ? scales.scale[output] : 0;
+      to.at<float>("bias")[at] = column < n ? scales.bias[output] : 0;
     }
   }
-  *narrow = gemm_int8_is_narrow(weights, static_cast<size_t>(shape.groups) * bytes) ? 1 : 0;
+  *to.at<int32_t>("narrow") = gemm_int8_is_narrow(weights, static_cast<size_t>(shape.groups) * bytes) ? 1 : 0;
 }
 
-GemmInt8 int8_gemm(const Problem& problem, const Int8Shape& shape, const Packed& packed) {
+GemmInt8 int8_gemm(const Problem& problem, const Int8Shape& shape, const Packed& packed, DType residual) {
   GemmInt8 gemm;
   gemm.n = static_cast<int>(shape.n);
   gemm.k = static_cast<int>((shape.k + GemmInt8::group - 1) / GemmInt8::group * GemmInt8::group);
@@ -130,11 +138,10 @@ GemmInt8 int8_gemm(const Problem& problem, const Int8Shape& shape, const Packed&
     end.dst = quantized_format(*q);
     if (in_steps(problem)) end.dst.scale = 1;
   }
-  if (problem.layer->post.residual) {
-    if (const Quantization* q = problem.in.back().quantization.get()) {
-      end.residual.elements = quantized_format(*q);
-      end.residual.elements.scale = static_cast<float>(static_cast<double>(q->scales[0]) * steps);
-    }
+  if (problem.layer->post.residual && residual == DType::qint8) {
+    const Quantization& q = *problem.in.back().quantization;
+    end.residual.elements = quantized_format(q);
+    end.residual.elements.scale = static_cast<float>(static_cast<double>(q.scales[0]) * steps);
   }
   return gemm;
 }

@@ -26,6 +26,14 @@ RoutineInfo int8_info(const char* layer_type, Isa isa, const Layout& layout, DTy
 // Whether inputs, weights and outputs are quantized as kernels have them, and no sum can overflow.
 Refusal check_int8(const Problem& problem, const Int8Shape& shape);
 
+// What becomes of a kernel's sums, by output: what they start with, and how they are brought to steps of the output.
+struct Int8Scales {
+  std::vector<int32_t> start;
+  std::vector<float> scale, bias;
+};
+// rows: the weights as [outputs][k].
+Int8Scales int8_scales(const Problem& problem, const Int8Shape& shape, const int8_t* rows);
+
 Packing int8_packing(const Int8Shape& shape);
 // What a packing depends on beside the layer.
 std::string int8_pack_key(const Problem& problem);
@@ -34,8 +42,8 @@ void pack_int8(const Problem& problem, const Int8Shape& shape, const int8_t* row
 // The layer's weights, [outputs] first.
 const int8_t* int8_weights(const Problem& problem);
 
-// A kernel's arguments but for rows and addresses of blobs; they point into `packed`.
-GemmInt8 int8_gemm(const Problem& problem, const Int8Shape& shape, const Packed& packed);
+// A kernel's arguments but for rows and addresses of blobs; they point into `packed`. residual: how it is stored.
+GemmInt8 int8_gemm(const Problem& problem, const Int8Shape& shape, const Packed& packed, DType residual);
 // Those of one of its groups.
 GemmInt8 int8_group(const GemmInt8& gemm, const Int8Shape& shape, int64_t group);
 

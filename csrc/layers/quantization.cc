@@ -33,6 +33,17 @@ CombineBytes rescaling(const Quantization& from, const Quantization& to) {
           .zero = zero};
 }
 
+std::optional<ByteBounds> byte_bounds(const Problem& problem) {
+  const Quantization& to = *problem.out().quantization;
+  const Activation& activation = problem.layer->post.activation;
+  if (!is_clamp(activation.kind)) return std::nullopt;
+  const ClampBounds bounds = clamp_bounds(activation);
+  const int32_t zero = to.zero_points[0];
+  const auto least = static_cast<float>(to.least - zero), most = static_cast<float>(to.most - zero);
+  return ByteBounds{std::clamp(bounds.lo / to.scales[0], least, most), std::clamp(bounds.hi / to.scales[0], least, most),
+                    zero};
+}
+
 Refusal check_unsigned(const TensorDesc& desc) {
   if (desc.quantization == nullptr) return "a blob is not quantized";
   return desc.quantization->is_signed() ? Refusal("a blob's bytes are signed") : Refusal();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "kernels/combine_bytes/combine_bytes.h"
 #include "kernels/epilogue.h"
@@ -19,6 +20,13 @@ ByteTable byte_table(const Quantization& from, const Quantization& to, const std
 
 // Bytes to bytes of other parameters.
 CombineBytes rescaling(const Quantization& from, const Quantization& to);
+
+// What the steps of a problem's output are clamped to, its activation included; none for an activation that is no clamp.
+struct ByteBounds {
+  float least, most;  // without `zero`
+  int32_t zero;
+};
+std::optional<ByteBounds> byte_bounds(const Problem& problem);
 
 // Whether kernels take the blob as unsigned bytes.
 Refusal check_unsigned(const TensorDesc& desc);

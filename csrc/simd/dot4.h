@@ -1,6 +1,7 @@
 // Sums of four neighbouring products of bytes in each lane, unsigned ones times signed ones: exact at every level.
 //
 //   Dot4<narrow>::Bytes spread(p)    the four unsigned bytes at p, for every lane
+//   Dot4<narrow>::Bytes bytes(x)     four unsigned bytes of each lane
 //   Dot4<narrow>::Weights load(p)    four signed bytes for each lane
 //   Dot4<narrow>::add(sum, a, w)     sum + a[0] * w[0] + a[1] * w[1] + a[2] * w[2] + a[3] * w[3]
 //
@@ -30,6 +31,7 @@ template <bool>
 struct Dot4 {
   using Bytes = Vi;
   using Weights = Vi;
+  static SN_INLINE Bytes bytes(Vi all) { return all; }
   static SN_INLINE Bytes spread(const uint8_t* p) { return spread_bytes(p); }
   static SN_INLINE Weights load(const int8_t* p) { return load_bytes(p); }
   static SN_INLINE Vi add(Vi sum, Bytes a, Weights w) {
@@ -68,10 +70,8 @@ template <bool narrow>
 struct Dot4 {
   using Bytes = Apart;
   using Weights = Apart;
-  static SN_INLINE Bytes spread(const uint8_t* p) {
-    const Vi all = spread_bytes(p);
-    return {(Halves)(all & 0xff00ff), (Halves)(all >> 8 & 0xff00ff)};
-  }
+  static SN_INLINE Bytes bytes(Vi all) { return {(Halves)(all & 0xff00ff), (Halves)(all >> 8 & 0xff00ff)}; }
+  static SN_INLINE Bytes spread(const uint8_t* p) { return bytes(spread_bytes(p)); }
   static SN_INLINE Weights load(const int8_t* p) {
     const Halves all = (Halves)load_bytes(p);
     return {all << 8 >> 8, all >> 8};
@@ -89,6 +89,7 @@ template <>
 struct Dot4<true> {
   using Bytes = Vi;
   using Weights = Vi;
+  static SN_INLINE Bytes bytes(Vi all) { return all; }
   static SN_INLINE Bytes spread(const uint8_t* p) { return spread_bytes(p); }
   static SN_INLINE Weights load(const int8_t* p) { return load_bytes(p); }
   static SN_INLINE Vi add(Vi sum, Bytes a, Weights w) {

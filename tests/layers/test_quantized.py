@@ -87,8 +87,9 @@ def quantized_problems(draw: st.DrawFn, strategy: st.SearchStrategy[dict[str, An
         params[-1] = "float32"
     inputs = [snapped(x, q) if isinstance(q, dict) else x for x, q in zip(inputs, params, strict=True)]
     weights = dict(problem["weights"])
-    if layer in ("conv2d", "linear"):
-        weights["weight"] = draw(quantized_weight(np.asarray(weights["weight"], np.float32)))
+    if layer in ("conv1d", "conv2d", "linear"):
+        weight = weights["weight"][0] if isinstance(weights["weight"], tuple) else weights["weight"]
+        weights["weight"] = draw(quantized_weight(weight))
     return {**problem, "inputs": inputs, "weights": weights, "dtypes": params}
 
 
@@ -124,7 +125,8 @@ def test_quantized_routines(layer: str) -> None:
 
     @given(data=st.data())
     def check(data: st.DataObject) -> None:
-        problem = data.draw(quantized_problems(module.problems(), layer))
+        strategy = module.problems() | module.quantized() if hasattr(module, "quantized") else module.problems()
+        problem = data.draw(quantized_problems(strategy, layer))
         post = dict(problem.get("post", {}))
         q = post.get("quantize")
         with np.errstate(all="ignore"):
@@ -161,8 +163,9 @@ def test_quantized_routines(layer: str) -> None:
                 else:
                     assert relative_error(actual.astype(np.float32), exact) <= 2e-6, descriptor
                 algorithm = plain.rsplit("/", 1)[1].split("_")[0] + ENTRIES[plain]["out"].split(":")[1]
-                first = results.setdefault(algorithm, actual)
-                np.testing.assert_array_equal(actual, first, err_msg=f"{descriptor}: other bits")
+                if post.get("activation", "relu") in ("relu", "clamp"):
+                    first = results.setdefault(algorithm, actual)
+                    np.testing.assert_array_equal(actual, first, err_msg=f"{descriptor}: other bits")
 
     limits = settings(
         max_examples=EXAMPLES * 2, deadline=None, database=None, suppress_health_check=list(HealthCheck)

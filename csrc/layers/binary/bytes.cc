@@ -24,24 +24,11 @@ Operands operands_of(const BinaryParams& p) {
   return {};
 }
 
-// Bounds in steps, activation included; false for one that is no clamp.
-bool set_bounds(const Problem& problem, CombineBytes& combine) {
-  const Quantization& to = *problem.out().quantization;
-  const Activation& activation = problem.layer->post.activation;
-  if (!is_clamp(activation.kind)) return false;
-  const ClampBounds bounds = clamp_bounds(activation);
-  const float unit = to.scales[0];
-  combine.zero = to.zero_points[0];
-  const auto least = static_cast<float>(to.least - combine.zero), most = static_cast<float>(to.most - combine.zero);
-  combine.least = std::clamp(bounds.lo / unit, least, most);
-  combine.most = std::clamp(bounds.hi / unit, least, most);
-  return true;
-}
-
 CombineBytes combine_of(const Problem& problem, ElementwiseOp function, bool swapped) {
   const Quantization &left = *problem.in[swapped ? 1 : 0].quantization, &right = *problem.in[swapped ? 0 : 1].quantization;
   CombineBytes combine{.a_zero = left.zero_points[0], .b_zero = right.zero_points[0]};
-  set_bounds(problem, combine);
+  const ByteBounds bounds = *byte_bounds(problem);
+  combine.least = bounds.least, combine.most = bounds.most, combine.zero = bounds.zero;
   const double unit = static_cast<double>(problem.out().quantization->scales[0]);
   const double a = static_cast<double>(left.scales[0]), b = static_cast<double>(right.scales[0]);
   if (function == ElementwiseOp::mul) {
@@ -120,8 +107,7 @@ class BinaryBytes final : public Routine {
     const BinaryParams p = binary_params(*problem.layer, problem.in);
     const ElementwiseOp f = p.function;
     if (f != ElementwiseOp::add && f != ElementwiseOp::sub && f != ElementwiseOp::mul) return "its function needs reals";
-    CombineBytes combine;
-    if (!set_bounds(problem, combine)) return "its activation needs reals";
+    if (!byte_bounds(problem)) return "its activation needs reals";
     return operands_of(p).fit ? Refusal() : Refusal("its operands are broadcast");
   }
 

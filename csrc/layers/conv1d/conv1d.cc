@@ -24,6 +24,17 @@ OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
 
 Shape with_height_one(const Shape& shape) { return Shape{shape[0], shape[1], 1, shape[2]}; }
 
+// A weight of three axes with one more; what is quantized stays so.
+static Constant with_height_one(const Constant& weight) {
+  const Shape shape = with_height_one(weight->shape());
+  TensorDesc desc = weight->desc();
+  if (desc.quantization != nullptr && weight->memory() != nullptr && desc.quantization->axis <= 1) {
+    desc.shape = shape;
+    return std::make_shared<const ConstantData>(desc, weight->dtype(), weight->memory());
+  }
+  return std::make_shared<const ConstantData>(shape, [weight] { return weight->values(); });
+}
+
 Layer conv1d_as_conv2d(const Layer& layer) {
   layer.attrs.expect_only({"stride", "padding", "dilation", "groups"});
   const auto stride = sized_integers(layer.attrs, "stride", 1, 1, 1);
@@ -39,9 +50,7 @@ Layer conv1d_as_conv2d(const Layer& layer) {
   flat.attrs.set("padding", std::vector<int64_t>{0, padding[0], 0, padding[1]});
   flat.attrs.set("dilation", std::vector<int64_t>{1, dilation[0]});
   flat.attrs.set("groups", layer.attrs.integer("groups", 1));
-  flat.set_weight("weight", std::make_shared<const ConstantData>(
-                                with_height_one(weight->shape()),
-                                std::function<ConstantData::Values()>([weight] { return weight->values(); })));
+  flat.set_weight("weight", with_height_one(weight));
   if (const Constant* bias = layer.find_weight("bias")) flat.set_weight("bias", *bias);
   flat.post = layer.post;
   flat.inputs = layer.inputs;

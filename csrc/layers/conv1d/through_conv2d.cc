@@ -15,8 +15,8 @@ namespace {
 struct Conv2dView {
   explicit Conv2dView(const Problem& problem) : layer(conv1d_as_conv2d(*problem.layer)) {
     view.layer = &layer;
-    for (const TensorDesc& desc : problem.in) view.in.push_back({with_height_one(desc.shape)});
-    view.outs = TensorDesc{with_height_one(problem.out().shape)};
+    for (const TensorDesc& desc : problem.in) view.in.push_back(as_image(desc));
+    view.outs = as_image(problem.out());
     view.threads = problem.threads;
   }
   Conv2dView(const Conv2dView&) = delete;
@@ -24,6 +24,12 @@ struct Conv2dView {
 
   Layer layer;
   Problem view;
+
+ private:
+  static TensorDesc as_image(TensorDesc desc) {
+    desc.shape = with_height_one(desc.shape);
+    return desc;
+  }
 };
 
 TensorView as_2d(const TensorView& view) {

@@ -17,13 +17,13 @@ Int8Shape int8_shape(const Conv2dParams& p) { return {p.groups, p.group_k(), p.g
 
 class PreparedInt8Conv2d final : public Prepared {
  public:
-  PreparedInt8Conv2d(const Problem& problem, const GemmInt8Kernels& kernels, const Int8Params& params,
+  PreparedInt8Conv2d(const Problem& problem, const GemmInt8Kernels& kernels, const Int8Params& params, DType residual,
                      std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)),
         kernels_(kernels),
         p_(conv2d_params(problem)),
         shape_(int8_shape(p_)),
-        gemm_(int8_gemm(problem, shape_, *packed_)),
+        gemm_(int8_gemm(problem, shape_, *packed_, residual)),
         residual_(problem.layer->post.residual),
         zero_(static_cast<uint8_t>(problem.in[0].quantization->zero_points[0])) {
     direct_ = p_.pointwise() && p_.sh == 1 && p_.sw == 1 && p_.group_c() % GemmInt8::group == 0;
@@ -191,7 +191,8 @@ class Int8Conv2d final : public Routine {
                                           std::shared_ptr<const Packed> packed) const override {
     Int8Params params = Int8Params::of(tuning);
     parse_positive("rows", params.rows);
-    return std::make_unique<PreparedInt8Conv2d>(problem, *gemm_int8_kernels(info().isa), params, std::move(packed));
+    return std::make_unique<PreparedInt8Conv2d>(problem, *gemm_int8_kernels(info().isa), params, info().out.dtype,
+                                                std::move(packed));
   }
 };
 

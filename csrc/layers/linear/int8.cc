@@ -20,11 +20,11 @@ Int8Shape int8_shape(const LinearParams& p) { return {1, p.k, p.c}; }
 class PreparedInt8Linear final : public Prepared {
  public:
   PreparedInt8Linear(const Problem& problem, const GemmInt8Kernels& kernels, const LinearInt8Params& params,
-                     std::shared_ptr<const Packed> packed)
+                     DType residual, std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)),
         kernels_(kernels),
         p_(linear_params(*problem.layer, problem.in[0])),
-        gemm_(int8_gemm(problem, int8_shape(p_), *packed_)),
+        gemm_(int8_gemm(problem, int8_shape(p_), *packed_, residual)),
         residual_(problem.layer->post.residual) {
     if (p_.rows * p_.k == 0) return;
     const double products = static_cast<double>(p_.rows * p_.k) * static_cast<double>(p_.c);
@@ -120,7 +120,7 @@ class Int8Linear final : public Routine {
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
     return std::make_unique<PreparedInt8Linear>(problem, *gemm_int8_kernels(info().isa), LinearInt8Params::of(tuning),
-                                                std::move(packed));
+                                                info().out.dtype, std::move(packed));
   }
 };
 

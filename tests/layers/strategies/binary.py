@@ -65,3 +65,17 @@ def problems(draw: st.DrawFn) -> dict[str, Any]:
             attrs["scalar"] = draw(st.sampled_from([0.5, 2.0, 3.0, 0.37]))
             out_shape = inputs[0].shape
     return with_post(draw, rng, {"attrs": attrs, "weights": weights, "inputs": inputs}, out_shape)
+
+
+@st.composite
+def quantized(draw: st.DrawFn) -> dict[str, Any]:
+    """Two blobs whose values are bytes: alike, or one value for each channel on either side."""
+    rng = random(draw)
+    shape = draw(channel_shapes())
+    left, right = shape, shape
+    if len(shape) > 2 and draw(st.booleans()):
+        right = (*shape[:2], *[1] * (len(shape) - 2))
+        left, right = draw(st.sampled_from([(left, right), (right, left)]))
+    post = draw(st.sampled_from([{}, {"activation": "relu"}, {"activation": "clamp", "a": -0.7, "b": 1.3}]))
+    attrs = {"function": draw(st.sampled_from(["add", "sub", "mul"]))}
+    return {"attrs": attrs, "weights": {}, "inputs": [normal(rng, left), normal(rng, right)], "post": post}

@@ -85,3 +85,25 @@ def whole_blocks(draw: st.DrawFn) -> Problem:
 def special() -> list[st.SearchStrategy[Problem]]:
     """What random problems seldom are."""
     return [problems(first=True), problems(last=True), whole_blocks()]
+
+
+@st.composite
+def quantized(draw: st.DrawFn) -> Problem:
+    """What networks of bytes are made of: depthwise kernels, and as many channels as tiles have; mostly clamped."""
+    channels = draw(st.integers(2, 150))
+    depthwise = draw(st.booleans())
+    kernel = (draw(st.sampled_from([1, 3, 3, 5, 7, 4])), draw(st.sampled_from([1, 3, 3, 5, 7, 2])))
+    stride, dilation = draw(st.sampled_from([1, 1, 2, 3])), draw(st.sampled_from([1, 1, 2]))
+    padding = [draw(st.integers(0, 3)) for _ in range(4)]
+    least = [max(1, dilation * (kernel[i] - 1) + 1 - padding[i] - padding[i + 2]) for i in range(2)]
+    size = [low + draw(st.integers(0, 12)) for low in least]
+    batch = draw(st.sampled_from([1, 1, 2]))
+    rng = generator(draw)
+    outputs = channels if depthwise else draw(st.sampled_from([3, 16, 24, 64]))
+    weights = {"weight": normal(rng, outputs, 1 if depthwise else channels, *kernel)}
+    if draw(st.booleans()):
+        weights["bias"] = normal(rng, outputs)
+    post = draw(st.sampled_from([{}, {"activation": "relu"}, {"activation": "clamp", "a": 0.0, "b": 6.0}]))
+    attrs = {"stride": [stride] * 2, "padding": padding, "dilation": [dilation] * 2}
+    attrs["groups"] = channels if depthwise else 1
+    return {"attrs": attrs, "weights": weights, "inputs": [normal(rng, batch, channels, *size)], "post": post}

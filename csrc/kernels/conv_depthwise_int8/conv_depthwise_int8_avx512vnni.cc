@@ -1,0 +1,1 @@
+#include "kernels/conv_depthwise_int8/generic.h"
