@@ -2,7 +2,7 @@
 //
 //   interleave   of four rows of bytes the quads: byte r of lane i of quads[k], in piece l, is byte 16 l + 4 k + i of
 //                row r
-//   put_together the low bytes of four vectors of integers, in the order that interleave has taken them from
+//   put_together four vectors of integers as bytes, in the order that interleave has taken them from
 // load_n and store_n touch the first n bytes only; what is not loaded is zero.
 #pragma once
 
@@ -19,6 +19,7 @@ SN_INLINE Vb load_row(const uint8_t* p) {
   __builtin_memcpy(&x, p, sizeof x);
   return x;
 }
+SN_INLINE void store_row(uint8_t* p, Vb x) { __builtin_memcpy(p, &x, sizeof x); }
 #if SN_VECTORS == SN_LEVEL_avx512
 SN_INLINE __mmask64 first_bytes(int n) { return n >= 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1; }
 SN_INLINE Vb load_row_n(const uint8_t* p, int n) { return (Vb)_mm512_maskz_loadu_epi8(first_bytes(n), p); }
@@ -60,25 +61,44 @@ SN_INLINE V evens(V a, V b, Numbers<i...>) {
 
 SN_INLINE void interleave(Vb a, Vb b, Vb c, Vb d, Vi (&quads)[4]) {
   using Bytes = bytes_detail::Count<vector_bytes>::List;
-  using Halves2 = bytes_detail::Count<vector_bytes / 2>::List;
+  using Words = bytes_detail::Count<vector_bytes / 2>::List;
   const Vh low_ab = (Vh)bytes_detail::unpack<0, 16>(a, b, Bytes()), high_ab = (Vh)bytes_detail::unpack<1, 16>(a, b, Bytes());
   const Vh low_cd = (Vh)bytes_detail::unpack<0, 16>(c, d, Bytes()), high_cd = (Vh)bytes_detail::unpack<1, 16>(c, d, Bytes());
-  quads[0] = (Vi)bytes_detail::unpack<0, 8>(low_ab, low_cd, Halves2());
-  quads[1] = (Vi)bytes_detail::unpack<1, 8>(low_ab, low_cd, Halves2());
-  quads[2] = (Vi)bytes_detail::unpack<0, 8>(high_ab, high_cd, Halves2());
-  quads[3] = (Vi)bytes_detail::unpack<1, 8>(high_ab, high_cd, Halves2());
+  quads[0] = (Vi)bytes_detail::unpack<0, 8>(low_ab, low_cd, Words());
+  quads[1] = (Vi)bytes_detail::unpack<1, 8>(low_ab, low_cd, Words());
+  quads[2] = (Vi)bytes_detail::unpack<0, 8>(high_ab, high_cd, Words());
+  quads[3] = (Vi)bytes_detail::unpack<1, 8>(high_ab, high_cd, Words());
 }
 
-// Of integers from 0 to 255.
-SN_INLINE Vb put_together(Vi a, Vi b, Vi c, Vi d) {
+// What integers become as bytes: x + zero, within [least, most].
+struct ByteRange {
+  int zero, least, most;
+};
+SN_INLINE Vb put_together(Vi a, Vi b, Vi c, Vi d, const ByteRange& range) {
+#if SN_VECTORS == SN_LEVEL_avx512 || SN_VECTORS == SN_LEVEL_avx2
+  // Saturated on the way, to 16 bits and to bytes.
+  typedef int16_t Signed __attribute__((vector_size(vector_bytes)));
+  const Signed zero = Signed{} + static_cast<int16_t>(range.zero);
+  const Vb least = Vb{} + static_cast<uint8_t>(range.least), most = Vb{} + static_cast<uint8_t>(range.most);
 #if SN_VECTORS == SN_LEVEL_avx512
-  return (Vb)_mm512_packus_epi16(_mm512_packs_epi32((__m512i)a, (__m512i)b), _mm512_packs_epi32((__m512i)c, (__m512i)d));
-#elif SN_VECTORS == SN_LEVEL_avx2
-  return (Vb)_mm256_packus_epi16(_mm256_packs_epi32((__m256i)a, (__m256i)b), _mm256_packs_epi32((__m256i)c, (__m256i)d));
+  const __m512i ab = _mm512_adds_epi16(_mm512_packs_epi32((__m512i)a, (__m512i)b), (__m512i)zero);
+  const __m512i cd = _mm512_adds_epi16(_mm512_packs_epi32((__m512i)c, (__m512i)d), (__m512i)zero);
+  return (Vb)_mm512_min_epu8(_mm512_max_epu8(_mm512_packus_epi16(ab, cd), (__m512i)least), (__m512i)most);
 #else
+  const __m256i ab = _mm256_adds_epi16(_mm256_packs_epi32((__m256i)a, (__m256i)b), (__m256i)zero);
+  const __m256i cd = _mm256_adds_epi16(_mm256_packs_epi32((__m256i)c, (__m256i)d), (__m256i)zero);
+  return (Vb)_mm256_min_epu8(_mm256_max_epu8(_mm256_packus_epi16(ab, cd), (__m256i)least), (__m256i)most);
+#endif
+#else
+  const auto within = [&](Vi x) {
+    x = x < range.least - range.zero ? Vi{} + range.least - range.zero : x;
+    x = x > range.most - range.zero ? Vi{} + range.most - range.zero : x;
+    return x + range.zero;
+  };
+  a = within(a), b = within(b), c = within(c), d = within(d);
   using Bytes = bytes_detail::Count<vector_bytes>::List;
-  using Halves2 = bytes_detail::Count<vector_bytes / 2>::List;
-  const Vh ab = bytes_detail::evens<8>((Vh)a, (Vh)b, Halves2()), cd = bytes_detail::evens<8>((Vh)c, (Vh)d, Halves2());
+  using Words = bytes_detail::Count<vector_bytes / 2>::List;
+  const Vh ab = bytes_detail::evens<8>((Vh)a, (Vh)b, Words()), cd = bytes_detail::evens<8>((Vh)c, (Vh)d, Words());
   return bytes_detail::evens<16>((Vb)ab, (Vb)cd, Bytes());
 #endif
 }

@@ -1,9 +1,9 @@
 // Depthwise convolution of bytes whose channels are side by side: unsigned ones with signed weights. Sums are exact, and
 // so the same at every level.
 //
-//   dst[y][x][c] = clamp(nearest(scale[c] * (start[c] + sum over taps of src[..][c] * weight[c][tap]) + bias[c]))
+//   dst[y][x][c] = clamp(zero + nearest(scale[c] * (start[c] + sum of src[..][c] * weight[c][tap]) + bias[c]))
 //
-// in steps of dst. Outside the image src is `src_zero`; start takes off what that zero point adds.
+// in steps of dst, over all taps. Outside the image src is `src_zero`; start takes off what that zero point adds.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,8 @@ struct ConvDepthwiseInt8 {
   bool narrow = false;                                // as GemmInt8 has it
   const int32_t* start = nullptr;                     // these three in the order of channel_at
   const float *scale = nullptr, *bias = nullptr;
-  float least = 0, most = 255;  // without `zero`, activation included
-  int32_t zero = 0;
+  int32_t zero = 0, least = 0, most = 255;  // bytes; activation included
+  bool large = false;                       // some results may be beyond 2^30 steps
   uint8_t* dst = nullptr;
 };
 

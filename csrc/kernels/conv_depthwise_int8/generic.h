@@ -13,9 +13,10 @@ namespace conv_depthwise_int8 {
 
 constexpr int block = vector_bytes;
 
-// Rows of src under one row of outputs, a group of four at a time.
+// Rows of src under one row of outputs, a group of four at a time. Those outside the image are one pixel all over.
 struct Rows {
-  const uint8_t* row[4];  // null: outside the image
+  const uint8_t* row[4];
+  ptrdiff_t step[4];  // from pixel to pixel
 };
 
 class Kernel {
@@ -44,21 +45,33 @@ class Kernel {
     for (int r = 0; r < 4; ++r) {
       const int ky = group * 4 + r, at = y * a_.sh - a_.pt + ky * a_.dh;
       const bool inside = ky < a_.kh && at >= 0 && at < a_.h;
-      rows.row[r] = inside ? a_.src + static_cast<ptrdiff_t>(at) * a_.w * a_.channels + first_ : nullptr;
+      rows.row[r] = inside ? a_.src + static_cast<ptrdiff_t>(at) * a_.w * a_.channels + first_ : zeros_;
+      rows.step[r] = inside ? a_.channels : 0;
     }
     return rows;
   }
 
+  // Whether whole blocks may be read of pixels before `end` of the rows under row y: what comes behind a pixel's
+  // channels is of no account.
+  SN_INLINE bool may_read_whole(int y, int end) const {
+    const int last = y * a_.sh - a_.pt + (a_.kh - 1) * a_.dh, row = last < a_.h ? last : a_.h - 1;
+    const ptrdiff_t pixel = static_cast<ptrdiff_t>(row) * a_.w + (end < a_.w ? end : a_.w) - 1;
+    return pixel * a_.channels + first_ + block <= a_.src_end - a_.src;
+  }
+
   // The quads of one column of src; rows past the kernel's have zero weights.
+  template <bool whole>
   SN_INLINE void column(const Rows& rows, int x, Vi (&quads)[4]) const {
-    const bool inside = x >= 0 && x < a_.w;
-    Vb row[4];
-    for (int r = 0; r < 4; ++r) {
-      const bool there = inside && rows.row[r] != nullptr;
-      const uint8_t* p = there ? rows.row[r] + static_cast<ptrdiff_t>(x) * a_.channels : zeros_;
-      // What comes behind a pixel's channels is of no account, if it may be read.
-      row[r] = !there || p + block <= a_.src_end ? load_row(p) : load_row_n(p, channels_);
+    if (x < 0 || x >= a_.w) {
+      const Vi outside = (Vi)(Vb{} + a_.src_zero);
+      unroll<4>([&](auto k) { quads[k] = outside; });
+      return;
     }
+    Vb row[4];
+    unroll<4>([&](auto r) {
+      const uint8_t* p = rows.row[r] + x * rows.step[r];
+      row[r] = whole || p == zeros_ ? load_row(p) : load_row_n(p, channels_);
+    });
     interleave(row[0], row[1], row[2], row[3], quads);
   }
 
@@ -71,19 +84,19 @@ class Kernel {
     for (int k = 0; k < 4; ++k) sum[k] = load(a_.start + first_ + k * lanes);
   }
   SN_INLINE void finish(int y, int x, const Vi (&sum)[4]) const {
-    const Vf least = set(a_.least), most = set(a_.most);
-    const Vi zero = Vi{} + a_.zero;
     Vi steps[4];
-    for (int k = 0; k < 4; ++k) {
-      const Vf value = fma(to_float(sum[k]), load(a_.scale + first_ + k * lanes), load(a_.bias + first_ + k * lanes));
-      steps[k] = nearest(clamp(value, least, most)) + zero;
-    }
+    unroll<4>([&](auto k) {
+      Vf value = fma(to_float(sum[k]), load(a_.scale + first_ + k * lanes), load(a_.bias + first_ + k * lanes));
+      if (a_.large) value = clamp(value, set(-1e9f), set(1e9f));
+      steps[k] = nearest(value);
+    });
     uint8_t* dst = a_.dst + (static_cast<ptrdiff_t>(y) * a_.ow + x) * a_.channels + first_;
-    store_row_n(dst, put_together(steps[0], steps[1], steps[2], steps[3]), channels_);
+    const Vb bytes = put_together(steps[0], steps[1], steps[2], steps[3], {a_.zero, a_.least, a_.most});
+    channels_ == block ? store_row(dst, bytes) : store_row_n(dst, bytes, channels_);
   }
 
   // `count` outputs side by side.
-  template <bool narrow, int kw, int stride, int count>
+  template <bool narrow, int kw, int stride, int count, bool whole>
   SN_INLINE void tile(int y, int x) const {
     Vi sum[count][4];
     for (auto& one : sum) begin(one);
@@ -91,7 +104,7 @@ class Kernel {
       const Rows rows = rows_of(y, group);
       unroll<(count - 1) * stride + kw>([&](auto col) {
         Vi quads[4];
-        column(rows, x * stride - a_.pl + col, quads);
+        column<whole>(rows, x * stride - a_.pl + col, quads);
         typename Dot4<narrow>::Bytes bytes[4];
         unroll<4>([&](auto k) { bytes[k] = Dot4<narrow>::bytes(quads[k]); });
         unroll<count>([&](auto t) {
@@ -104,13 +117,23 @@ class Kernel {
         });
       });
     }
-    for (int t = 0; t < count; ++t) finish(y, x + t, sum[t]);
+    unroll<count>([&](auto t) { finish(y, x + t, sum[t]); });
   }
   template <bool narrow, int kw, int stride>
   SN_INLINE void tiles(int y) const {
-    int x = 0;
-    for (; x + 4 <= a_.ow; x += 4) tile<narrow, kw, stride, 4>(y, x);
-    for (; x < a_.ow; ++x) tile<narrow, kw, stride, 1>(y, x);
+    constexpr int count = 4, columns = (count - 1) * stride + kw;
+    if (a_.ow < count) {
+      for (int x = 0; x < a_.ow; ++x) tile<narrow, kw, stride, 1, false>(y, x);
+      return;
+    }
+    for (int at = 0; at < a_.ow; at += count) {
+      const int x = at + count <= a_.ow ? at : a_.ow - count;  // the last ones may be made twice
+      if (may_read_whole(y, x * stride - a_.pl + columns)) {
+        tile<narrow, kw, stride, count, true>(y, x);
+      } else {
+        tile<narrow, kw, stride, count, false>(y, x);
+      }
+    }
   }
 
   template <bool narrow>
@@ -121,7 +144,7 @@ class Kernel {
       const Rows rows = rows_of(y, group);
       for (int kx = 0; kx < a_.kw; ++kx) {
         Vi quads[4];
-        column(rows, x * a_.sw - a_.pl + kx * a_.dw, quads);
+        column<false>(rows, x * a_.sw - a_.pl + kx * a_.dw, quads);
         unroll<4>([&](auto k) {
           sum[k] = Dot4<narrow>::add(sum[k], Dot4<narrow>::bytes(quads[k]), weights<narrow>(group, kx, k));
         });
@@ -137,7 +160,7 @@ class Kernel {
 };
 
 template <bool narrow>
-inline void run_blocks(const ConvDepthwiseInt8& args, int block_begin, int block_end, int row_begin, int row_end) {
+[[gnu::flatten]] inline void run_blocks(const ConvDepthwiseInt8& args, int block_begin, int block_end, int row_begin, int row_end) {
   for (int y = row_begin; y < row_end; ++y) {
     for (int index = block_begin; index < block_end; ++index) Kernel(args, index).template row<narrow>(y);
   }

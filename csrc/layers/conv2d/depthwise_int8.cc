@@ -1,6 +1,8 @@
 // Depthwise convolution of quantized blobs whose channels are side by side.
 #include "kernels/conv_depthwise_int8/conv_depthwise_int8.h"
 
+#include <cmath>
+
 #include "layers/conv2d/shapes.h"
 #include "layers/int8.h"
 
@@ -33,10 +35,17 @@ class PreparedDepthwiseInt8 final : public Prepared {
     args_.scale = packed_->at<float>("scale");
     args_.bias = packed_->at<float>("bias");
     const ByteBounds bounds = *byte_bounds(problem);
-    args_.least = bounds.least, args_.most = bounds.most, args_.zero = bounds.zero;
+    args_.zero = bounds.zero;
+    args_.least = bounds.zero + static_cast<int32_t>(std::nearbyint(bounds.least));
+    args_.most = bounds.zero + static_cast<int32_t>(std::nearbyint(bounds.most));
+    // Of the largest products.
+    const int64_t blocks = (p_.c + kernels.block - 1) / kernels.block;
+    const float products = 2.0F * 255 * 128 * static_cast<float>(p_.kh * p_.kw);
+    for (int64_t place = 0; place < blocks * kernels.block; ++place) {
+      args_.large = args_.large || !(products * args_.scale[place] + std::fabs(args_.bias[place]) < 0x1p30F);
+    }
     const double outputs = static_cast<double>(p_.n * p_.k * p_.oh * p_.ow);
     const double bytes = outputs + static_cast<double>(p_.n * p_.c * p_.h * p_.w);
-    const int64_t blocks = (p_.c + kernels.block - 1) / kernels.block;
     split_ = WorkSplit(p_.n, blocks, p_.oh,
                        worth_threads(outputs * static_cast<double>(p_.kh * p_.kw), bytes, problem.threads),
                        SplitBy::rows);
