@@ -135,6 +135,7 @@ Refusal may_be_step(const OpGraph& graph, const OpNode& node) {
       if (id < 0) continue;
       const OpValue& value = graph.value(id);
       if (!value.type.dtype()) return "'" + value.name + "' is " + value.type.name();
+      if (value.grid) return "'" + value.name + "' has bytes with a scale";
       if (!value.has_shape) return "the rank of '" + value.name + "' is unknown";
       if (value.dims.size() > static_cast<size_t>(Shape::max_rank)) return "'" + value.name + "' has rank above 8";
       if (std::find(value.dims.begin(), value.dims.end(), 0) != value.dims.end())

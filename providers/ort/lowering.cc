@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "providers/ort/fold.h"
 #include "providers/ort/host_step.h"
 #include "providers/ort/ops/ops.h"
+#include "providers/ort/quantized_constants.h"
 
 namespace softneuro::ort {
 namespace {
@@ -22,6 +24,13 @@ Constant constant_of(const HostTensor& tensor) {
   return std::make_shared<const ConstantData>(desc_of(Shape(tensor.dims), tensor.type), tensor.type, tensor.data);
 }
 
+// Blobs have one scale, and their bytes are unsigned.
+static Constant blob_constant(const Constant& constant) {
+  const auto& grid = constant->desc().quantization;
+  if (!grid || (grid->axis < 0 && !grid->is_signed())) return constant;
+  return std::make_shared<const ConstantData>(constant->shape(), [constant] { return constant->values(); });
+}
+
 Lowered Lowering::run(std::span<const GivenInput> inputs) {
   for (size_t i = 0; i < ops_.inputs.size(); ++i) {
     const int id = ops_.inputs[i];
@@ -29,8 +38,7 @@ Lowered Lowering::run(std::span<const GivenInput> inputs) {
     if (inputs[i].known) {
       place.known = inputs[i].known;
     } else {
-      const DType type = ops_.value(id).type.known();
-      place.blob = result_.graph.add_input(ops_.value(id).name, desc_of(inputs[i].shape, type), f32_nchw.with(type));
+      place.blob = add_input(ops_.value(id), inputs[i].shape);
       result_.inputs.push_back(static_cast<int>(i));
     }
   }
@@ -53,11 +61,12 @@ Lowered Lowering::run(std::span<const GivenInput> inputs) {
   int outputs = 0;
   for (const int id : ops_.outputs) {
     const Place& place = values_[static_cast<size_t>(id)];
+    const OpValue& value = ops_.value(id);
     GivenOutput& given = result_.outputs.emplace_back();
     if (place.blob < 0 && place.known && !(is_real(place.known->type) && place.known->elements() > 0)) {
       given.known = *place.known;
-      if (ElementType(given.known.type) != ops_.value(id).type) {
-        throw Error("output '" + ops_.value(id).name + "' is " + std::string(dtype_name(given.known.type)) +
+      if (ElementType(given.known.type) != value.type) {
+        throw Error("output '" + value.name + "' is " + std::string(dtype_name(given.known.type)) +
                     ", which is not what the model declares");
       }
       continue;
@@ -71,9 +80,30 @@ Lowered Lowering::run(std::span<const GivenInput> inputs) {
       if (layer.type != "reshape") break;
       blob = layer.inputs[0];
     }
-    result_.graph.add_output(blob, f32_nchw.with(ops_.value(id).type.known()));
+    if (value.grid) blob = quantized(blob, value.grid, value.name);
+    result_.graph.add_output(blob, f32_nchw.with(value.grid ? DType::qint8 : value.type.known()));
   }
   return std::move(result_);
+}
+
+int Lowering::add_input(const OpValue& value, const Shape& shape) {
+  const DType type = value.type.known();
+  if (!value.grid) return result_.graph.add_input(value.name, desc_of(shape, type), f32_nchw.with(type));
+  const TensorDesc desc{.shape = shape, .quantization = value.grid};
+  const int blob = result_.graph.add_input(value.name, desc, f32_nchw.with(DType::qint8));
+  return quantized(blob, unsigned_grid(value.grid), value.name);
+}
+
+// The values of a blob on a grid, where they may be already.
+int Lowering::quantized(int blob, const std::shared_ptr<const Quantization>& grid, const std::string& name) {
+  const auto& own = desc(blob).quantization;
+  if (own && *own == *grid) return blob;
+  Layer layer;
+  layer.name = name;
+  layer.type = "quantize";
+  layer.post.quantize = grid;
+  layer.inputs = {blob};
+  return result_.graph.add_layer(std::move(layer));
 }
 
 // What no layer does with these shapes the host does, inside the region, if shapes are open. Fixed ones have been
@@ -92,6 +122,17 @@ void Lowering::convert(const OpEntry& entry) {
     if (id >= 0) values_[static_cast<size_t>(id)] = {};
   }
   run_by_host();
+}
+
+void Lowering::convert_as(const OpNode& node) {
+  const OpNode* whole = std::exchange(node_, &node);
+  try {
+    find_op(node)->convert(*this);
+  } catch (...) {
+    node_ = whole;
+    throw;
+  }
+  node_ = whole;
 }
 
 // Values that somebody reads.
@@ -136,7 +177,7 @@ const Lowering::Place& Lowering::value(size_t input) const {
   if (!has(input)) throw Error("input " + std::to_string(input) + " is missing");
   const int id = node_->inputs[input];
   const Place& place = values_[static_cast<size_t>(id)];
-  if (place.known || place.blob >= 0) return place;
+  if (place.known || place.constant || place.blob >= 0) return place;
   const OpValue& described = ops_.value(id);
   if (!described.constant) throw Error("input '" + described.name + "' has no value");
   // Constants are looked up on first use.
@@ -144,8 +185,26 @@ const Lowering::Place& Lowering::value(size_t input) const {
   return place;
 }
 
+const OpValue& Lowering::described(int id) const {
+  const auto index = static_cast<size_t>(id), own = ops_.values.size();
+  return index < own ? ops_.values[index] : added_[index - own];
+}
+
+int Lowering::constant_value(Constant constant) {
+  const Shape& shape = constant->shape();
+  OpValue& value = added_.emplace_back();
+  value.name = described(node_->outputs[0]).name, value.type = DType::float32;
+  value.has_shape = true, value.dims = to_list(shape);
+  values_.emplace_back().constant = std::move(constant);
+  return static_cast<int>(values_.size()) - 1;
+}
+
 const HostTensor& Lowering::known(size_t input) const {
   const Place& place = value(input);
+  if (place.constant && !place.known) {
+    const_cast<Place&>(place).known =
+        HostTensor{DType::float32, to_list(place.constant->shape()), place.constant->values()};
+  }
   if (!place.known) throw Error("input " + std::to_string(input) + " must be a constant or follow from shapes");
   return *place.known;
 }
@@ -156,7 +215,8 @@ std::vector<int64_t> Lowering::integers(size_t input, std::string_view attribute
 
 Shape Lowering::shape(size_t input) const {
   const Place& place = value(input);
-  return place.blob >= 0 ? shape_of(place.blob) : Shape(place.known->dims);
+  if (place.blob >= 0) return shape_of(place.blob);
+  return place.constant ? place.constant->shape() : Shape(place.known->dims);
 }
 
 int64_t Lowering::axis(int64_t given, int rank) const {
@@ -174,25 +234,38 @@ int Lowering::blob(size_t input) {
 int Lowering::blob_of(int id) {
   Place& place = values_[static_cast<size_t>(id)];
   if (place.blob >= 0) return place.blob;
-  if (ops_.value(id).constant) {
-    place.known = *ops_.value(id).constant;
-  }
-  if (!place.known) throw Error("value '" + ops_.value(id).name + "' was never computed");
+  const OpValue& value = described(id);
+  if (value.constant) place.known = *value.constant;
+  if (!place.known && !place.constant) throw Error("value '" + value.name + "' was never computed");
   Layer layer;
-  layer.name = ops_.value(id).name;
+  layer.name = value.name;
   layer.type = "constant";
-  layer.set_weight("value", constant(id, *place.known));
+  layer.set_weight("value", place.constant ? blob_constant(place.constant) : constant(id, *place.known));
   place.blob = result_.graph.add_layer(std::move(layer));
   return place.blob;
 }
 
-Constant Lowering::weight(size_t input) { return constant(node_->inputs[input], known(input)); }
+Constant Lowering::weight(size_t input) {
+  const Place& place = value(input);
+  return place.constant ? place.constant : constant(node_->inputs[input], known(input));
+}
 
 Constant Lowering::constant(int id, const HostTensor& known) {
-  if (!ops_.value(id).constant) return constant_of(known);  // it follows from shapes
-  Constant& kept = constants_[id];
-  if (kept == nullptr) kept = constant_of(known);
+  if (!described(id).constant) return constant_of(known);  // it follows from shapes
+  return kept({id}, [&] { return constant_of(known); });
+}
+
+Constant Lowering::kept(std::vector<int> values, const std::function<Constant()>& make) {
+  Constant& kept = constants_[std::move(values)];
+  if (kept == nullptr) kept = make();
   return kept;
+}
+
+Constant Lowering::dequantized(const QuantizedInput& input) {
+  std::vector<int> values;
+  for (const size_t at : {input.value, input.scale, input.zero_point})
+    values.push_back(has(at) ? node_->inputs[at] : -1);
+  return kept(std::move(values), [&] { return ort::dequantized(ops_, *node_, input); });
 }
 
 int Lowering::add(std::string_view type, std::vector<int> inputs, AttrList attributes, Weights weights) {
@@ -204,7 +277,7 @@ int Lowering::add(std::string_view type, std::vector<int> inputs, AttrList attri
 }
 
 int Lowering::add(Layer layer, std::vector<int> inputs) {
-  layer.name = node_->name.empty() ? ops_.value(node_->outputs[0]).name : node_->name;
+  layer.name = name();
   layer.inputs = std::move(inputs);
   return result_.graph.add_layer(std::move(layer));
 }
@@ -224,11 +297,19 @@ void Lowering::check_shape(int id, const Shape& shape) const {
   if (!agrees) throw Error("the result has shape " + shape.str() + ", which is not what the model declares");
 }
 
+std::string Lowering::name() const { return node_->name.empty() ? described(node_->outputs[0]).name : node_->name; }
+
 void Lowering::set(int blob, size_t output) {
   const int id = node_->outputs[output];
   if (id < 0) return;
+  if (const auto& grid = described(id).grid) blob = quantized(blob, unsigned_grid(grid), name());
   check_shape(id, shape_of(blob));
   values_[static_cast<size_t>(id)].blob = blob;
+}
+
+void Lowering::set(Constant constant, size_t output) {
+  const int id = node_->outputs[output];
+  if (id >= 0) values_[static_cast<size_t>(id)].constant = std::move(constant);
 }
 
 void Lowering::set(HostTensor known, size_t output) {

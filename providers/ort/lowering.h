@@ -1,6 +1,7 @@
 // From the host's ops and concrete shapes to a core graph. The ops themselves are in ops/.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include "graph/graph.h"
 #include "providers/ort/op_graph.h"
+#include "providers/ort/quantized_values.h"
 
 namespace softneuro::ort {
 
@@ -35,8 +37,9 @@ struct Lowered {
   std::vector<GivenOutput> outputs;
 };
 
-// Constants of the ops as layers take them, by value: what is known of their content is found out once for all shapes.
-using WeightConstants = std::map<int, Constant>;
+// Constants of the ops as layers take them, by the values that they come from: what is known of their content is found
+// out once for all shapes.
+using WeightConstants = std::map<std::vector<int>, Constant>;
 
 class Lowering {
  public:
@@ -53,12 +56,13 @@ class Lowering {
   const OpNode& node() const { return *node_; }
   bool has(size_t input) const { return node_->has_input(input); }
   // Whether a value follows from constants and shapes alone.
-  bool is_known(size_t input) const { return value(input).known.has_value(); }
+  bool is_known(size_t input) const { return value(input).known || value(input).constant; }
+  // With what the model dequantizes as reals.
   const HostTensor& known(size_t input) const;
   // Known integers of an input; the attribute of that name if there is no such input; else the fallback.
   std::vector<int64_t> integers(size_t input, std::string_view attribute, std::vector<int64_t> fallback = {}) const;
   Shape shape(size_t input) const;
-  DType type(size_t input) const { return ops_.value(node_->inputs[input]).type.known(); }
+  DType type(size_t input) const { return described(node_->inputs[input]).type.known(); }
   int rank(size_t input) const { return shape(input).rank(); }
   // A non-negative axis. Throws Error if it is outside.
   int64_t axis(int64_t given, int rank) const;
@@ -66,6 +70,13 @@ class Lowering {
   int blob(size_t input);
   // A known real input as a layer's weight.
   Constant weight(size_t input);
+  // Of a constant input.
+  Constant dequantized(const QuantizedInput& input);
+  // What is made of values once.
+  Constant kept(std::vector<int> values, const std::function<Constant()>& make);
+  // A value that the graph does not have, for an op that stands for the node at hand.
+  int constant_value(Constant constant);
+  void convert_as(const OpNode& node);
 
   // Adds a layer named after the node and returns its blob.
   int add(std::string_view type, std::vector<int> inputs, AttrList attributes = {}, Weights weights = {});
@@ -73,15 +84,22 @@ class Lowering {
   int reshape(int blob, const Shape& shape);
   Shape shape_of(int blob) const { return desc(blob).shape; }
   const TensorDesc& desc(int blob) const { return result_.graph.blob(blob).desc; }
+  // Quantized, if the output's bytes are.
   void set(int blob, size_t output = 0);
   void set(HostTensor known, size_t output = 0);
+  void set(Constant constant, size_t output = 0);
 
  private:
   struct Place {
     int blob = -1;
     std::optional<HostTensor> known;
+    Constant constant = nullptr;  // that the model dequantizes
   };
   const Place& value(size_t input) const;
+  const OpValue& described(int id) const;
+  std::string name() const;
+  int add_input(const OpValue& value, const Shape& shape);
+  int quantized(int blob, const std::shared_ptr<const Quantization>& grid, const std::string& name);
   int blob_of(int id);
   Constant constant(int id, const HostTensor& known);
   void check_shape(int id, const Shape& shape) const;
@@ -94,6 +112,7 @@ class Lowering {
   int threads_;
   WeightConstants& constants_;
   std::vector<Place> values_;
+  std::vector<OpValue> added_;  // beside the graph's: see constant_value()
   const OpNode* node_ = nullptr;
   Lowered result_;
 };

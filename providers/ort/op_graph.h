@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/blob.h"
 #include "base/error.h"
 #include "providers/ort/element_types.h"
 
@@ -48,6 +49,7 @@ struct OpValue {
   std::vector<std::string> symbols;  // by axis, empty where there is none
   std::shared_ptr<const HostTensor> constant;
   bool sized = false;  // integers that follow from shapes and decide others, as a region's input too
+  std::shared_ptr<const Quantization> grid;  // what bytes mean that flow between Q and DQ: see quantized_values.h
 };
 
 struct OpNode {

@@ -5,22 +5,27 @@
 #include <set>
 
 #include "base/shape.h"
+#include "providers/ort/convex.h"
 #include "providers/ort/fold.h"
 #include "providers/ort/host_step.h"
 #include "providers/ort/join.h"
 #include "providers/ort/ops/ops.h"
+#include "providers/ort/quantized_values.h"
 #include "providers/ort/trial.h"
+#include "providers/ort/units.h"
 
 namespace softneuro::ort {
 namespace {
 
-bool may_hold(Holds holds, const ElementType& type) {
-  if (!type.dtype() || is_real(type)) return type.dtype().has_value();
-  return holds == Holds::anything || (holds == Holds::bytes && dtype_bits(*type.dtype()) == 8);
+bool may_hold(Holds holds, const OpValue& value) {
+  const auto type = value.type.dtype();
+  if (!type || is_real(*type)) return type.has_value();
+  if (value.grid) return holds == Holds::quantized || holds == Holds::bytes;
+  return holds == Holds::anything || (holds == Holds::bytes && dtype_bits(*type) == 8);
 }
 
 Refusal check_tensor(const OpValue& value, const std::string& what, Holds holds) {
-  if (!may_hold(holds, value.type)) return what + " is " + value.type.name();
+  if (!may_hold(holds, value)) return what + " is " + value.type.name() + (value.grid ? " with a scale" : "");
   if (value.has_shape && value.dims.size() > static_cast<size_t>(Shape::max_rank)) return what + " has rank above 8";
   for (const int64_t dim : value.dims) {
     if (dim == 0) return what + " is empty";
@@ -50,6 +55,7 @@ class Classifier {
       }
       return {};
     }
+    if (dequantizes_constant(graph_, node)) return check_weight(node);
     return check_flow(node);
   }
 
@@ -59,7 +65,8 @@ class Classifier {
     for (const int input : node.inputs) {
       if (input < 0) continue;
       const OpValue& value = graph_.value(input);
-      known = known && kinds_[static_cast<size_t>(input)] != Kind::flow;
+      const Kind kind = kinds_[static_cast<size_t>(input)];
+      known = known && kind != Kind::flow && kind != Kind::weight;
       small = small && value.type.dtype();
     }
     if (known && small) return true;
@@ -67,9 +74,21 @@ class Classifier {
   }
 
  private:
+  Refusal check_weight(const OpNode& node) {
+    if (Refusal no = check_parameters(graph_, node); !no.accepted()) return no;
+    const OpEntry& entry = *find_op(node);
+    if (Refusal no = entry.check(OpView(graph_, node, kinds_)); !no.accepted()) return no;
+    const int output = node.outputs[0];
+    if (Refusal no = check_tensor(graph_.value(output), "its output", entry.holds); !no.accepted()) return no;
+    kinds_[static_cast<size_t>(output)] = Kind::weight;
+    weights_[output] = &node;
+    return {};
+  }
+
   Refusal check_flow(const OpNode& node) const {
     const OpEntry* entry = find_op(node);
     if (entry == nullptr) return "there is no layer for it";
+    if (Refusal no = check_parameters(graph_, node); !no.accepted()) return no;
     bool flows = false, sized = false;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] < 0) continue;
@@ -87,61 +106,27 @@ class Classifier {
       if (Refusal no = check_tensor(graph_.value(output), "its output", entry->holds); !no.accepted()) return no;
     }
     const Refusal refusal = entry->check(OpView(graph_, node, kinds_));
-    return tries_ && refusal.accepted() && !sized ? try_layers(graph_, node) : refusal;
+    return tries_ && refusal.accepted() && !sized ? try_layers(graph_, with_weights(node)) : refusal;
+  }
+
+  // After what it takes its weights from.
+  std::vector<const OpNode*> with_weights(const OpNode& node) const {
+    std::vector<const OpNode*> nodes;
+    for (const int id : node.inputs) {
+      const auto found = weights_.find(id);
+      if (found != weights_.end() && std::find(nodes.begin(), nodes.end(), found->second) == nodes.end()) {
+        nodes.push_back(found->second);
+      }
+    }
+    nodes.push_back(&node);
+    return nodes;
   }
 
   const OpGraph& graph_;
   bool tries_;
   std::vector<Kind> kinds_;
+  std::map<int, const OpNode*> weights_;  // by value: what dequantizes it
 };
-
-// A supported node's depth is the largest number of ops of the host between regions on any path to it. Nodes of one
-// depth form a convex set, whose connected parts are the regions; no two of them can wait for each other.
-std::vector<std::vector<int>> convex_parts(const OpGraph& graph, const std::vector<bool>& supported) {
-  const auto count = static_cast<int>(graph.nodes.size());
-  std::vector<int> producer(graph.values.size(), -1), depth(graph.nodes.size(), 0), parent(graph.nodes.size());
-  std::iota(parent.begin(), parent.end(), 0);
-  const auto root = [&](int node) {
-    while (parent[static_cast<size_t>(node)] != node) {
-      auto& up = parent[static_cast<size_t>(node)];
-      up = parent[static_cast<size_t>(up)];
-      node = up;
-    }
-    return node;
-  };
-  for (int n = 0; n < count; ++n) {
-    const OpNode& node = graph.nodes[static_cast<size_t>(n)];
-    const bool inside = supported[static_cast<size_t>(n)];
-    std::vector<int> sources;
-    for (const auto* list : {&node.inputs, &node.implicit_inputs}) {
-      for (const int id : *list) {
-        if (id >= 0 && producer[static_cast<size_t>(id)] >= 0) sources.push_back(producer[static_cast<size_t>(id)]);
-      }
-    }
-    int& own = depth[static_cast<size_t>(n)];
-    own = inside ? 0 : -1;
-    for (const int source : sources) {
-      const int from = depth[static_cast<size_t>(source)];
-      const bool gap = inside && !supported[static_cast<size_t>(source)] && from >= 0;
-      own = std::max(own, from + (gap ? 1 : 0));
-    }
-    for (const int source : sources) {
-      if (inside && supported[static_cast<size_t>(source)] && depth[static_cast<size_t>(source)] == own) {
-        parent[static_cast<size_t>(root(source))] = root(n);
-      }
-    }
-    for (const int id : node.outputs) {
-      if (id >= 0) producer[static_cast<size_t>(id)] = n;
-    }
-  }
-  std::map<int, std::vector<int>> groups;
-  for (int n = 0; n < count; ++n) {
-    if (supported[static_cast<size_t>(n)]) groups[root(n)].push_back(n);
-  }
-  std::vector<std::vector<int>> parts;
-  for (auto& [_, nodes] : groups) parts.push_back(std::move(nodes));
-  return parts;
-}
 
 // Parts of a graph, with what counts in each.
 class Cutter {
@@ -190,6 +175,30 @@ class Cutter {
       std::vector<Partition::Part> joined = parts(taken);
       if (!drop_outer(joined, steps)) return joined;
     }
+  }
+
+  // Leaves nodes to the host in whose part no op tells what bytes mean. Whether there were any.
+  bool drop_unknown(const std::vector<Partition::Part>& parts, std::vector<bool>& supported,
+                    std::map<int, std::string>& host) const {
+    bool dropped = false;
+    for (const Partition::Part& part : parts) {
+      OpGraph alone = subgraph(graph_, part.nodes);
+      find_grids(alone);
+      for (size_t i = 0; i < part.nodes.size(); ++i) {
+        const OpNode &node = graph_.nodes[static_cast<size_t>(part.nodes[i])], &own = alone.nodes[i];
+        const auto differs = [&](const std::vector<int>& ids, const std::vector<int>& owns) {
+          for (size_t k = 0; k < ids.size(); ++k) {
+            if (ids[k] >= 0 && !graph_.value(ids[k]).grid != !alone.value(owns[k]).grid) return true;
+          }
+          return false;
+        };
+        if (!differs(node.inputs, own.inputs) && !differs(node.outputs, own.outputs)) continue;
+        supported[static_cast<size_t>(part.nodes[i])] = false;
+        host[part.nodes[i]] = "no op of its region tells the scale of its bytes";
+        dropped = true;
+      }
+    }
+    return dropped;
   }
 
   void keep_large(std::vector<Partition::Part> parts, Partition& partition) const {
@@ -243,6 +252,7 @@ class Cutter {
 
 Partition find_parts(OpGraph& graph, int min_region_size) {
   Partition partition;
+  find_grids(graph);
   Cutter cutter(graph, min_region_size);
   std::vector<bool> supported(graph.nodes.size(), false);
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -252,8 +262,21 @@ Partition find_parts(OpGraph& graph, int min_region_size) {
   for (size_t id = 0; id < graph.values.size(); ++id) {
     graph.values[id].sized = cutter.classifier().is_sized(id) && !is_real(graph.values[id].type);
   }
-  cutter.keep_large(cutter.joined_parts(supported), partition);
-  return partition;
+  if (!is_quantized(graph)) {
+    cutter.keep_large(cutter.joined_parts(supported), partition);
+    return partition;
+  }
+  while (true) {
+    leave_units(graph, supported, partition.host);
+    std::vector<Partition::Part> parts = cutter.joined_parts(supported);
+    if (cutter.drop_unknown(parts, supported, partition.host)) continue;
+    cutter.keep_large(std::move(parts), partition);
+    for (size_t n = 0; n < supported.size(); ++n) {
+      if (partition.host.contains(static_cast<int>(n))) supported[n] = false;
+    }
+    if (!leave_units(graph, supported, partition.host)) return partition;
+    partition.parts.clear();
+  }
 }
 
 Partition without_steps(OpGraph& graph, const Partition::Part& part, int min_region_size) {
@@ -270,8 +293,10 @@ Partition without_steps(OpGraph& graph, const Partition::Part& part, int min_reg
   return partition;
 }
 
-std::map<int, std::string> refused_nodes(const OpGraph& region) {
+std::map<int, std::string> refused_nodes(const OpGraph& saved) {
   std::map<int, std::string> refused;
+  OpGraph region = saved;
+  find_grids(region);
   Classifier classifier(region, false);
   for (size_t n = 0; n < region.nodes.size(); ++n) {
     const OpNode& node = region.nodes[n];

@@ -42,6 +42,7 @@ void append(std::string& text, const OpAttribute& value) {
 }  // namespace
 
 Region::Region(OpGraph ops, RegionSettings settings) : ops_(std::move(ops)), settings_(std::move(settings)) {
+  find_grids(ops_);
   softneuro::RegionSettings core;
   core.name = name();
   core.content = content();

@@ -6,29 +6,31 @@
 
 namespace softneuro::ort {
 
-Refusal try_layers(const OpGraph& graph, const OpNode& node) {
+Refusal try_layers(const OpGraph& graph, const std::vector<const OpNode*>& nodes) {
   OpGraph alone;
-  OpNode copy = node;
   std::vector<GivenInput> given;
   std::map<int, int> ids;
-  for (auto* list : {&copy.inputs, &copy.outputs}) {
-    for (int& id : *list) {
-      if (id < 0) continue;
-      const OpValue& value = graph.value(id);
-      const auto [found, is_new] = ids.try_emplace(id, static_cast<int>(alone.values.size()));
-      id = found->second;
-      if (!is_new) continue;
-      alone.values.push_back(value);
-      if (list == &copy.outputs) {
-        alone.outputs.push_back(id);
-      } else if (!value.constant) {
-        if (!is_fixed(value)) return {};
-        alone.inputs.push_back(id);
-        given.push_back({Shape(value.dims), {}});
+  for (const OpNode* node : nodes) {
+    OpNode copy = *node;
+    for (auto* list : {&copy.inputs, &copy.outputs}) {
+      for (int& id : *list) {
+        if (id < 0) continue;
+        const OpValue& value = graph.value(id);
+        const auto [found, is_new] = ids.try_emplace(id, static_cast<int>(alone.values.size()));
+        id = found->second;
+        if (!is_new) continue;
+        alone.values.push_back(value);
+        if (list == &copy.outputs) {
+          if (node == nodes.back()) alone.outputs.push_back(id);
+        } else if (!value.constant) {
+          if (!is_fixed(value)) return {};
+          alone.inputs.push_back(id);
+          given.push_back({Shape(value.dims), {}});
+        }
       }
     }
+    alone.nodes.push_back(std::move(copy));
   }
-  alone.nodes.push_back(std::move(copy));
   try {
     WeightConstants constants;
     Lowering(alone, 0, constants).run(given);

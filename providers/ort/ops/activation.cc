@@ -147,7 +147,7 @@ constexpr OpEntry entries[] = {
     {"Selu", accept, convert_selu},
     {"Celu", check_celu, convert_celu},
     {"HardSigmoid", accept, convert_hard_sigmoid},
-    {"Gelu", check_gelu, convert_gelu},
+    {"Gelu", check_gelu, convert_gelu, false, Holds::reals, Domain::both},  // see patterns.h
     {"Swish", accept, convert_swish},
     {"Clip", clip_bounds, convert_clip},
     {"PRelu", check_prelu, convert_prelu},

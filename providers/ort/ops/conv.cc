@@ -37,7 +37,7 @@ Refusal check_conv(const OpView& view) {
 }
 
 void convert_conv(Lowering& low) {
-  const Windows w = windows_of(low.node(), spatial(Shape(low.known(1).dims)), spatial(low.shape(0)));
+  const Windows w = windows_of(low.node(), spatial(low.shape(1)), spatial(low.shape(0)));
   low.set(low.add(
       low.rank(0) == 4 ? "conv2d" : "conv1d", {low.blob(0)},
       {{"stride", w.stride}, {"padding", w.pads}, {"dilation", w.dilation}, {"groups", low.node().integer("group", 1)}},
@@ -59,7 +59,7 @@ Refusal check_transposed(const OpView& view) {
 // The whole result is computed unpadded where the two sides of an axis are cropped differently, then cropped.
 void convert_transposed(Lowering& low) {
   const OpNode& node = low.node();
-  const Shape in = low.shape(0), weight(low.known(1).dims);
+  const Shape in = low.shape(0), weight = low.shape(1);
   const auto stride = node.integers("strides", {1, 1}), dilation = node.integers("dilations", {1, 1});
   auto extra = node.integers("output_padding", {0, 0});
   std::vector<int64_t> pads = node.integers("pads", {0, 0, 0, 0});

@@ -16,9 +16,9 @@ int with_scalar(Lowering& low, int blob, std::string_view function, float value,
 
 // blob (function) a known input, or the reverse.
 int with_known(Lowering& low, int blob, std::string_view function, size_t input, bool reversed) {
-  const HostTensor& other = low.known(input);
-  if (other.elements() == 1 && static_cast<int>(other.dims.size()) <= low.shape_of(blob).rank()) {
-    return with_scalar(low, blob, function, static_cast<float>(other.number()), reversed);
+  const Shape other = low.shape(input);
+  if (other.elements() == 1 && other.rank() <= low.shape_of(blob).rank()) {
+    return with_scalar(low, blob, function, static_cast<float>(low.known(input).number()), reversed);
   }
   if (reversed) {
     return low.add("binary", {blob}, {{"function", std::string(function)}, {"reversed", int64_t{1}}},

@@ -3,12 +3,15 @@
 #include <bit>
 
 #include "providers/ort/ops/ops.h"
+#include "providers/ort/quantized_constants.h"
 
 namespace softneuro::ort {
 namespace {
 
-// [rows, columns] -> [columns, rows], scaled. Computed when a routine packs it, in tiles that stay in the cache.
+// [rows, columns] -> [columns, rows], scaled. Reals are computed when a routine packs them, in tiles that stay in the
+// cache.
 Constant transposed(const Constant& matrix, float scale) {
+  if (Constant bytes = transposed_bytes(matrix, scale)) return bytes;
   const int64_t rows = matrix->shape()[0], columns = matrix->shape()[1];
   return std::make_shared<const ConstantData>(
       Shape{columns, rows},
@@ -33,6 +36,7 @@ Constant transposed(const Constant& matrix, float scale) {
 }
 
 Constant scaled(const Constant& values, const Shape& shape, float scale) {
+  if (Constant bytes = shape == values->shape() ? scaled_bytes(values, scale) : nullptr) return bytes;
   return std::make_shared<const ConstantData>(
       shape,
       [=]() -> ConstantData::Values {

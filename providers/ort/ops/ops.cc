@@ -19,15 +19,17 @@ const OpEntry* find_op(const OpNode& node) {
   static const auto table = [] {
     std::unordered_map<std::string_view, const OpEntry*> made;
     for (const auto family : {conv_ops(), linear_ops(), activation_ops(), elementwise_ops(), norm_ops(), pool_ops(),
-                              reduce_ops(), resample_ops(), shape_ops()}) {
+                              qlinear_ops(), quantize_ops(), reduce_ops(), resample_ops(), shape_ops()}) {
       for (const OpEntry& entry : family) made.emplace(entry.op, &entry);
     }
     return made;
   }();
-  const bool ours = node.domain.empty() || (node.domain == "com.microsoft" && node.op == "Gelu");  // see patterns.h
-  if (!ours || node.since_version > newest_opset) return nullptr;
   const auto found = table.find(node.op);
-  return found == table.end() ? nullptr : found->second;
+  if (found == table.end() || node.since_version > newest_opset) return nullptr;
+  const Domain domain = found->second->domain;
+  const bool ours =
+      node.domain.empty() ? domain != Domain::microsoft : node.domain == "com.microsoft" && domain != Domain::onnx;
+  return ours ? found->second : nullptr;
 }
 
 Refusal accept(const OpView&) { return {}; }

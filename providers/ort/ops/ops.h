@@ -16,8 +16,9 @@ namespace softneuro::ort {
 // own node tests compare its ops with the host's.
 constexpr int newest_opset = 28;
 
-// What is known of a value before there are shapes. `sized`: follows from shapes and constants alone.
-enum class Kind : unsigned char { flow, constant, sized };
+// What is known of a value before there are shapes. `sized`: follows from shapes and constants alone. `weight`: a
+// constant that the model dequantizes.
+enum class Kind : unsigned char { flow, constant, sized, weight };
 
 // A node as it is asked whether it can be claimed.
 class OpView {
@@ -39,6 +40,9 @@ class OpView {
   // -1 if unknown. `axis` may be negative.
   int64_t dim(size_t index, int axis) const;
   bool uses_output(size_t index) const;
+  const OpGraph& graph() const { return graph_; }
+  // Another node over the same values.
+  OpView as(const OpNode& node) const { return {graph_, node, kinds_}; }
 
  private:
   const OpGraph& graph_;
@@ -49,9 +53,13 @@ class OpView {
 // What the input of an op may hold beside reals.
 enum class Holds : unsigned char {
   reals,
-  bytes,     // integers of eight bits and truth values, too: float32 has each of them
-  anything,  // that the core has a type for
+  quantized,  // tensors of eight bits with a scale, too (OpValue::grid), of which outputs have the same or their own
+  bytes,      // and other integers of eight bits and truth values: float32 has each of them
+  anything,   // that the core has a type for, without a scale
 };
+
+// Whose ops of the name are meant.
+enum class Domain : unsigned char { onnx, microsoft, both };
 
 struct OpEntry {
   std::string_view op;
@@ -60,6 +68,7 @@ struct OpEntry {
   void (*convert)(Lowering& low);
   bool moves_only = false;  // no arithmetic
   Holds holds = Holds::reals;
+  Domain domain = Domain::onnx;
 };
 
 // Null if there is none.
@@ -70,9 +79,22 @@ std::span<const OpEntry> activation_ops();
 std::span<const OpEntry> elementwise_ops();
 std::span<const OpEntry> norm_ops();
 std::span<const OpEntry> pool_ops();
+std::span<const OpEntry> qlinear_ops();
+std::span<const OpEntry> quantize_ops();
 std::span<const OpEntry> reduce_ops();
 std::span<const OpEntry> resample_ops();
 std::span<const OpEntry> shape_ops();
+
+// An op that computes with quantized operands what another does with reals. Operands are followed by their scales and
+// zero points.
+struct QLinearOp {
+  std::string_view op, real;
+  size_t first, operands;  // 0: all that there are
+  size_t scale;            // of the output; its zero point comes next
+  int bias = -1;           // integers whose scale is the product of the operands'
+};
+// Null if it is none.
+const QLinearOp* find_qlinear(const OpNode& node);
 
 // Checks that several families share.
 Refusal accept(const OpView& view);

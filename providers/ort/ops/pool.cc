@@ -76,7 +76,7 @@ void convert_global(Lowering& low) {
 }
 
 constexpr OpEntry entries[] = {
-    {"MaxPool", check_pool, convert_pool},
+    {"MaxPool", check_pool, convert_pool, false, Holds::quantized},
     {"AveragePool", check_pool, convert_pool},
     {"GlobalMaxPool", check_global, convert_global},
     {"GlobalAveragePool", check_global, convert_global},

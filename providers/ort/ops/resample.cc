@@ -48,6 +48,7 @@ Refusal check_resize(const OpView& view) {
   const std::string mode = node.text("mode", "nearest");
   const std::string coordinates = node.text("coordinate_transformation_mode", "half_pixel");
   if (mode != "nearest" && mode != "linear") return "mode '" + mode + "' is not supported";
+  if (mode == "linear" && view.input(0).grid) return "it interpolates between bytes";
   if (node.integer("antialias", 0) != 0) return "antialias is not supported";
   if (node.integer("exclude_outside", 0) != 0) return "exclude_outside is not supported";
   const std::string policy = node.text("keep_aspect_ratio_policy", "stretch");
@@ -176,9 +177,9 @@ void convert_space_to_depth(Lowering& low) {
 
 constexpr OpEntry entries[] = {
     {"Pad", check_pad, convert_pad, true},
-    {"Resize", check_resize, convert_resize},
-    {"DepthToSpace", check_blocks, convert_depth_to_space, true},
-    {"SpaceToDepth", check_blocks, convert_space_to_depth, true},
+    {"Resize", check_resize, convert_resize, false, Holds::quantized},
+    {"DepthToSpace", check_blocks, convert_depth_to_space, true, Holds::quantized},
+    {"SpaceToDepth", check_blocks, convert_space_to_depth, true, Holds::quantized},
 };
 
 }  // namespace

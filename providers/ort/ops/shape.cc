@@ -123,10 +123,10 @@ constexpr OpEntry entries[] = {
     {"Squeeze", rest_known, convert_squeeze, true, Holds::bytes},
     {"Unsqueeze", rest_known, convert_unsqueeze, true, Holds::bytes},
     {"Transpose", accept, convert_transpose, true, Holds::bytes},
-    {"Concat", accept, convert_concat, true},
-    {"Split", rest_known, convert_split, true},
+    {"Concat", accept, convert_concat, true, Holds::quantized},
+    {"Split", rest_known, convert_split, true, Holds::quantized},
     {"Slice", check_slice, convert_slice, true, Holds::bytes},
-    {"Gather", check_gather, convert_gather, true},
+    {"Gather", check_gather, convert_gather, true, Holds::quantized},
 };
 
 }  // namespace

@@ -1,0 +1,98 @@
+#include "providers/ort/convex.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "providers/ort/quantized_values.h"
+
+namespace softneuro::ort {
+namespace {
+
+// A supported node's depth is the largest number of ops of the host between regions on any path to it. Nodes of one
+// depth form a convex set, whose connected parts are the regions; no two of them can wait for each other.
+class Depths {
+ public:
+  Depths(const OpGraph& graph, const std::vector<bool>& supported)
+      : graph_(graph),
+        supported_(supported),
+        depths_(graph.nodes.size(), 0),
+        sources_(graph.nodes.size()),
+        readers_(graph.nodes.size()) {
+    std::vector<int> producer(graph.values.size(), -1);
+    for (size_t n = 0; n < graph.nodes.size(); ++n) {
+      const OpNode& node = graph.nodes[n];
+      for (const auto* list : {&node.inputs, &node.implicit_inputs}) {
+        for (const int id : *list) {
+          if (id < 0 || producer[at(id)] < 0) continue;
+          sources_[n].push_back(producer[at(id)]);
+          readers_[at(producer[at(id)])].push_back(static_cast<int>(n));
+        }
+      }
+      for (const int id : node.outputs) {
+        if (id >= 0) producer[at(id)] = static_cast<int>(n);
+      }
+      depths_[n] = supported[n] ? 0 : -1;
+      for (const int source : sources_[n]) {
+        const int from = depths_[at(source)];
+        const bool gap = supported[n] && !supported[at(source)] && from >= 0;
+        depths_[n] = std::max(depths_[n], from + (gap ? 1 : 0));
+      }
+    }
+    for (size_t n = graph.nodes.size(); n-- > 0;) join_readers(n);
+  }
+
+  bool joined(int source, size_t node) const {
+    return supported_[node] && supported_[at(source)] && depths_[at(source)] == depths_[node];
+  }
+  const std::vector<int>& sources(size_t node) const { return sources_[node]; }
+
+ private:
+  static size_t at(int index) { return static_cast<size_t>(index); }
+
+  // What dequantizes goes with what it is for: bytes cross the border, and weights are with their op.
+  void join_readers(size_t n) {
+    if (!supported_[n] || !is_dequantize(graph_.nodes[n]) || readers_[n].empty()) return;
+    int least = depths_[at(readers_[n][0])];
+    for (const int reader : readers_[n]) {
+      if (!supported_[at(reader)]) return;
+      least = std::min(least, depths_[at(reader)]);
+    }
+    depths_[n] = least;
+  }
+
+  const OpGraph& graph_;
+  const std::vector<bool>& supported_;
+  std::vector<int> depths_;
+  std::vector<std::vector<int>> sources_, readers_;
+};
+
+}  // namespace
+
+std::vector<std::vector<int>> convex_parts(const OpGraph& graph, const std::vector<bool>& supported) {
+  const Depths depths(graph, supported);
+  std::vector<int> parent(graph.nodes.size());
+  std::iota(parent.begin(), parent.end(), 0);
+  const auto root = [&](int node) {
+    while (parent[static_cast<size_t>(node)] != node) {
+      auto& up = parent[static_cast<size_t>(node)];
+      up = parent[static_cast<size_t>(up)];
+      node = up;
+    }
+    return node;
+  };
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (const int source : depths.sources(n)) {
+      if (depths.joined(source, n)) parent[static_cast<size_t>(root(source))] = root(static_cast<int>(n));
+    }
+  }
+  std::map<int, std::vector<int>> groups;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (supported[n]) groups[root(static_cast<int>(n))].push_back(static_cast<int>(n));
+  }
+  std::vector<std::vector<int>> parts;
+  for (auto& [_, nodes] : groups) parts.push_back(std::move(nodes));
+  return parts;
+}
+
+}  // namespace softneuro::ort
