@@ -45,7 +45,8 @@ def make_model(
         [info(*item) for item in outputs.items()],
         [numpy_helper.from_array(np.asarray(value), name) for name, value in (constants or {}).items()],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    domains = {node.domain: 1 for node in nodes if node.domain} | {"": opset}
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid(*item) for item in domains.items()])
     model.ir_version = min(model.ir_version, 10)  # that the oldest runtime reads
     model = shape_inference.infer_shapes(model)
     return bytes(model.SerializeToString())
@@ -82,8 +83,8 @@ def random_feeds(session: Any, sizes: dict[str, int] | None = None, seed: int = 
         shape = [size if isinstance(size, int) else (sizes or {})[size] for size in entry.shape]
         kind = entry.type.removeprefix("tensor(").removesuffix(")")
         values = random.standard_normal(shape) if kind.startswith("float") else random.integers(0, 2, shape)
-        if kind == "uint8":
-            values = random.integers(0, 256, shape)
+        if kind in ("uint8", "int8"):
+            values = random.integers(0, 256, shape) - (128 if kind == "int8" else 0)
         feeds[entry.name] = values.astype({"float": "float32"}.get(kind, kind))
     return feeds
 
