@@ -59,7 +59,7 @@ def _onnx_file(model: torch.nn.Module, example: torch.Tensor, folder: str) -> st
     return path
 
 
-def _session_options(threads: int) -> Any:
+def session_options(threads: int) -> Any:
     import onnxruntime as ort
 
     options = ort.SessionOptions()
@@ -70,7 +70,7 @@ def _session_options(threads: int) -> Any:
     return options
 
 
-def _session_runner(session: Any) -> Runner:
+def session_runner(session: Any) -> Runner:
     name = session.get_inputs()[0].name
     return lambda x: torch.from_numpy(session.run(None, {name: x.numpy()})[0])
 
@@ -81,9 +81,7 @@ def onnxruntime(model: torch.nn.Module, example: torch.Tensor, threads: int) -> 
 
     with tempfile.TemporaryDirectory() as folder:
         path = _onnx_file(model, example, folder)
-        return _session_runner(
-            ort.InferenceSession(path, _session_options(threads), providers=["CPUExecutionProvider"])
-        )
+        return session_runner(ort.InferenceSession(path, session_options(threads), providers=["CPUExecutionProvider"]))
 
 
 def softneuro_onnx(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
@@ -91,22 +89,26 @@ def softneuro_onnx(model: torch.nn.Module, example: torch.Tensor, threads: int) 
     from softneuro import providers
 
     with tempfile.TemporaryDirectory() as folder:
-        return _session_runner(providers.session(_onnx_file(model, example, folder), _session_options(threads)))
+        return session_runner(providers.session(_onnx_file(model, example, folder), session_options(threads)))
+
+
+def openvino_runner(path: str, threads: int) -> Runner:
+    """Of an ONNX file. What is not quantized is computed in float32."""
+    import openvino as ov
+
+    config: dict[str, Any] = {
+        "INFERENCE_PRECISION_HINT": "f32",
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_NUM_THREADS": threads,
+    }
+    request = ov.Core().compile_model(ov.Core().read_model(path), "CPU", config).create_infer_request()
+    return lambda x: torch.from_numpy(np.array(request.infer([x.numpy()])[0], copy=True))
 
 
 def openvino(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
     """OpenVINO's CPU device in float32."""
-    import openvino as ov
-
     with tempfile.TemporaryDirectory() as folder:
-        converted = ov.Core().read_model(_onnx_file(model, example, folder))
-        config: dict[str, Any] = {
-            "INFERENCE_PRECISION_HINT": "f32",
-            "PERFORMANCE_HINT": "LATENCY",
-            "INFERENCE_NUM_THREADS": threads,
-        }
-        request = ov.Core().compile_model(converted, "CPU", config).create_infer_request()
-    return lambda x: torch.from_numpy(np.array(request.infer([x.numpy()])[0], copy=True))
+        return openvino_runner(_onnx_file(model, example, folder), threads)
 
 
 def ncnn(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
