@@ -73,7 +73,8 @@ def test_node_cases(capsys: pytest.CaptureFixture[str]) -> None:
         model = test.model
         if model is None or not test.data_sets:
             continue
-        inputs = list(test.data_sets[0][0])
+        # Scalars of numpy's are tensors of rank zero.
+        inputs = [np.asarray(value) if isinstance(value, np.generic) else value for value in test.data_sets[0][0]]
         if len(inputs) != len(model.graph.input) or not all(isinstance(value, np.ndarray) for value in inputs):
             continue  # sequences, optionals
         for variant in (model, frozen(model, inputs)):

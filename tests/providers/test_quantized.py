@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.providers.conftest import whole_session
-from tests.providers.quantized import Maker, check_steps
+from softneuro import providers
+from softneuro.providers.report import events
+from tests.providers.conftest import cpu_session, random_feeds, relative_error, whole_session
+from tests.providers.quantized import Maker, check_steps, steps
+from tests.providers.test_ep_context import compiled, load
 
 OUT = 0.05  # scale of results
 
@@ -256,3 +260,35 @@ def test_against_exact_arithmetic() -> None:
     tie = np.abs(exact - np.floor(exact) - 0.5) < 1e-4
     assert apart.max() <= 1
     assert not np.any(apart[~tie])
+
+
+def test_compiled_model(tmp_path: Path) -> None:
+    """A saved region knows what its bytes mean, at its borders, too."""
+    m = Maker()
+    w, scales = m.weight(4, 3, 3, 3, axis=0)
+    p = m.add("MaxPool", "x", kernel_shape=[2, 2])
+    m.q(m.add("Conv", m.dq(p, 0.02, 117), w, m.bias(4, 0.02, scales)), OUT)
+    m.rename("y")
+    model = m.model({"x": (1, 3, 10, 8)}, ["y"], {"x": "UINT8", "y": "UINT8"})
+    ours, cpu = load(compiled(model, tmp_path)), cpu_session(model)
+    feeds = random_feeds(cpu)
+    assert steps(ours.run(None, feeds)[0], cpu.run(None, feeds)[0], 1).max() <= 1
+
+
+def test_the_host_judges_steps_mildly() -> None:
+    """Steps are no reason to leave a region to the host."""
+    m = Maker()
+    x = "x"
+    for _ in range(4):
+        w, _ = m.weight(8, 8, 3, 3, axis=0)
+        x = m.qdq(m.add("Sigmoid", m.qdq(m.add("Conv", x, w, pads=[1] * 4), 0.02)), 1 / 256, 0)
+    m.add("GlobalAveragePool", x)
+    m.rename("y")
+    model = m.model({"x": (1, 8, 12, 12)}, ["y"])
+    session = providers.session(model, tune="profile", min_region_size=1, max_error=1e-9)
+    found = [event["error"] for event in events(session) if event["event"] == "prepared" and "error" in event]
+    assert found
+    assert not any(found)
+    feeds = random_feeds(cpu_session(model))
+    ours, host = (made.run(None, feeds)[0] for made in (whole_session(model), cpu_session(model)))
+    assert relative_error(ours, host) > 1e-9
