@@ -14,10 +14,11 @@ bool schema_allowed(const Schema& schema, const std::vector<std::string>& allowe
 bool within(const Candidate& candidate, const Problem& problem, const SearchLimits& limits) {
   if (candidate.choice.routine->info().spreads_nonfinite && limits.strict_nonfinite) return false;
   if (candidate.error > limits.max_error) return false;
-  // Integers lose nothing in any type that holds them.
+  // Integers lose nothing in any type that holds them, nor quantized values as bytes.
   const auto allowed = [&](const Schema& schema, const TensorDesc& desc) {
+    const bool exact = desc.kind != ValueKind::real || schema.dtype == DType::qint8;
     return schema_allowed(schema, limits.schemas) ||
-           (desc.kind != ValueKind::real && schema_allowed(schema.with(DType::float32), limits.schemas));
+           (exact && schema_allowed(schema.with(DType::float32), limits.schemas));
   };
   return std::equal(candidate.outs.begin(), candidate.outs.end(), problem.outs.begin(), problem.outs.end(), allowed) &&
          std::equal(candidate.in.begin(), candidate.in.end(), problem.in.begin(), problem.in.end(), allowed);
