@@ -28,12 +28,12 @@ class HostCall final : public Routine {
 
   Schema input_schema(const Problem& problem, int input) const override {
     const TensorDesc& desc = problem.in[static_cast<size_t>(input)];
-    const Schema schema = natural_schema(desc);
+    const Schema schema = host_schema(desc);
     const bool strided = problem.layer->host->strided && schema.dtype == DType::float32 && desc.shape.rank() >= 2;
     return strided ? schema.with(schema.layout.with_strides()) : schema;
   }
   Schema output_schema(const Problem& problem, int output) const override {
-    return natural_schema(problem.outs[static_cast<size_t>(output)]);
+    return host_schema(problem.outs[static_cast<size_t>(output)]);
   }
   Refusal check(const Problem& problem) const override {
     return problem.layer->post.empty() ? Refusal() : Refusal("an op of the host absorbs nothing");

@@ -32,7 +32,7 @@ void reference(const Layer& layer, std::span<const RefTensor> in, std::span<cons
   std::vector<AlignedBuffer> memory;
   std::vector<TensorView> in_views, out_views;
   const auto add = [&](std::vector<TensorView>& views, const TensorDesc& desc) -> const TensorView& {
-    const Schema schema = natural_schema(desc);
+    const Schema schema = host_schema(desc);
     memory.emplace_back(bytes(desc, schema));
     return views.emplace_back(dense_view(memory.back().data(), desc.shape, schema));
   };
@@ -56,6 +56,11 @@ void reference(const Layer& layer, std::span<const RefTensor> in, std::span<cons
 }
 
 }  // namespace
+
+Schema host_schema(TensorDesc desc) {
+  desc.quantization = nullptr;
+  return natural_schema(desc);
+}
 
 Layer host_layer(std::string name, std::string op, HostOp host) {
   Layer layer;

@@ -19,7 +19,7 @@ class HostStepError : public Error {
 
 // What a front door calls. Immutable; `run` may be called from several threads at once.
 struct HostOp {
-  // Row-major memory, dense but for inputs where `strided`, each blob in its natural_schema: inputs are only read, each
+  // Row-major memory, dense but for inputs where `strided`, each blob in its host_schema: inputs are only read, each
   // output is written whole. Called on the thread that runs the net while no other of the host's threads works for it.
   // What it throws, the run throws as a HostStepError, but for what allocations throw.
   std::function<void(std::span<const TensorView> in, std::span<const TensorView> outs)> run;
@@ -28,6 +28,8 @@ struct HostOp {
   std::vector<TensorDesc> ins = {};  // for the reference, which is not told what numbers stand for; empty: reals
 };
 
+// The storage in which steps have such values: on a grid or not, reals are floats to them.
+Schema host_schema(TensorDesc desc);
 // A layer of the type. `op` names the op with all that its results depend on, for signatures.
 Layer host_layer(std::string name, std::string op, HostOp host);
 
