@@ -108,7 +108,10 @@ std::vector<int> Graph::consumers(int blob) const {
 bool Graph::is_output(int blob) const { return std::find(outputs_.begin(), outputs_.end(), blob) != outputs_.end(); }
 
 void Graph::replace_uses(int from, int to) {
-  if (blob(from).desc != blob(to).desc) {
+  // The same values do, though they be known to lie on a grid.
+  TensorDesc wanted = blob(from).desc;
+  if (wanted.quantization == nullptr) wanted.quantization = blob(to).desc.quantization;
+  if (wanted != blob(to).desc) {
     throw Error("blob of shape " + blob(from).desc.shape.str() + " cannot stand in for " + blob(to).desc.shape.str());
   }
   for (Layer& layer : layers_) std::replace(layer.inputs.begin(), layer.inputs.end(), from, to);

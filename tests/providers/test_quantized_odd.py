@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from softneuro import providers
-from tests.providers.conftest import cpu_session, make_model, random_feeds
+from tests.providers.conftest import cpu_session, make_model, random_feeds, reasons, whole_session
 from tests.providers.quantized import Maker, steps
 from tests.providers.test_quantized_units import host_nodes
 
@@ -37,6 +37,7 @@ def check(
         apart = steps(np.nan_to_num(result), np.nan_to_num(reference), scale)
         assert apart.max(initial=0) <= 1
         assert np.count_nonzero(apart) <= max(0.01 * apart.size, 1)
+    assert not reasons(ours)
 
 
 def with_weight(m: Maker, weight: str, **attributes: Any) -> bytes:
@@ -247,3 +248,31 @@ def test_an_empty_batch() -> None:
     m.rename("y")
     session = providers.session(m.model({"x": ("n", 3)}, ["y"]), tune="off", min_region_size=1)
     assert session.run(None, {"x": np.zeros((0, 3), np.float32)})[0].shape == (0, 3)
+
+
+def test_a_step_of_the_host_inside() -> None:
+    """It is given the reals of bytes."""
+    m = Maker()
+    scales = m.constant(np.float32([1, 1, 1.7, 1.3]))
+    y = m.add("Resize", m.qdq(m.add("Relu", "x"), 0.02), "", scales, mode="nearest", nearest_mode="ceil")
+    m.qdq(m.add("Relu", y), 0.02)
+    m.rename("y")
+    model = m.model({"x": ("n", 3, "h", "w")}, ["y"])
+    session = whole_session(model)
+    feeds = random_feeds(session, {"n": 1, "h": 7, "w": 9})
+    np.testing.assert_array_equal(session.run(None, feeds)[0], cpu_session(model).run(None, feeds)[0])
+    assert not reasons(session)
+
+
+@pytest.mark.parametrize("op", ["ReduceMean", "ReduceMax", "GlobalAveragePool", "AveragePool"])
+def test_what_changes_no_value(op: str) -> None:
+    """Such layers go, and bytes stand where reals did."""
+    m = Maker()
+    x = m.qdq("x", 0.02, 0)
+    if op.startswith("Reduce"):
+        y = m.add(op, x, m.constant(np.int64([2, 3])))
+    else:
+        y = m.add(op, x, **({"kernel_shape": [1, 1]} if op == "AveragePool" else {}))
+    m.qdq(m.add("Flatten", m.add("Sigmoid", y)), 1 / 256, 0)
+    m.rename("y")
+    check(m.model({"x": (2, 37, 1, 1)}, ["y"]), 1 / 256)
