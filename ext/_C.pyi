@@ -239,7 +239,9 @@ class Graph:
     """A DAG of layers with fixed shapes. See docs/layers.md for layer types."""
 
     def __init__(self) -> None: ...
-    def input(self, name: str, shape: Sequence[int], schema: str = "float32") -> int: ...
+    def input(
+        self, name: str, shape: Sequence[int], schema: str = "float32", quantization: dict[str, Any] | None = None
+    ) -> int: ...
     def add(
         self,
         type: str,  # noqa: A002 - the word of the design
@@ -484,7 +486,7 @@ class testing:  # noqa: N801 - a submodule
         descriptor: str,
         post: Mapping[str, Any] = ...,
         threads: int = 1,
-        dtypes: Sequence[str] = ...,
+        dtypes: Sequence[str | dict[str, Any]] = ...,
     ) -> npt.NDArray[np.float32]: ...
     @staticmethod
     def accepting(
@@ -494,7 +496,7 @@ class testing:  # noqa: N801 - a submodule
         shapes: Sequence[Sequence[int]],
         post: Mapping[str, Any] = ...,
         threads: int = 1,
-        dtypes: Sequence[str] = ...,
+        dtypes: Sequence[str | dict[str, Any]] = ...,
     ) -> list[str]: ...
     @staticmethod
     def expected_error(
@@ -512,7 +514,7 @@ class testing:  # noqa: N801 - a submodule
         shapes: Sequence[tuple[int, ...]],
         descriptor: str,
         post: Mapping[str, Any] = ...,
-        dtypes: Sequence[str] = ...,
+        dtypes: Sequence[str | dict[str, Any]] = ...,
     ) -> tuple[int, int]: ...
     @staticmethod
     def packing(
@@ -522,7 +524,7 @@ class testing:  # noqa: N801 - a submodule
         shapes: Sequence[tuple[int, ...]],
         descriptor: str,
         post: Mapping[str, Any] = ...,
-        dtypes: Sequence[str] = ...,
+        dtypes: Sequence[str | dict[str, Any]] = ...,
     ) -> list[tuple[str, str, int, int, int]]: ...
     @staticmethod
     def refusals(

@@ -76,7 +76,8 @@ Packing int8_packing(const Int8Shape& shape) {
 std::string int8_pack_key(const Problem& problem) {
   std::string key;
   for (const auto* list : {static_cast<const std::vector<TensorDesc>*>(&problem.outs), &problem.in}) {
-    for (const TensorDesc& desc : *list) key += TensorDesc{.shape = {}, .quantization = desc.quantization}.exact() + ";";
+    for (const TensorDesc& desc : *list)
+      key += TensorDesc{.shape = {}, .quantization = desc.quantization}.exact() + ";";
   }
   return key;
 }

@@ -40,8 +40,8 @@ std::optional<ByteBounds> byte_bounds(const Problem& problem) {
   const ClampBounds bounds = clamp_bounds(activation);
   const int32_t zero = to.zero_points[0];
   const auto least = static_cast<float>(to.least - zero), most = static_cast<float>(to.most - zero);
-  return ByteBounds{std::clamp(bounds.lo / to.scales[0], least, most), std::clamp(bounds.hi / to.scales[0], least, most),
-                    zero};
+  return ByteBounds{std::clamp(bounds.lo / to.scales[0], least, most),
+                    std::clamp(bounds.hi / to.scales[0], least, most), zero};
 }
 
 Refusal check_unsigned(const TensorDesc& desc) {

@@ -21,7 +21,8 @@ ByteTable byte_table(const Quantization& from, const Quantization& to, const std
 // Bytes to bytes of other parameters.
 CombineBytes rescaling(const Quantization& from, const Quantization& to);
 
-// What the steps of a problem's output are clamped to, its activation included; none for an activation that is no clamp.
+// What the steps of a problem's output are clamped to, its activation included; none for an activation that is no
+// clamp.
 struct ByteBounds {
   float least, most;  // without `zero`
   int32_t zero;

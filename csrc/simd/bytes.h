@@ -62,8 +62,10 @@ SN_INLINE V evens(V a, V b, Numbers<i...>) {
 SN_INLINE void interleave(Vb a, Vb b, Vb c, Vb d, Vi (&quads)[4]) {
   using Bytes = bytes_detail::Count<vector_bytes>::List;
   using Words = bytes_detail::Count<vector_bytes / 2>::List;
-  const Vh low_ab = (Vh)bytes_detail::unpack<0, 16>(a, b, Bytes()), high_ab = (Vh)bytes_detail::unpack<1, 16>(a, b, Bytes());
-  const Vh low_cd = (Vh)bytes_detail::unpack<0, 16>(c, d, Bytes()), high_cd = (Vh)bytes_detail::unpack<1, 16>(c, d, Bytes());
+  const Vh low_ab = (Vh)bytes_detail::unpack<0, 16>(a, b, Bytes()),
+           high_ab = (Vh)bytes_detail::unpack<1, 16>(a, b, Bytes());
+  const Vh low_cd = (Vh)bytes_detail::unpack<0, 16>(c, d, Bytes()),
+           high_cd = (Vh)bytes_detail::unpack<1, 16>(c, d, Bytes());
   quads[0] = (Vi)bytes_detail::unpack<0, 8>(low_ab, low_cd, Words());
   quads[1] = (Vi)bytes_detail::unpack<1, 8>(low_ab, low_cd, Words());
   quads[2] = (Vi)bytes_detail::unpack<0, 8>(high_ab, high_cd, Words());

@@ -167,9 +167,7 @@ def test_quantized_routines(layer: str) -> None:
                     first = results.setdefault(algorithm, actual)
                     np.testing.assert_array_equal(actual, first, err_msg=f"{descriptor}: other bits")
 
-    limits = settings(
-        max_examples=EXAMPLES * 2, deadline=None, database=None, suppress_health_check=list(HealthCheck)
-    )
+    limits = settings(max_examples=EXAMPLES * 2, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     seed(zlib.crc32(layer.encode()))(limits(check))()
     missed = {d for d, e in ENTRIES.items() if e["layer"] == layer and e["available"]} - seen
     assert not missed or EXAMPLES < 60, f"no random problem reached {sorted(missed)}"

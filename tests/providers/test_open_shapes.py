@@ -50,7 +50,9 @@ case("slice_beyond", INEXACT, node("Slice", "r b e a"), b=np.int64([0]), e=np.in
 case("pad", INEXACT, node("Pad", "r p"), p=np.int64([0, 0, 1, 2, 0, 1, 0, -1]))
 case("split", INEXACT, node("Split", "r s", "y z", axis=1), s=np.int64([3, 5]))
 case("gather", INEXACT, node("Gather", "r i", axis=1), i=np.int64([[3, 0], [1, 7]]))
-case("expand", INEXACT, node("ReduceMean", "r a", "m"), node("Expand", "m s"), a=np.int64([2]), s=np.int64([1, 1, 5, 1]))
+case(
+    "expand", INEXACT, node("ReduceMean", "r a", "m"), node("Expand", "m s"), a=np.int64([2]), s=np.int64([1, 1, 5, 1])
+)
 case(  # as exported for sizes that are open
     "from_shape",
     INEXACT,

@@ -44,13 +44,11 @@ inline void add(const CombineBytes& c, const uint8_t* a, const uint8_t* b, bool 
   });
 }
 
-inline void multiply(const CombineBytes& c, const uint8_t* a, const uint8_t* b, bool one, uint8_t* dst,
-                     int64_t count) {
+inline void multiply(const CombineBytes& c, const uint8_t* a, const uint8_t* b, bool one, uint8_t* dst, int64_t count) {
   const Vi zero = Vi{} + c.a_zero;
   const Vf scale = set(c.a_scale);
   with_second(c, b, one, [&](const auto& second) {
-    put_all(c, dst, count,
-            [&](int64_t i, int n) { return to_float(centred(a + i, n, zero) * second(i, n)) * scale; });
+    put_all(c, dst, count, [&](int64_t i, int n) { return to_float(centred(a + i, n, zero) * second(i, n)) * scale; });
   });
 }
 

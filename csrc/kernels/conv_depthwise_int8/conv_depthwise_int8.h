@@ -1,5 +1,5 @@
-// Depthwise convolution of bytes whose channels are side by side: unsigned ones with signed weights. Sums are exact, and
-// so the same at every level.
+// Depthwise convolution of bytes whose channels are side by side: unsigned ones with signed weights. Sums are exact,
+// and so the same at every level.
 //
 //   dst[y][x][c] = clamp(zero + nearest(scale[c] * (start[c] + sum of src[..][c] * weight[c][tap]) + bias[c]))
 //
@@ -20,9 +20,9 @@ struct ConvDepthwiseInt8 {
   const uint8_t* src = nullptr;
   const uint8_t* src_end = nullptr;  // nothing from here on is read
   uint8_t src_zero = 0;
-  const int8_t* weights = nullptr;                    // of pack; 64-byte aligned
-  bool narrow = false;                                // as GemmInt8 has it
-  const int32_t* start = nullptr;                     // these three in the order of channel_at
+  const int8_t* weights = nullptr;  // of pack; 64-byte aligned
+  bool narrow = false;              // as GemmInt8 has it
+  const int32_t* start = nullptr;   // these three in the order of channel_at
   const float *scale = nullptr, *bias = nullptr;
   int32_t zero = 0, least = 0, most = 255;  // bytes; activation included
   bool large = false;                       // some results may be beyond 2^30 steps

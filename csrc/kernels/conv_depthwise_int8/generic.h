@@ -110,9 +110,8 @@ class Kernel {
         unroll<count>([&](auto t) {
           constexpr int kx = decltype(col)::value - decltype(t)::value * stride;
           if constexpr (kx >= 0 && kx < kw) {
-            unroll<4>([&](auto k) {
-              sum[t][k] = Dot4<narrow>::add(sum[t][k], bytes[k], weights<narrow>(group, kx, k));
-            });
+            unroll<4>(
+                [&](auto k) { sum[t][k] = Dot4<narrow>::add(sum[t][k], bytes[k], weights<narrow>(group, kx, k)); });
           }
         });
       });
@@ -160,7 +159,8 @@ class Kernel {
 };
 
 template <bool narrow>
-[[gnu::flatten]] inline void run_blocks(const ConvDepthwiseInt8& args, int block_begin, int block_end, int row_begin, int row_end) {
+[[gnu::flatten]] inline void run_blocks(const ConvDepthwiseInt8& args, int block_begin, int block_end, int row_begin,
+                                        int row_end) {
   for (int y = row_begin; y < row_end; ++y) {
     for (int index = block_begin; index < block_end; ++index) Kernel(args, index).template row<narrow>(y);
   }

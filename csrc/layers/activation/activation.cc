@@ -45,8 +45,7 @@ OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
 }  // namespace
 
 const LayerDef& activation_layer() {
-  static const LayerDef def{"activation", infer, one_output<activation_reference>, collect_routines,
-                            Takes::selecting};
+  static const LayerDef def{"activation", infer, one_output<activation_reference>, collect_routines, Takes::selecting};
   return def;
 }
 

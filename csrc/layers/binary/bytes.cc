@@ -25,7 +25,8 @@ Operands operands_of(const BinaryParams& p) {
 }
 
 CombineBytes combine_of(const Problem& problem, ElementwiseOp function, bool swapped) {
-  const Quantization &left = *problem.in[swapped ? 1 : 0].quantization, &right = *problem.in[swapped ? 0 : 1].quantization;
+  const Quantization &left = *problem.in[swapped ? 1 : 0].quantization,
+                     &right = *problem.in[swapped ? 0 : 1].quantization;
   CombineBytes combine{.a_zero = left.zero_points[0], .b_zero = right.zero_points[0]};
   const ByteBounds bounds = *byte_bounds(problem);
   combine.least = bounds.least, combine.most = bounds.most, combine.zero = bounds.zero;
@@ -56,9 +57,12 @@ class PreparedBytes final : public Prepared {
     const auto bytes = [](const TensorView& view, int64_t at) { return static_cast<uint8_t*>(view.at(at)); };
     const TensorView& out = args.out;
     const int64_t images = out.shape.rank() == 0 ? 1 : out.shape[0], size = out.image_elements();
-    const auto start = [](const TensorView& view, int64_t n) { return view.shape.rank() == 0 ? 0 : n * view.strides[0]; };
+    const auto start = [](const TensorView& view, int64_t n) {
+      return view.shape.rank() == 0 ? 0 : n * view.strides[0];
+    };
     if (!operands_.per_channel) {
-      const int64_t parts = std::max<int64_t>(task_count(out.shape.elements(), threads_) / std::max<int64_t>(images, 1), 1);
+      const int64_t parts =
+          std::max<int64_t>(task_count(out.shape.elements(), threads_) / std::max<int64_t>(images, 1), 1);
       args.parallel_for(images * parts, [&](int64_t item) {
         const int64_t n = item / parts;
         const Range part = split_range(size, parts, item % parts);
@@ -106,7 +110,8 @@ class BinaryBytes final : public Routine {
     }
     const BinaryParams p = binary_params(*problem.layer, problem.in);
     const ElementwiseOp f = p.function;
-    if (f != ElementwiseOp::add && f != ElementwiseOp::sub && f != ElementwiseOp::mul) return "its function needs reals";
+    if (f != ElementwiseOp::add && f != ElementwiseOp::sub && f != ElementwiseOp::mul)
+      return "its function needs reals";
     if (!byte_bounds(problem)) return "its activation needs reals";
     return operands_of(p).fit ? Refusal() : Refusal("its operands are broadcast");
   }

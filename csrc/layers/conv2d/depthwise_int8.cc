@@ -46,9 +46,9 @@ class PreparedDepthwiseInt8 final : public Prepared {
     }
     const double outputs = static_cast<double>(p_.n * p_.k * p_.oh * p_.ow);
     const double bytes = outputs + static_cast<double>(p_.n * p_.c * p_.h * p_.w);
-    split_ = WorkSplit(p_.n, blocks, p_.oh,
-                       worth_threads(outputs * static_cast<double>(p_.kh * p_.kw), bytes, problem.threads),
-                       SplitBy::rows);
+    split_ =
+        WorkSplit(p_.n, blocks, p_.oh,
+                  worth_threads(outputs * static_cast<double>(p_.kh * p_.kw), bytes, problem.threads), SplitBy::rows);
   }
 
   void run(const RunArgs& args) const override {

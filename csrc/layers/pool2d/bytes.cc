@@ -41,8 +41,7 @@ class PreparedPoolBytes final : public Prepared {
   }
 
  private:
-  void run_row(const TensorView& in, const TensorView& out, int64_t n, int64_t y, Range channels,
-               int32_t* sums) const {
+  void run_row(const TensorView& in, const TensorView& out, int64_t n, int64_t y, Range channels, int32_t* sums) const {
     const PoolAxis &rows = windows_.rows, &cols = windows_.cols;
     const PoolSpan span = rows.spans[static_cast<size_t>(y)];
     const int64_t row = in.shape[3] * channels_, out_row = out.shape[3] * channels_;

@@ -7,8 +7,7 @@ namespace {
 
 class ReshapeView final : public ViewRoutine {
  public:
-  ReshapeView(DType dtype, const Layout& from, const Layout& to)
-      : ViewRoutine("reshape", "view", from, to, dtype) {}
+  ReshapeView(DType dtype, const Layout& from, const Layout& to) : ViewRoutine("reshape", "view", from, to, dtype) {}
 
   Refusal check(const Problem& problem) const override {
     const Shape &in = problem.in[0].shape, &out = problem.out().shape;

@@ -18,9 +18,7 @@ class TransposePermute final : public Routine {
     const Shape& in = problem.in[0].shape;
     const std::vector<int> perm = transpose_perm(*problem.layer, in.rank());
     return prepared_call([permutation = Permutation({in.begin(), in.end()}, perm, info().isa, problem.threads)](
-                             const RunArgs& args) {
-      permutation.run(args.in[0], args.out, args.parallel_for);
-    });
+                             const RunArgs& args) { permutation.run(args.in[0], args.out, args.parallel_for); });
   }
 };
 
