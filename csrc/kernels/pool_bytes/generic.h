@@ -1,7 +1,8 @@
-// pool_bytes: the compiler makes vectors of the loops over channels. Contract: pool_bytes.h.
+// pool_bytes over Vb and Vf. Contract: pool_bytes.h.
 #pragma once
 
 #include "kernels/pool_bytes/pool_bytes.h"
+#include "simd/bytes.h"
 #include "simd/elements.h"
 
 namespace softneuro::SN_ISA {
@@ -16,11 +17,20 @@ SN_INLINE void for_taps(const PoolBytesRow& p, const PoolSpan& span, const Body&
   }
 }
 
-inline void maximum(const PoolBytesRow& p, const PoolSpan& span, uint8_t* SN_RESTRICT dst) {
-  for (int64_t c = 0; c < p.channels; ++c) dst[c] = 0;
-  for_taps(p, span, [&](const uint8_t* SN_RESTRICT src) {
-    for (int64_t c = 0; c < p.channels; ++c) dst[c] = dst[c] > src[c] ? dst[c] : src[c];
-  });
+inline void maximum(const PoolBytesRow& p, const PoolSpan& span, uint8_t* dst) {
+  int64_t c = 0;
+  const auto most = [&](const auto& load) {
+    Vb found{};
+    for_taps(p, span, [&](const uint8_t* src) {
+      const Vb x = load(src + c);
+      found = found > x ? found : x;
+    });
+    return found;
+  };
+  for (; c + vector_bytes <= p.channels; c += vector_bytes)
+    store_row(dst + c, most([](auto* at) { return load_row(at); }));
+  const int rest = static_cast<int>(p.channels - c);
+  if (rest > 0) store_row_n(dst + c, most([rest](auto* at) { return load_row_n(at, rest); }), rest);
 }
 
 inline void average(const PoolBytesRow& p, const PoolSpan& span, float scale, uint8_t* SN_RESTRICT dst) {

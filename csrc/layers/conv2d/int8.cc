@@ -36,7 +36,7 @@ class PreparedInt8Conv2d final : public Prepared {
     gemm_.m = narrow(direct_ ? p_.oh * p_.ow : rows_);
     gemm_.a_stride = direct_ ? p_.c : gemm_.k;
     gemm_.dst_stride = p_.k;
-    columns_ = direct_ ? 0 : round_to_line(static_cast<size_t>(rows_ * gemm_.k));
+    columns_ = direct_ ? 0 : round_to_line(static_cast<size_t>(rows_ * gemm_.k + 2 * move));
     scratch_ = columns_ + round_to_line(kernels_.scratch_bytes(gemm_));
   }
 
@@ -58,6 +58,8 @@ class PreparedInt8Conv2d final : public Prepared {
   }
 
  private:
+  static constexpr int64_t move = 32;  // bytes
+
   // Products are a quarter of a float's work.
   int worth_int8_threads(const Problem& problem) const {
     const double outputs = static_cast<double>(p_.n * p_.k * p_.oh * p_.ow);
@@ -75,7 +77,8 @@ class PreparedInt8Conv2d final : public Prepared {
       call.a = src + pixels.begin * p_.c;
     } else {
       auto* columns = reinterpret_cast<uint8_t*>(scratch);
-      copy_windows(src, pixels, columns);
+      copy_windows(src, static_cast<const uint8_t*>(in.at(image * in.strides[0])) + in.image_elements(), pixels,
+                   columns);
       call.a = columns;
     }
     const int64_t at = pixels.begin * p_.k + group * p_.group_k();
@@ -88,7 +91,7 @@ class PreparedInt8Conv2d final : public Prepared {
   }
 
   // Rows of gemm_.k bytes, [kh][kw][c], with zeros (of no account) behind.
-  void copy_windows(const uint8_t* src, Range pixels, uint8_t* to) const {
+  void copy_windows(const uint8_t* src, const uint8_t* src_end, Range pixels, uint8_t* to) const {
     const int64_t c = p_.group_c(), rest = gemm_.k - shape_.k;
     const bool together = p_.dw == 1 && p_.groups == 1;
     int64_t oy = pixels.begin / p_.ow, ox = pixels.begin % p_.ow;
@@ -103,7 +106,7 @@ class PreparedInt8Conv2d final : public Prepared {
           const int64_t before = std::clamp<int64_t>(-left, 0, p_.kw);
           const int64_t end = std::clamp<int64_t>(p_.w - left, before, p_.kw);
           to = fill(to, before * c);
-          std::memcpy(to, src + (y * p_.w + left + before) * c, static_cast<size_t>((end - before) * c));
+          copy(to, src + (y * p_.w + left + before) * c, (end - before) * c, src_end);
           to = fill(to + (end - before) * c, (p_.kw - end) * c);
         } else {
           for (int64_t kx = 0; kx < p_.kw; ++kx) {
@@ -121,8 +124,17 @@ class PreparedInt8Conv2d final : public Prepared {
       if (++ox == p_.ow) ++oy, ox = 0;
     }
   }
+  // A few bytes by moves of fixed size: what they write too much, the next ones overwrite, or there is room behind.
+  static void copy(uint8_t* to, const uint8_t* from, int64_t bytes, const uint8_t* from_end) {
+    if (bytes > 2 * move || from + 2 * move > from_end) {
+      std::memcpy(to, from, static_cast<size_t>(bytes));
+      return;
+    }
+    std::memcpy(to, from, move);
+    if (bytes > move) std::memcpy(to + move, from + move, move);
+  }
   uint8_t* fill(uint8_t* to, int64_t bytes) const {
-    std::memset(to, zero_, static_cast<size_t>(bytes));
+    if (bytes > 0) std::memset(to, zero_, static_cast<size_t>(bytes));
     return to + bytes;
   }
 
