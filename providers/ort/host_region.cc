@@ -133,6 +133,7 @@ HostRegion::HostRegion(const OpGraph& ops, const Settings& settings) : state_(st
   const auto options = create<fn::ReleaseSessionOptions, OrtSessionOptions>(fn::CreateSessionOptions);
   call(fn::SetIntraOpNumThreads, options.get(), settings.threads);
   call(fn::SetSessionLogSeverityLevel, options.get(), settings.step ? log_fatal_level : log_error_level);
+  if (settings.plain) call(fn::SetSessionGraphOptimizationLevel, options.get(), 0);
   if (settings.open) call(fn::DisableMemPattern, options.get());
   if (settings.step) call(fn::DisableCpuMemArena, options.get());
   call(fn::AddSessionConfigEntry, options.get(), "session.intra_op.allow_spinning", settings.spin ? "1" : "0");

@@ -20,9 +20,10 @@ class HostRegion {
  public:
   struct Settings {
     int threads = 1;
-    bool spin = false;  // idle threads wait busily, as the host's do by default
-    bool open = false;  // sizes change: no plan of a run's memory is kept for each
-    bool step = false;  // memory of a run is not kept for the next one, and errors are told by whoever runs it
+    bool spin = false;   // idle threads wait busily, as the host's do by default
+    bool open = false;   // sizes change: no plan of a run's memory is kept for each
+    bool plain = false;  // op by op, as the model says: quantized ops in float32 between Q and DQ
+    bool step = false;   // memory of a run is not kept for the next one, and errors are told by whoever runs it
   };
   // Weights are borrowed: `ops` must outlive this. Throws Error if the runtime does not accept the graph,
   // NotImplemented if it has no kernels for it.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/arena.h"
+#include "base/error_measure.h"
 #include "providers/ort/region.h"
 #include "runtime/call.h"
 
@@ -69,6 +70,7 @@ class OrtRegionCall : public RegionCall {
   std::shared_ptr<const void> door_;
   std::vector<AlignedBuffer> memory_;  // of the net's outputs
 
+  double worst_output(const std::function<double(const OutputError&)>& measure, bool from_truth = true);
   const OrtValue* host_value(size_t output) const { return in_place() ? outputs_[output] : hosts_[output].get(); }
 };
 
