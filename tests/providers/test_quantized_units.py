@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 from onnx import TensorProto, helper
 
 from softneuro import providers
 from softneuro.providers.report import events
-from tests.providers.conftest import cpu_session, random_feeds
+from tests.providers.conftest import cpu_session, random_feeds, reasons
 from tests.providers.quantized import Maker, steps
 
 
@@ -150,3 +151,22 @@ def test_moved_bytes_between_ops_of_the_host() -> None:
     made = session(model)
     assert host_nodes(made)["MaxPool"] == ["no op of its region tells the scale of its bytes"]
     agree(made, model, 1e-6)
+
+
+def test_a_region_that_the_host_runs_is_fused_there() -> None:
+    """Averages that are ties tell whether it is."""
+    m = Maker()
+    pooled = m.add("AveragePool", m.dq("x", 0.02), kernel_shape=[2, 2], strides=[2, 2])
+    scales = m.constant(np.float32([1, 1, 1.7, 1.3]))
+    m.add("Resize", m.q(pooled, 0.02), "", scales, mode="nearest", nearest_mode="ceil")
+    m.rename("y")
+    model = m.model({"x": ("n", 3, "h", "w")}, ["y"], {"x": "UINT8", "y": "UINT8"})
+    made, cpu = session(model), cpu_session(model)
+    settings = onnxruntime.SessionOptions()
+    settings.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    plain = onnxruntime.InferenceSession(model, settings, providers=["CPUExecutionProvider"])
+    feeds = random_feeds(cpu, {"n": 1, "h": 14, "w": 18})
+    result, host, apart = (one.run(None, feeds)[0] for one in (made, cpu, plain))
+    assert reasons(made)
+    np.testing.assert_array_equal(result, host)
+    assert np.any(host != apart)
