@@ -100,8 +100,10 @@ def multiply_adds(path: str) -> dict[str, int]:
 
 def share_in_integers(session: Any, work: dict[str, int]) -> float:
     """Of a session's multiply-adds, those of routines that read bytes."""
-    plans = {e["region"]: e.get("layers", []) for e in events(session) if e["event"] == "prepared"}  # the last of each
-    rows = [row for plan in plans.values() for row in plan]
+    # The last plan of each region counts, if it won.
+    prepared = {event["region"]: event for event in events(session) if event["event"] == "prepared"}
+    plans = [event.get("layers", []) for event in prepared.values() if not event["host"]]
+    rows = [row for plan in plans for row in plan]
     done = 0
     for at, row in enumerate(rows):
         if row["name"] not in work or row["type"] == "quantize":
