@@ -60,15 +60,8 @@ bool cpu_has_avx512() {
   return has_all(os_saved_state(), zmm_state) && has_all(cpuid(7).ebx, f_dq_bw_vl);
 }
 
-bool cpu_has_avxvnni() {
-  constexpr uint32_t avx_vnni = 1u << 4;
-  return has_all(cpuid(7, 1).eax, avx_vnni);
-}
-
-bool cpu_has_avx512vnni() {
-  constexpr uint32_t avx512_vnni = 1u << 11;
-  return has_all(cpuid(7).ecx, avx512_vnni);
-}
+bool cpu_has_avxvnni() { return has_all(cpuid(7, 1).eax, 1u << 4); }
+bool cpu_has_avx512vnni() { return has_all(cpuid(7).ecx, 1u << 11); }
 
 // Linux has a process ask before it may use the tiles, which are 8 KiB more for each of its threads.
 bool may_use_tiles() {
