@@ -97,10 +97,14 @@ class PreparedInt8Conv2d final : public Prepared {
     int64_t oy = pixels.begin / p_.ow, ox = pixels.begin % p_.ow;
     for (int64_t pixel = pixels.begin; pixel < pixels.end; ++pixel) {
       const int64_t left = ox * p_.sw - p_.pl;
+      const bool inside = together && left >= 0 && left + p_.kw <= p_.w;
       for (int64_t ky = 0; ky < p_.kh; ++ky) {
         const int64_t y = oy * p_.sh - p_.pt + ky * p_.dh;
         if (y < 0 || y >= p_.h) {
           to = fill(to, p_.kw * c);
+        } else if (inside) {
+          copy(to, src + (y * p_.w + left) * c, p_.kw * c, src_end);
+          to += p_.kw * c;
         } else if (together) {
           // Taps before, within and behind the row.
           const int64_t before = std::clamp<int64_t>(-left, 0, p_.kw);
