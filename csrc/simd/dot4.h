@@ -17,6 +17,18 @@ SN_INLINE Vi spread_bytes(const uint8_t* p) {
   __builtin_memcpy(&bytes, p, sizeof bytes);
   return Vi{} + bytes;
 }
+// x as it is here: compilers else add up four sums in another order, with registers for all that they do not have, and
+// take bytes apart before these are in every lane.
+SN_INLINE Vi keep(Vi x) {
+#if SN_VECTORS == SN_LEVEL_avx512
+  __asm__("" : "+v"(x));
+#elif SN_LEVEL == SN_LEVEL_neon
+  __asm__("" : "+w"(x));
+#elif defined(__SSE2__)
+  __asm__("" : "+x"(x));
+#endif
+  return x;
+}
 SN_INLINE Vi load_bytes(const int8_t* p) {
   Vi x;
   __builtin_memcpy(&x, p, sizeof x);
@@ -71,13 +83,13 @@ struct Dot4 {
   using Bytes = Apart;
   using Weights = Apart;
   static SN_INLINE Bytes bytes(Vi all) { return {(Halves)(all & 0xff00ff), (Halves)(all >> 8 & 0xff00ff)}; }
-  static SN_INLINE Bytes spread(const uint8_t* p) { return bytes(spread_bytes(p)); }
+  static SN_INLINE Bytes spread(const uint8_t* p) { return bytes(keep(spread_bytes(p))); }
   static SN_INLINE Weights load(const int8_t* p) {
     const Halves all = (Halves)load_bytes(p);
     return {all << 8 >> 8, all >> 8};
   }
   static SN_INLINE Vi add(Vi sum, const Bytes& a, const Weights& w) {
-    return sum + sum_of_pair(a.even, w.even) + sum_of_pair(a.odd, w.odd);
+    return keep(keep(sum + sum_of_pair(a.even, w.even)) + sum_of_pair(a.odd, w.odd));
   }
 };
 
@@ -98,7 +110,7 @@ struct Dot4<true> {
 #else
     const auto pairs = (Halves)_mm256_maddubs_epi16((__m256i)a, (__m256i)w);
 #endif
-    return sum + sum_of_pair(pairs, Halves{} + 1);
+    return keep(sum + sum_of_pair(pairs, Halves{} + 1));
   }
 };
 

@@ -56,6 +56,12 @@ struct Problem {
     for (int8_t& w : weights) {
       w = static_cast<int8_t>(extreme == 1 ? (pick(0, 1) ? 127 : -128 + pick(0, 1)) : pick(-most, most));
     }
+    // What is no number, or too large for an integer.
+    if (residual != 0 && !in_place && residuals.elements().type == DType::float32 && dst.type == DType::uint8) {
+      for (const float x : {NAN, INFINITY, -INFINITY, 1e30F, -1e30F}) {
+        static_cast<float*>(residuals.data())[pick(0, static_cast<int>(size()) - 1)] = x;
+      }
+    }
     const size_t bytes = gemm_int8_packed_bytes(n, k);
     packed.resize(bytes + 63);
     b = reinterpret_cast<int8_t*>((reinterpret_cast<uintptr_t>(packed.data()) + 63) / 64 * 64);
@@ -138,6 +144,9 @@ const char* fault(Problem& p, Typed& dst, unsigned char untouched) {
       if (at >= dst.size()) continue;
       if (j >= p.n) {
         if (p.in_place ? dst.value(at) != p.residuals.value(at) : !dst.is_filled(at, untouched)) return "wrote past n";
+      } else if (p.residual != 0 && !std::isfinite(p.residuals.value(at))) {
+        const double x = p.residuals.value(at);
+        if (clamps && (std::isnan(x) ? dst.value(at) != 0 : !dst.is_near(at, p.exact(i, j), 0))) return "wrong limit";
       } else if (clamps && p.dst.type == DType::float32) {
         if (dst.value(at) != p.exact(i, j)) return "wrong bits";
       } else {

@@ -19,12 +19,43 @@ struct Sums {
   int row, rows, column, columns;
 };
 
+// What all sums of a product have in common, prepared once. Types that are not asked for are not used.
+struct Ends {
+  const GemmInt8& g;
+  Reading<uint8_t> reading;
+  Writing<uint8_t> writing;
+  ClampBounds bounds, limits;
+
+  SN_INLINE explicit Ends(const GemmInt8& g)
+      : g(g),
+        reading(g.epilogue.residual.elements),
+        writing(g.epilogue.dst),
+        bounds(clamp_bounds(g.epilogue.activation)),
+        limits(g.epilogue.dst.type == DType::uint8 ? writing.bounds(bounds) : bounds) {}
+
+  template <class T>
+  SN_INLINE Reading<T> reading_of() const {
+    if constexpr (is_quantized<T>)
+      return reading;
+    else
+      return {};
+  }
+  template <class T>
+  SN_INLINE Writing<T> writing_of() const {
+    if constexpr (is_quantized<T>)
+      return writing;
+    else
+      return {};
+  }
+};
+
 template <class Dst, class Residual, int vectors>
-[[gnu::flatten]] void finish_vectors(const GemmInt8& g, const Sums& sums) {
+[[gnu::flatten]] void finish_vectors(const Ends& ends, const Sums& sums) {
+  const GemmInt8& g = ends.g;
   const ptrdiff_t at = sums.row * g.dst_stride + sums.column;
   const Epilogue& e = g.epilogue;
-  const Reading<Residual> reading(e.residual.elements);
-  const Writing<Dst> writing(e.dst);
+  const Reading<Residual> reading = ends.reading_of<Residual>();
+  const Writing<Dst> writing = ends.writing_of<Dst>();
   RowTile<Dst, Residual> t;
   t.dst = static_cast<Dst*>(g.dst) + at;
   t.residual = e.residual.data != nullptr ? static_cast<const Residual*>(e.residual.data) + at : nullptr;
@@ -32,19 +63,26 @@ template <class Dst, class Residual, int vectors>
   t.bias = e.bias != nullptr ? e.bias + sums.column : nullptr;
   t.columns = sums.columns - (vectors - 1) * lanes;
   t.first = t.last = true;
-  t.bounds = clamp_bounds(e.activation);
+  t.bounds = ends.bounds;
+  const ClampBounds limits = ends.limits;
   const float* scale = e.scale + sums.column;
   const int32_t* from = sums.at;
-  for (int i = 0; i < sums.rows; ++i, from += sums.stride) {
-    Vi sum[vectors];
-    unroll<vectors>([&](auto v) { sum[v] = load(from + v * lanes); });
-    finish_rows<1, vectors>(t, sum, scale, reading, writing);
-    t.dst += t.stride;
-    if (t.residual != nullptr) t.residual += t.stride;
-  }
+  const ptrdiff_t stride = sums.stride;
+  const auto finish = [&](auto rows) {
+    Vi sum[rows.value * vectors];
+    unroll<rows.value * vectors>([&](auto i) { sum[i] = load(from + i / vectors * stride + i % vectors * lanes); });
+    finish_rows<rows.value, vectors>(t, sum, scale, reading, writing, limits);
+    from += rows * stride;
+    t.dst += rows * t.stride;
+    if (t.residual != nullptr) t.residual += rows * t.stride;
+  };
+  constexpr int together = has_fours && vectors < 4 ? 4 / vectors : 1;
+  int left = sums.rows;
+  for (; left >= together; left -= together) finish(Index<together>{});
+  for (; left > 0; --left) finish(Index<1>{});
 }
 
-using Finish = void (*)(const GemmInt8&, const Sums&);
+using Finish = void (*)(const Ends&, const Sums&);
 template <class Dst, class Residual>
 struct FinishTable {
   Finish of[most_vectors + 1] = {};
@@ -61,30 +99,49 @@ SN_INLINE const Finish* finish_for(const Residual& residual) {
   return residual.elements.type == DType::uint8 ? finish_table<Dst, uint8_t>.of : nullptr;
 }
 
-// How the sums of one product end.
+// How the sums of one product end. Each are finished after the next ones' products were begun: what computes these is
+// not what finishes those, and they go on side by side.
 class Finisher {
  public:
-  SN_INLINE explicit Finisher(const GemmInt8& g) : g_(g) {
+  // memory: for twice `most` sums.
+  SN_INLINE Finisher(const GemmInt8& g, int32_t* memory, int most) : ends_(g), next_(memory), other_(memory + most) {
     const Epilogue& e = g.epilogue;
     if (!is_clamp(e.activation.kind)) return;
     if (e.dst.type == DType::float32) of_ = finish_for<float>(e.residual);
     if (e.dst.type == DType::uint8) of_ = finish_for<uint8_t>(e.residual);
   }
-  SN_INLINE void operator()(const Sums& sums) const {
-    if (of_ != nullptr) return of_[(sums.columns + lanes - 1) / lanes](g_, sums);
-    const size_t at = sums.row * g_.dst_stride + sums.column;
-    store_rows({.epilogue = g_.epilogue.from(sums.column, at),
+  // Where the next sums are stored.
+  SN_INLINE int32_t* next() const { return next_; }
+  SN_INLINE void add(const Sums& sums) {
+    finish();
+    last_ = sums;
+    int32_t* const next = other_;
+    other_ = next_;
+    next_ = next;
+  }
+  SN_INLINE void finish() {
+    if (last_.rows > 0) finish(last_);
+    last_.rows = 0;
+  }
+
+ private:
+  SN_INLINE void finish(const Sums& sums) const {
+    if (of_ != nullptr) return of_[(sums.columns + lanes - 1) / lanes](ends_, sums);
+    const GemmInt8& g = ends_.g;
+    const size_t at = sums.row * g.dst_stride + sums.column;
+    store_rows({.epilogue = g.epilogue.from(sums.column, at),
                 .sums = sums.at,
                 .integers = true,
                 .sums_stride = sums.stride,
-                .dst = element_at(g_.dst, g_.epilogue.dst.type, at),
-                .stride = g_.dst_stride,
+                .dst = element_at(g.dst, g.epilogue.dst.type, at),
+                .stride = g.dst_stride,
                 .rows = sums.rows,
                 .columns = sums.columns});
   }
 
- private:
-  const GemmInt8& g_;
+  Ends ends_;
+  int32_t *next_, *other_;
+  Sums last_ = {};
   const Finish* of_ = nullptr;  // by vectors; null: what store_rows does
 };
 

@@ -8,7 +8,10 @@ namespace gemm_int8 {
 
 constexpr int tile_rows = 16, tile_bytes = 64, tile_groups = tile_bytes / GemmInt8::group;
 // Fewer rows are faster in vectors.
-constexpr int least_rows = 3;
+constexpr int least_rows = 2;
+
+// Lines of later weights that are fetched in a step.
+constexpr int next_lines = 2;
 
 // Eight tiles: 0 ... 3 are sums, tile 2 * i + j of the i-th tile of rows and the j-th panel. Rows are in 4 and 5,
 // weights in 6 and 7. They are a thread's while one of these lives.
@@ -67,10 +70,12 @@ struct Products {
   const uint8_t* last;  // the copied rows of the last step, tile by tile; null: none
   const int8_t* b;
   size_t panel;
+  const int8_t* next;  // weights that later tiles want, to be in L2 by then
   int groups, whole;
   size_t last_b;  // where the last step's weights begin
   const int32_t* start;
-  int32_t* sums;  // [m * tile_rows][n * block]
+  int32_t* sums;   // [m * tile_rows][n * block]
+  int second_row;  // of sums: where the second tile begins, which may share rows with the first
 };
 
 template <int m, int n>
@@ -90,21 +95,23 @@ inline void multiply(Tiles& tiles, const Products& p) {
   const uint8_t *first = p.rows[0], *second = p.rows[1];
   const int8_t* b = p.b;
   const int bytes = p.groups * GemmInt8::group;
+  const int8_t* next = p.next;
   for (int l = 0; l < p.whole; ++l, first += bytes, second += bytes, b += p.groups * tile_bytes) {
+    for (int i = 0; i < next_lines; ++i, next += line) prefetch_l2(reinterpret_cast<const float*>(next));
     step(first, second, p.stride, b);
   }
   if (p.last != nullptr) step(p.last, p.last + tile_rows * tile_bytes, tile_bytes, p.b + p.last_b);
   constexpr ptrdiff_t row = n * GemmInt8::block;
   unroll<m>([&](auto i) __attribute__((always_inline)) {
     unroll<n>([&](auto j) __attribute__((always_inline)) {
-      tiles.store<2 * i + j>(p.sums + i * tile_rows * row + j * GemmInt8::block, row * 4);
+      tiles.store<2 * i + j>(p.sums + i * p.second_row * row + j * GemmInt8::block, row * 4);
     });
   });
 }
 
 // Rows whose bytes of a stay in the nearer caches while all panels pass: whole pairs of tiles.
 inline int tile_block_rows(int k) {
-  constexpr int bytes = 512 << 10, least = 4 * tile_rows, most = 1024;
+  constexpr int bytes = 512 << 10, least = 2 * tile_rows, most = 1024;
   const int rows = bytes / (k > 0 ? k : 1) / (2 * tile_rows) * (2 * tile_rows);
   return rows < least ? least : rows > most ? most : rows;
 }
@@ -127,16 +134,16 @@ inline void copy_last(const GemmInt8& g, int row, int rows, int left, uint8_t* t
 inline void run_tiles(const GemmInt8& g, int panel_begin, int panel_end, int row_begin, int row_end,
                       uint8_t* last_rows) {
   const Steps steps(g.k);
-  const Finisher finish(g);
   const int height = g.m < tile_rows ? g.m : tile_rows;
   Tiles tiles(height, steps.groups);
-  alignas(64) int32_t sums[2 * tile_rows * 2 * GemmInt8::block];
+  constexpr int most_tile_sums = 2 * tile_rows * 2 * GemmInt8::block;
+  alignas(64) int32_t sums[2 * most_tile_sums];
+  Finisher finisher(g, sums, most_tile_sums);
   Products p;
   p.stride = g.a_stride;
   p.panel = static_cast<size_t>(g.k) * GemmInt8::block;
   p.groups = steps.groups, p.whole = steps.whole;
   p.last_b = p.panel - static_cast<size_t>(steps.groups) * tile_bytes;
-  p.sums = sums;
   // A last tile reaches back for its rows, as none may be read that are not there.
   const auto begin_of = [&](int row) { return row + height <= g.m ? row : g.m - height; };
   const int most = tile_block_rows(g.k);
@@ -150,23 +157,25 @@ inline void run_tiles(const GemmInt8& g, int panel_begin, int panel_end, int row
       const int columns = g.n - column < n * GemmInt8::block ? g.n - column : n * GemmInt8::block;
       p.b = g.b + static_cast<size_t>(column) * g.k;
       p.start = g.start + column;
+      p.next = p.b + 2 * p.panel;
       for (int i = 0; i < rows; i += 2 * tile_rows) {
         const int here = rows - i < 2 * tile_rows ? rows - i : 2 * tile_rows, m = ceil_div(here, tile_rows);
-        for (int j = 0; j < m; ++j) p.rows[j] = g.a + begin_of(row + i + j * tile_rows) * g.a_stride;
+        const int begin = begin_of(row + i), second = m == 2 ? begin_of(row + i + tile_rows) : begin;
+        p.rows[0] = g.a + begin * g.a_stride, p.rows[1] = g.a + second * g.a_stride;
+        p.second_row = second - begin;
+        p.sums = finisher.next();
         p.last = steps.left > 0 ? last_rows + static_cast<ptrdiff_t>(i) * tile_bytes : nullptr;
         const auto chosen = m == 2   ? (n == 2 ? multiply<2, 2> : multiply<2, 1>)
                             : n == 2 ? multiply<1, 2>
                                      : multiply<1, 1>;
         chosen(tiles, p);
-        for (int j = 0; j < m; ++j) {
-          const int first = row + i + j * tile_rows, skipped = first - begin_of(first);
-          const int count = here - j * tile_rows < tile_rows ? here - j * tile_rows : tile_rows;
-          finish({sums + (j * tile_rows + skipped) * n * GemmInt8::block, n * GemmInt8::block, first, count, column,
-                  columns});
-        }
+        p.next += p.whole * next_lines * line;
+        finisher.add(
+            {p.sums + (row + i - begin) * n * GemmInt8::block, n * GemmInt8::block, row + i, here, column, columns});
       }
     }
   }
+  finisher.finish();
 }
 
 inline void run(const GemmInt8& g, int panel_begin, int panel_end, int row_begin, int row_end, void* scratch) {

@@ -13,6 +13,11 @@ constexpr bool is_pair = sizeof(Dot4<false>::Weights) > sizeof(Vi);  // levels t
 constexpr int most_sums = lanes == 16 ? 24 : is_pair ? 8 : 12;
 constexpr int most_rows(int vectors) { return most_sums / vectors < 14 ? most_sums / vectors : 14; }
 
+constexpr int group_bytes = GemmInt8::block * GemmInt8::group;
+// Groups of k at a time: what counts them takes ports that products want.
+constexpr int steps = 4;
+constexpr int line = 64;
+
 struct Tile {
   const uint8_t* a;
   ptrdiff_t a_stride;
@@ -20,7 +25,8 @@ struct Tile {
   size_t panel;  // bytes of b
   int groups;    // of k
   const int32_t* start;
-  int32_t* sums;  // [rows][vectors * lanes]
+  const int8_t* next;  // weights that later tiles want, to be in L2 by then
+  int32_t* sums;       // [rows][vectors * lanes]
 };
 
 template <int rows, int vectors, bool narrow>
@@ -34,16 +40,27 @@ template <int rows, int vectors, bool narrow>
   unroll<ceil_div(rows, near)>([&](auto i) { a[i] = t.a + i * near * stride; });
   const int8_t* b[ceil_div(vectors, panel_vectors)];
   unroll<ceil_div(vectors, panel_vectors)>([&](auto v) { b[v] = t.b + v * t.panel; });
-  for (int l = 0; l < t.groups; ++l) {
+  const auto step = [&](auto s) {
     typename Dot::Weights w[vectors];
-    unroll<vectors>([&](auto v) { w[v] = Dot::load(b[v / panel_vectors] + v % panel_vectors * lanes * 4); });
+    unroll<vectors>(
+        [&](auto v) { w[v] = Dot::load(b[v / panel_vectors] + s * group_bytes + v % panel_vectors * lanes * 4); });
     unroll<rows>([&](auto i) {
-      const auto x = Dot::spread(a[i / near] + i % near * stride);
+      const auto x = Dot::spread(a[i / near] + i % near * stride + s * GemmInt8::group);
       unroll<vectors>([&](auto v) { sum[i * vectors + v] = Dot::add(sum[i * vectors + v], x, w[v]); });
     });
-    unroll<ceil_div(rows, near)>([&](auto i) { a[i] += GemmInt8::group; });
-    unroll<ceil_div(vectors, panel_vectors)>([&](auto v) { b[v] += GemmInt8::block * GemmInt8::group; });
+  };
+  const auto advance = [&](int groups) {
+    unroll<ceil_div(rows, near)>([&](auto i) { a[i] += groups * GemmInt8::group; });
+    unroll<ceil_div(vectors, panel_vectors)>([&](auto v) { b[v] += groups * group_bytes; });
+  };
+  const int8_t* next = t.next;
+  int l = t.groups;
+  for (; l >= steps; l -= steps, next += line) {
+    prefetch_l2(reinterpret_cast<const float*>(next));
+    unroll<steps>(step);
+    advance(steps);
   }
+  for (; l > 0; --l) step(Index<0>{}), advance(1);
   unroll<rows * vectors>([&](auto i) { store(t.sums + i * lanes, sum[i]); });
 }
 
@@ -64,7 +81,7 @@ constexpr Table table = make_table<narrow>();
 
 // Vectors of a pass that has so many rows, whole panels.
 constexpr int pass_vectors(int rows) {
-  return rows <= most_rows(most_vectors) ? most_vectors : panel_vectors < 2 ? 2 : panel_vectors;
+  return lanes == 16 ? 4 : rows <= most_rows(most_vectors) ? most_vectors : panel_vectors;
 }
 
 // Rows whose bytes of a stay in the nearer caches while all panels pass.
@@ -76,14 +93,13 @@ inline int block_rows(int k) {
 
 SN_INLINE void run_panels(const GemmInt8& g, int panel_begin, int panel_end, int row_begin, int row_end) {
   const Compute(*of)[15] = dot4_likes_narrow && g.narrow ? table<dot4_likes_narrow>.of : table<false>.of;
-  const Finisher finish(g);
   const int end = panel_end * GemmInt8::block < g.n ? panel_end * GemmInt8::block : g.n;
-  alignas(64) int32_t sums[most_sums * lanes];
+  alignas(64) int32_t sums[2 * most_sums * lanes];
+  Finisher finisher(g, sums, most_sums * lanes);
   Tile t;
   t.a_stride = g.a_stride;
   t.panel = static_cast<size_t>(g.k) * GemmInt8::block;
   t.groups = g.k / GemmInt8::group;
-  t.sums = sums;
   const int most = block_rows(g.k);
   for (int row = row_begin; row < row_end; row += most) {
     const int rows = row_end - row < most ? row_end - row : most;
@@ -93,16 +109,20 @@ SN_INLINE void run_panels(const GemmInt8& g, int panel_begin, int panel_end, int
       const int tiles = ceil_div(rows, most_rows(vectors)), each = rows / tiles, longer = rows % tiles;
       t.b = g.b + static_cast<size_t>(column) * g.k;
       t.start = g.start + column;
+      t.next = t.b + static_cast<size_t>(step) * g.k;
       int first = row;
       for (int i = 0; i < tiles; ++i) {
         const int count = each + (i < longer);
         t.a = g.a + first * g.a_stride;
+        t.sums = finisher.next();
         of[vectors][count](t);
-        finish({sums, vectors * lanes, first, count, column, columns});
+        finisher.add({t.sums, vectors * lanes, first, count, column, columns});
         first += count;
+        t.next += static_cast<size_t>(t.groups / steps) * line;
       }
     }
   }
+  finisher.finish();
 }
 
 }  // namespace gemm_int8

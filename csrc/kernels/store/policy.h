@@ -11,7 +11,7 @@
 #pragma once
 
 #include "kernels/epilogue.h"
-#include "simd/elements.h"
+#include "simd/fours.h"
 
 namespace softneuro::SN_ISA {
 
@@ -73,9 +73,26 @@ class Writing<T, true> {
   SN_INLINE void put(T* p, Vf steps) const { store(p, nearest(steps) + zero_); }
   SN_INLINE void put(T* p, Vf steps, int n) const { store_n(p, nearest(steps) + zero_, n); }
   SN_INLINE void put_any(T* p, Vf steps) const { put(p, clamp(steps, set(least_), set(most_))); }
+#if SN_VECTORS == SN_LEVEL_avx512
+  // Whether values are steps as they are.
+  SN_INLINE bool are_steps() const { return per_unit_ == 1; }
+  // Four vectors that are no NaN, of which only bounds.hi was done: rows of `panel` of them, `stride` elements apart,
+  // with n elements in each row.
+  template <int panel>
+  SN_INLINE void put_four(T* p, ptrdiff_t stride, int n, const Vf* steps, const ClampBounds& bounds) const {
+    constexpr int rows = 4 / panel, last = panel == 3 ? 2 : 3;
+    const int least = static_cast<int>(nearest_of(bounds.lo)) + zero_[0];
+    const __m512i bytes =
+        narrow_four<T>(nearest(steps[0]), nearest(steps[1]), nearest(steps[2]), nearest(steps[last]), zero_[0], least);
+    store_four<0, panel>(p, bytes, n);
+    if constexpr (rows > 1) store_four<panel, panel>(p + stride, bytes, n);
+    if constexpr (rows > 2) store_four<2, 1>(p + 2 * stride, bytes, n), store_four<3, 1>(p + 3 * stride, bytes, n);
+  }
+#endif
 
  private:
   static constexpr int lowest = static_cast<T>(-1) < 0 ? -128 : 0, highest = lowest + 255;
+  static SN_INLINE float nearest_of(float x) { return __builtin_rintf(x); }
   SN_INLINE float within(float x) const { return x < least_ ? least_ : x > most_ ? most_ : x; }
 
   float per_unit_, least_, most_;

@@ -96,10 +96,10 @@ SN_INLINE auto load_column(const T* row, int vector, int columns) {
   return vector + 1 < panel ? load(row + vector * lanes) : load_n(row + vector * lanes, columns);
 }
 
-// scale lies as bias; null: 1.
+// scale lies as bias; null: 1. limits: writing.bounds(t.bounds).
 template <int rows, int panel, class Sum, class Dst, class Residual>
 SN_INLINE void finish_rows(const RowTile<Dst, Residual>& t, const Sum* products, const float* scale,
-                           Reading<Residual> reading, Writing<Dst> writing) {
+                           Reading<Residual> reading, Writing<Dst> writing, const ClampBounds& limits) {
   // A copy: were the sums themselves handed around here, g++ 12 would also store them in every step of the loops.
   Vf sum[rows * panel];
   unroll<rows * panel>([&](auto i) { sum[i] = to_float(products[i]); });
@@ -130,8 +130,16 @@ SN_INLINE void finish_rows(const RowTile<Dst, Residual>& t, const Sum* products,
         x = v + 1 < panel ? reading.add_to(x, from) : reading.add_to(x, from, t.columns);
       });
     }
-    const ClampBounds bounds = writing.bounds(t.bounds);
-    const Vf lo = set(bounds.lo), hi = set(bounds.hi);
+    const Vf lo = set(limits.lo), hi = set(limits.hi);
+    // Only floats that are added can be NaN.
+    if constexpr (has_fours && is_quantized<Dst> && rows == 4 / panel) {
+      if (is_quantized<Residual> || t.residual == nullptr) {
+        if (!writing.are_steps()) each([&, writing](auto, auto, Vf& x) { x = writing.steps(x); });
+        each([&](auto, auto, Vf& x) { x = at_most(x, hi); });
+        writing.template put_four<panel>(t.dst, t.stride, (panel - 1) * lanes + t.columns, sum, limits);
+        return;
+      }
+    }
     each([&, writing](auto, auto, Vf& x) { x = clamp(writing.steps(x), lo, hi); });
   }
   each([&, writing](auto i, auto v, Vf& x) {
@@ -144,6 +152,11 @@ SN_INLINE void finish_rows(const RowTile<Dst, Residual>& t, const Sum* products,
   });
 }
 
+template <int rows, int panel, class Sum, class Dst, class Residual>
+SN_INLINE void finish_rows(const RowTile<Dst, Residual>& t, const Sum* products, const float* scale,
+                           Reading<Residual> reading, Writing<Dst> writing) {
+  finish_rows<rows, panel>(t, products, scale, reading, writing, writing.bounds(t.bounds));
+}
 template <int rows, int panel>
 SN_INLINE void finish_rows(const RowTile<>& t, const Vf* sums) {
   finish_rows<rows, panel>(t, sums, nullptr, Reading<float>(), Writing<float>());
