@@ -29,7 +29,7 @@ template <class Dst, class Residual>
                     0, static_cast<size_t>(r.stride), Reading<Residual>(e.residual.elements), Writing<Dst>(e.dst));
 }
 
-// Three rows of two vectors.
+// Three rows of two vectors, two of them together.
 template <class Dst, class Residual>
 [[gnu::flatten]] void rows(const StoreRows& r) {
   const auto* sums = static_cast<const int32_t*>(r.sums);
@@ -44,7 +44,14 @@ template <class Dst, class Residual>
   t.bias = e.bias, t.bias_per_row = r.per_row;
   t.first = t.last = true;
   t.bounds = clamp_bounds(e.activation);
-  finish_rows<3, 2>(t, sum, e.scale, Reading<Residual>(e.residual.elements), Writing<Dst>(e.dst));
+  const Reading<Residual> reading(e.residual.elements);
+  const Writing<Dst> writing(e.dst);
+  finish_rows<2, 2>(t, sum, e.scale, reading, writing);
+  t.dst += 2 * t.stride;
+  if (t.residual != nullptr) t.residual += 2 * t.stride;
+  const int terms = r.per_row ? 2 : 0;
+  if (t.bias != nullptr) t.bias += terms;
+  finish_rows<1, 2>(t, sum + 4, e.scale + terms, reading, writing);
 }
 
 }  // namespace
