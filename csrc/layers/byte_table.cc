@@ -19,7 +19,7 @@ class ByteTableRoutine final : public Routine {
   Refusal check(const Problem& problem) const override {
     if (problem.layer->post.residual) return "takes no residual";
     if (problem.in.size() != 1) return "has two inputs";
-    if (!problem.layer->weights.empty()) return "each element has an operand of its own";
+    if (problem.layer->find_weight("other") != nullptr) return "each element has an operand of its own";
     return problem.in[0].shape == problem.out().shape ? Refusal() : Refusal("its shape changes");
   }
 

@@ -75,6 +75,8 @@ def quantized_problems(draw: st.DrawFn, strategy: st.SearchStrategy[dict[str, An
     """What another strategy makes, of quantized values."""
     problem = dict(draw(strategy))
     inputs = [np.asarray(x, np.float32) for x in problem["inputs"]]
+    if layer == "look_up":
+        return problem
     if layer == "quantize" and draw(st.booleans()):
         return {**problem, "dtypes": ["float32"]}
     inputs = [np.nan_to_num(x, nan=0.0, posinf=2, neginf=-2) for x in inputs]
@@ -128,10 +130,12 @@ def test_quantized_routines(layer: str) -> None:
         strategy = module.problems() | module.quantized() if hasattr(module, "quantized") else module.problems()
         problem = data.draw(quantized_problems(strategy, layer))
         post = dict(problem.get("post", {}))
-        q = post.get("quantize")
+        q = post.pop("quantize", None) if layer == "look_up" else post.get("quantize")
         with np.errstate(all="ignore"):
             exact = problem["inputs"][0].astype(np.float64) if layer == "quantize" else reference(layer, problem, post)
-        if layer != "quantize" and data.draw(st.booleans()):
+        if layer == "look_up":
+            post["quantize"] = q
+        if layer not in ("quantize", "look_up") and data.draw(st.booleans()):
             q = data.draw(quantizations(exact.astype(np.float32)))
             post["quantize"] = q
         results: dict[str, np.ndarray[Any, Any]] = {}
