@@ -1,0 +1,89 @@
+"""Layers and the quantization of their outputs as one, and functions of one byte as a table: the same bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import softneuro
+from softneuro import _C
+
+BYTES = "cpu:qint8:nhwc"
+FLOATS = "cpu:float32:nhwc"
+ISA = next(isa for isa in _C.available_isas() if isa in ("avx512", "avx2", "neon", "scalar"))
+
+
+def steps(scale: float, zero_point: int) -> dict[str, Any]:
+    return {"quantize": {"scale": scale, "zero_point": zero_point}}
+
+
+def hardswish_graph(tap: bool = False, other_scale: bool = False) -> softneuro.Graph:
+    """A convolution, and its quantized output times the quantized hardsigmoid of it; `tap` asks for that, too."""
+    rng = np.random.default_rng(0)
+    graph = softneuro.Graph()
+    x = graph.input("x", (2, 5, 9, 7), BYTES, {"scale": 0.03, "zero_point": 120})
+    values = rng.integers(-127, 128, (12, 5, 3, 3)).astype(np.int8)
+    weight = (values, {"scale": 0.004, "least": -128, "most": 127})
+    conv = graph.add("conv2d", [x], weights={"weight": weight}, padding=[1] * 4)
+    q = graph.add("quantize", [conv], post=steps(0.037, 101))
+    gate = graph.add("activation", [q], function="hardsigmoid")
+    gate = graph.add("quantize", [gate], post=steps(1 / 255, 0))
+    product = graph.add("binary", [q, gate], function="mul")
+    graph.output(graph.add("quantize", [product], post=steps(0.02, 20)), BYTES)
+    if tap:
+        graph.output(gate, BYTES)
+    if other_scale:
+        graph.output(q, BYTES)
+    return graph
+
+
+PARTS = [
+    f"conv2d/{BYTES}->{FLOATS}/int8_{ISA}{{rows=64,split=0}}",
+    f"quantize/{FLOATS}->{BYTES}/convert_{ISA}",
+    "",
+    f"activation/{BYTES}/table",
+    "",
+    f"binary/{BYTES}/bytes_{ISA}",
+]
+CONV = f"conv2d/{BYTES}/int8_{ISA}{{rows=64,split=0}}"
+TABLE = f"look_up/{BYTES}/table"
+
+
+def run(graph: softneuro.Graph, plan: list[str]) -> list[np.ndarray[Any, Any]]:
+    net = softneuro.Net(graph, plan, threads=2)
+    x = np.random.default_rng(1).integers(0, 256, (2, 5, 9, 7)).astype(np.uint8)
+    return net.run([np.ascontiguousarray(x)])
+
+
+def test_fused_layers_have_the_same_bits() -> None:
+    graph = hardswish_graph()
+    (expected,) = run(graph, PARTS)
+    for plan in (
+        [CONV if i == 1 else "" if i == 0 else part for i, part in enumerate(PARTS)],
+        ["", CONV, "", "", "", TABLE],
+    ):
+        (actual,) = run(graph, plan)
+        # A table is exact where arithmetic in float32 may take the other side of a tie.
+        assert np.abs(actual.astype(int) - expected.astype(int)).max() <= (1 if TABLE in plan else 0)
+        assert (actual != expected).mean() < 0.01
+
+
+def test_tuning_takes_them() -> None:
+    plan = _C.tune(hardswish_graph(), _C.parse_options({"tune": "profile", "time_budget_s": "2"}), 1)
+    descriptors = [layer.descriptor for layer in plan.layers]
+    assert descriptors[0] == "", "the convolution writes bytes"
+    assert "int8" in descriptors[1]
+
+
+@pytest.mark.parametrize("tap", ["tap", "other_scale"])
+def test_what_others_read_is_not_left_out(tap: str) -> None:
+    graph = hardswish_graph(**{tap: True})
+    plan = ["", CONV, "", "", "", TABLE]
+    if tap == "tap":
+        with pytest.raises(softneuro.Error, match="no look_up ends here"):
+            run(graph, plan)
+    else:
+        result, between = run(graph, plan)
+        assert result.shape == between.shape
