@@ -56,6 +56,12 @@ struct Residual {
   }
 };
 
+// A whole number of steps that a scaled sum is brought to before the residual is added: clamped, and then rounded.
+struct RoundedSum {
+  float least = 0, most = 0;
+  float step = 0;  // 0: it is not rounded
+};
+
 struct Epilogue {
   const float* bias = nullptr;  // per output channel, padded with zeros as each kernel says; null: none
   Residual residual = {};       // lies like dst, may be dst itself if it has its type
@@ -63,6 +69,7 @@ struct Epilogue {
   // Kernels that take no more than the above say so by taking a float* dst.
   const float* scale = nullptr;  // lies like bias; null: 1
   ElementFormat dst = {};
+  RoundedSum rounded = {};  // only where dst and residual are quantized, by kernels that say so
 
   // Of channels from `channel` on and elements from `index` on.
   [[gnu::always_inline]] Epilogue from(int channel, size_t index) const {

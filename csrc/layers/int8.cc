@@ -8,9 +8,8 @@
 namespace softneuro {
 namespace {
 
-// Steps of the output in one real, or 1 where the output is real.
-double steps_in_one(const Problem& problem) {
-  const Quantization* q = problem.out().quantization.get();
+// Steps in one real; 1 for what is not quantized.
+double steps_in_one(const Quantization* q) {
   if (q == nullptr) return 1;
   if (q->rounding == Quantization::Rounding::reciprocal) return static_cast<double>(1 / q->scales[0]);
   return 1 / static_cast<double>(q->scales[0]);
@@ -19,7 +18,13 @@ double steps_in_one(const Problem& problem) {
 // Clamps are done in the output's steps, so that a sum is scaled once.
 bool in_steps(const Problem& problem) { return is_clamp(problem.layer->post.activation.kind); }
 
-double unit(const Problem& problem) { return in_steps(problem) ? steps_in_one(problem) : 1; }
+// Of the output: steps in one real as kernels have it.
+double unit(const Problem& problem) { return in_steps(problem) ? steps_in_one(problem.out().quantization.get()) : 1; }
+// Of sums.
+double sum_unit(const Problem& problem) {
+  const Quantization* first = problem.layer->post.quantize_first.get();
+  return first != nullptr ? steps_in_one(first) : unit(problem);
+}
 
 double weight_scale(const Quantization& q, int64_t output) {
   return static_cast<double>(q.scales[q.axis < 0 ? 0 : static_cast<size_t>(output)]);
@@ -52,12 +57,16 @@ Refusal check_int8(const Problem& problem, const Int8Shape& shape) {
   if (q->axis > 0) return "the weights have a scale for each of their inputs";
   const bool centred = std::all_of(q->zero_points.begin(), q->zero_points.end(), [](int32_t z) { return z == 0; });
   if (!centred) return "the weights have zero points";
+  const PostOps& post = problem.layer->post;
+  if (post.quantize_first != nullptr && !(in_steps(problem) && problem.in.back().quantization != nullptr)) {
+    return "adds floats to what was quantized, or needs them then";
+  }
   if (shape.k > GemmInt8::most_k) return "sums of " + std::to_string(shape.k) + " products may overflow";
   if (problem.outs[0].quantization != nullptr) {
     if (const Refusal refusal = check_unsigned(problem.out()); !refusal.accepted()) return refusal;
   }
   // One of bytes, which fits the output's schema only if it is quantized.
-  const bool bytes = problem.layer->post.residual && problem.in.back().quantization != nullptr;
+  const bool bytes = post.residual && problem.in.back().quantization != nullptr;
   return bytes ? check_unsigned(problem.in.back()) : Refusal();
 }
 
@@ -75,6 +84,9 @@ Packing int8_packing(const Int8Shape& shape) {
 
 std::string int8_pack_key(const Problem& problem) {
   std::string key;
+  if (const auto& first = problem.layer->post.quantize_first) {
+    key += "first " + TensorDesc{.shape = {}, .quantization = first}.exact() + ";";
+  }
   for (const auto* list : {static_cast<const std::vector<TensorDesc>*>(&problem.outs), &problem.in}) {
     for (const TensorDesc& desc : *list)
       key += TensorDesc{.shape = {}, .quantization = desc.quantization}.exact() + ";";
@@ -90,7 +102,7 @@ Int8Scales int8_scales(const Problem& problem, const Int8Shape& shape, const int
   const Quantization &x = *problem.in[0].quantization, &w = *problem.layer->weight("weight")->desc().quantization;
   const Constant* bias = problem.layer->find_weight("bias");
   const std::vector<double> offsets = bias != nullptr ? (*bias)->doubles() : std::vector<double>();
-  const double steps = unit(problem);
+  const double steps = sum_unit(problem);
   Int8Scales scales;
   for (int64_t output = 0; output < shape.outputs(); ++output) {
     const int32_t sum = std::accumulate(rows + output * shape.k, rows + (output + 1) * shape.k, int32_t{0});
@@ -138,6 +150,11 @@ GemmInt8 int8_gemm(const Problem& problem, const Int8Shape& shape, const Packed&
   if (const Quantization* q = problem.out().quantization.get()) {
     end.dst = quantized_format(*q);
     if (in_steps(problem)) end.dst.scale = 1;
+  }
+  if (const Quantization* first = problem.layer->post.quantize_first.get()) {
+    const int32_t zero = first->zero_points[0];
+    end.rounded = {static_cast<float>(first->least - zero), static_cast<float>(first->most - zero),
+                   static_cast<float>(static_cast<double>(first->scales[0]) * steps)};
   }
   if (problem.layer->post.residual && residual == DType::qint8) {
     const Quantization& q = *problem.in.back().quantization;

@@ -56,6 +56,7 @@ double reference_quantized(const Quantization& q, double x) {
 
 std::string PostOps::str() const {
   std::string text;
+  if (quantize_first != nullptr) text += "+quantize_first";
   if (residual) text += "+residual";
   if (activation.kind != ActivationKind::none) {
     text += "+" + std::string(activation_name(activation.kind)) + "(" +
@@ -142,6 +143,10 @@ OutputDescs infer_outputs(const LayerDef& def, const Layer& layer, std::span<con
     check_quantization(*layer.post.quantize, out.shape);
     out.quantization = layer.post.quantize;
   }
+  if (layer.post.quantize_first != nullptr) {
+    if (!layer.post.residual) throw Error("quantize_first is for what a residual is added to");
+    check_quantization(*layer.post.quantize_first, outs.front().shape);
+  }
   return outs;
 }
 
@@ -162,6 +167,7 @@ void run_reference(const LayerDef& def, const Layer& layer, std::span<const RefT
   const int64_t count = out.shape.elements();
   for (int64_t i = 0; i < count; ++i) {
     double value = out.data[i];
+    if (layer.post.quantize_first != nullptr) value = reference_quantized(*layer.post.quantize_first, value);
     if (layer.post.residual) value += in.back().data[i];
     value = reference_activation(layer.post.activation, value);
     out.data[i] = layer.post.quantize != nullptr ? reference_quantized(*layer.post.quantize, value) : value;

@@ -22,6 +22,8 @@ struct PostOps {
   bool residual = false;
   Activation activation;
   std::shared_ptr<const Quantization> quantize = nullptr;  // per tensor; the output has these parameters
+  // The layer's own result, before the residual is added: only in fusions, for routines that say that they do it.
+  std::shared_ptr<const Quantization> quantize_first = nullptr;
 
   bool empty() const { return !residual && activation.kind == ActivationKind::none && quantize == nullptr; }
   // Without the quantization's values: the output's description has them.

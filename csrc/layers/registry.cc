@@ -94,6 +94,9 @@ Refusal accepts(const Routine& routine, const Problem& problem) {
   if (quantizes && routine.output_schema(problem, 0).dtype != DType::qint8 && !routine.info().fallback) {
     return "does not quantize";
   }
+  if (problem.layer->post.quantize_first != nullptr && !routine.info().quantizes_first && !routine.info().fallback) {
+    return "does not quantize before it adds";
+  }
   for (int k = 0; k < static_cast<int>(problem.outs.size()); ++k) {
     if (Refusal refusal = fits(problem.outs[static_cast<size_t>(k)], routine.output_schema(problem, k));
         !refusal.accepted())

@@ -106,6 +106,7 @@ struct RoutineInfo {
   bool fallback = false;           // a candidate only where no other routine accepts
   bool view = false;               // the output is the input's memory at view_offset(); run() is never called
   int inplace_input = -1;          // the output may be this input's memory
+  bool quantizes_first = false;    // does PostOps::quantize_first
   bool by_pattern = false;         // makes use of what is special about weights (ConstantData::traits)
 };
 

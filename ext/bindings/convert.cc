@@ -221,8 +221,11 @@ Layer to_layer(const std::string& type, const py::dict& attrs, const py::dict& w
       layer.post.activation.b = py::cast<float>(value);
     } else if (name == "quantize") {
       layer.post.quantize = to_quantization(py::cast<py::dict>(value));
+    } else if (name == "quantize_first") {
+      layer.post.quantize_first = to_quantization(py::cast<py::dict>(value));
     } else {
-      throw Error("unknown post-op '" + name + "'", {}, "residual, activation, a, b and quantize are known");
+      throw Error("unknown post-op '" + name + "'", {},
+                  "residual, activation, a, b, quantize and quantize_first are known");
     }
   }
   return layer;

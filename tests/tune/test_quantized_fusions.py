@@ -87,3 +87,39 @@ def test_what_others_read_is_not_left_out(tap: str) -> None:
     else:
         result, between = run(graph, plan)
         assert result.shape == between.shape
+
+
+def residual_graph(relu: bool) -> softneuro.Graph:
+    """A quantized convolution, quantized, plus its input, quantized."""
+    rng = np.random.default_rng(0)
+    graph = softneuro.Graph()
+    x = graph.input("x", (2, 24, 9, 7), BYTES, {"scale": 0.03, "zero_point": 120})
+    values = rng.integers(-127, 128, (24, 24, 3, 3)).astype(np.int8)
+    weight = (values, {"scale": 0.0007, "least": -128, "most": 127})
+    bias = rng.standard_normal(24).astype(np.float32)
+    conv = graph.add("conv2d", [x], weights={"weight": weight, "bias": bias}, padding=[1] * 4)
+    q = graph.add("quantize", [conv], post=steps(0.0231, 77))
+    total = graph.add("binary", [q, x], function="add", post={"activation": "relu"} if relu else {})
+    graph.output(graph.add("quantize", [total], post=steps(0.0411, 60)), BYTES)
+    return graph
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize(
+    "isa",
+    [e["isa"] for e in softneuro.registry() if e["available"] and e["descriptor"] == f"conv2d/{BYTES}/int8_{e['isa']}"],
+)
+def test_a_sum_with_what_was_quantized(isa: str, relu: bool) -> None:
+    graph = residual_graph(relu)
+    conv = CONV.replace(f"int8_{ISA}", f"int8_{isa}")
+    net = softneuro.Net(graph, ["", "", "", conv], threads=2)
+    x = np.random.default_rng(1).integers(0, 256, (2, 24, 9, 7)).astype(np.uint8)
+    x = np.ascontiguousarray(x)
+    (actual,) = net.run([x])
+    (exact,) = graph.reference([(x.astype(np.float32) - 120) * np.float32(0.03)])
+    off = np.abs((actual.astype(np.float64) - 60) * 0.0411 - exact) / 0.0411
+    assert off.max() < 1.01
+    assert (off > 0.01).mean() < 0.001, "steps off that are no ties"
+    parts = ["", conv, "", f"binary/{BYTES}/bytes_{ISA}"]
+    (separate,) = softneuro.Net(graph, parts, threads=2).run([x])
+    assert (actual != separate).mean() < 0.001

@@ -64,6 +64,7 @@ template <class Dst, class Residual, int vectors>
   t.columns = sums.columns - (vectors - 1) * lanes;
   t.first = t.last = true;
   t.bounds = ends.bounds;
+  t.rounded = e.rounded;
   const ClampBounds limits = ends.limits;
   const float* scale = e.scale + sums.column;
   const int32_t* from = sums.at;

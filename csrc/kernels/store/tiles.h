@@ -89,6 +89,7 @@ struct RowTile {
   int columns;       // of the last vector
   bool first, last;  // start from nothing, else from dst; finish, else only store the sums: both true but for floats
   ClampBounds bounds;
+  RoundedSum rounded = {};
 };
 
 template <int panel, class T>
@@ -123,6 +124,12 @@ SN_INLINE void finish_rows(const RowTile<Dst, Residual>& t, const Sum* products,
       each([&](auto i, auto, Vf& x) { x = x + set(t.bias[i]); });
     } else if (t.bias != nullptr) {
       each([&](auto, auto v, Vf& x) { x = x + load_column<panel>(t.bias, v, t.columns); });
+    }
+    if constexpr (is_quantized<Dst> && is_quantized<Residual>) {
+      if (t.rounded.step != 0) {
+        const Vf least = set(t.rounded.least), most = set(t.rounded.most), step = set(t.rounded.step);
+        each([&](auto, auto, Vf& x) { x = round(clamp(x, least, most)) * step; });
+      }
     }
     if (t.residual != nullptr) {
       each([&, reading](auto i, auto v, Vf& x) {

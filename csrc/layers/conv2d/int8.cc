@@ -156,7 +156,12 @@ class PreparedInt8Conv2d final : public Prepared {
 
 class Int8Conv2d final : public Routine {
  public:
-  Int8Conv2d(Isa isa, DType out) : Routine(int8_info("conv2d", isa, Layout::nhwc(), out)) {}
+  Int8Conv2d(Isa isa, DType out)
+      : Routine([&] {
+          RoutineInfo info = int8_info("conv2d", isa, Layout::nhwc(), out);
+          info.quantizes_first = out == DType::qint8;
+          return info;
+        }()) {}
 
   Refusal check(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
