@@ -17,6 +17,7 @@ from softneuro import tuner
 from softneuro.error_measure import measure_error
 from softneuro.torch_backend import registry
 from softneuro.torch_backend.call import raising
+from softneuro.torch_backend.call.steps_off import error_of_quantized
 from softneuro.torch_backend.compile.borders import borders_of
 from softneuro.torch_backend.compile.known_shapes import KnownShapes
 from softneuro.torch_backend.compile.lowering import Lowered, Lowering
@@ -100,6 +101,8 @@ class Call:
         """The worst of the net's outputs, on a scale on which max_error is allowed."""
         if self._truths is None:
             self._truths = self._region.truths([*self._inputs, *self._sizes, *self._weights])
+        if self._region.region.quantizes:
+            return max(map(error_of_quantized, self.nets, self.hosts), default=0.0)
         truths = self._truths or [None] * len(self.hosts)
         errors = (
             measure_error(numbers(net), numbers(host), None if truth is None else numbers(truth)).against(max_error)

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Set
 import torch
 from torch.fx import Graph, Node
 
-from softneuro.torch_backend.compile.converters import CONVERTERS
+from softneuro.torch_backend.compile.converters import find_converter
 from softneuro.torch_backend.compile.purity import effects
 
 
 def is_computing(node: Node) -> bool:
     """Whether an op that has a converter does arithmetic, rather than move elements."""
-    return node.target is not operator.getitem and not CONVERTERS[node.target].moves_only
+    return (found := find_converter(node.target)) is not None and not found.moves_only
 
 
 def find_steps(graph: Graph, supported: Set[Node], possible: Set[Node], min_region_size: int) -> set[Node]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,11 +15,13 @@ from torch.fx import GraphModule, Node
 
 import softneuro
 from softneuro.torch_backend.compile.borders import TYPES, Border, output_schema
-from softneuro.torch_backend.compile.converters.registry import CONVERTERS, Call
+from softneuro.torch_backend.compile.converters.registry import Call, find_converter
 from softneuro.torch_backend.compile.host_steps import HostStep, step_reason
 from softneuro.torch_backend.compile.known_shapes import KnownShapes
 from softneuro.torch_backend.compile.names import layer_name
 from softneuro.torch_backend.compile.orders import inverse
+from softneuro.torch_backend.compile.quantized import BYTES
+from softneuro.torch_backend.compile.quantized_weights import QuantizedWeight, quantized_weight
 from softneuro.torch_backend.compile.reals import REALS, in_float32, is_conversion
 from softneuro.torch_backend.compile.walks import with_sources
 
@@ -54,6 +56,7 @@ class Lowering:
         self._values: dict[Node, Any] = {}
         self._blobs: dict[Node, int | list[int]] = {}
         self._casts: dict[Node, int] = {}  # to reals, of integers
+        self._on_grid: set[Node] = set()  # bytes for the host, here the reals that they stand for
         self._evaluated: dict[Node, Any] = {}
         self._node: Node | None = None
 
@@ -135,7 +138,11 @@ class Lowering:
         else:
             try:
                 call = Call(node, self._constants, self._values)
-                self._blobs[node] = self._as_the_host(node, CONVERTERS[node.target].convert(self, call))
+                found = find_converter(node.target)
+                assert found is not None
+                self._blobs[node] = self._as_the_host(node, found.convert(self, call))
+                # Converters give reals.
+                self._on_grid.update([node] if getattr(self._values[node], "dtype", None) in BYTES else [])
             except MemoryError:
                 raise
             except Exception as error:
@@ -154,7 +161,10 @@ class Lowering:
     def _leave(self, node: Node, reason: str) -> None:
         """Makes a step of an op that a converter has declined. Raises softneuro.Error if it cannot be one."""
         self._module.meta.setdefault("declined", {})[node] = reason
-        if (hindrance := step_reason(node, self._constants, self._values)) is not None:
+        hindrance = step_reason(node, self._constants, self._values)
+        if not self._on_grid.isdisjoint(node.all_input_nodes):
+            hindrance = "it moves the bytes of a quantization"
+        if hindrance is not None:
             raise softneuro.Error(f"{layer_name(node)}: {reason}, and it cannot be a step: {hindrance}")
         log.debug("%s stays with the host as a step: %s", node.target, reason)
         items = [user for user in node.users if user.target is operator.getitem]
@@ -179,7 +189,11 @@ class Lowering:
     # What converters use.
 
     def add(
-        self, kind: str, inputs: list[int], weights: dict[str, torch.Tensor] | None = None, **attributes: Any
+        self,
+        kind: str,
+        inputs: list[int],
+        weights: Mapping[str, torch.Tensor | QuantizedWeight] | None = None,
+        **attributes: Any,
     ) -> int:
         """Adds a layer named after the current op and returns its blob."""
         assert self._node is not None
@@ -190,7 +204,7 @@ class Lowering:
         """The blob of a tensor's values, which are reals; of a weight, a constant blob."""
         if node in self._constants and node not in self._blobs:
             self._blobs[node] = self.add("constant", [], {"value": self.constant(node)})
-        if node in self._constants or self._values[node].dtype in REALS:
+        if node in self._constants or node in self._on_grid or self._values[node].dtype in REALS:
             return self._stored(node)
         if node not in self._casts:
             self._casts[node] = self.result.graph.add("cast", [self._stored(node)], name=layer_name(node))
@@ -219,6 +233,10 @@ class Lowering:
         """Values of weights by role, without those that are None."""
         return {role: self.constant(node) for role, node in nodes.items() if node is not None}
 
+    def weight(self, node: Node) -> torch.Tensor | QuantizedWeight:
+        """A constant for a layer that multiplies by it: in the host's bytes where that can be."""
+        return quantized_weight(node, self._evaluate) or self.constant(node)
+
     def constant(self, node: Node) -> torch.Tensor:
         """Value of a constant node, in a weight's own memory and type where that can be; need not be contiguous."""
         value: torch.Tensor = self._evaluate(node).detach()
@@ -244,14 +262,16 @@ class Lowering:
                 known[one] = known[one.args[0]]
             elif one not in known:
                 args, kwargs = torch.fx.node.map_arg((one.args, one.kwargs), known.__getitem__)
-                moves = one.target in CONVERTERS and CONVERTERS[one.target].moves_only
+                moves = (found := find_converter(one.target)) is not None and found.moves_only
                 with torch.no_grad():
                     known[one] = one.target(*args, **kwargs) if moves else in_float32(one.target, args, kwargs)
         return known[node]
 
 
-def _memory(value: torch.Tensor) -> Any:
+def _memory(value: torch.Tensor | QuantizedWeight) -> Any:
     """A weight's elements one after the other, as the core takes them: in their own memory if they lie so."""
+    if isinstance(value, QuantizedWeight):
+        return value.memory()
     value = value.reshape(-1) if value.dim() == 0 else value.contiguous()
     # NumPy has no bfloat16.
     return (value.view(torch.uint16).numpy(), "bfloat16") if value.dtype == torch.bfloat16 else value.numpy()

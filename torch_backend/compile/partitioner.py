@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import operator
 from collections.abc import Mapping, Sequence, Set
@@ -19,6 +20,7 @@ from softneuro.torch_backend.compile.host_steps import step_reason
 from softneuro.torch_backend.compile.names import layer_name
 from softneuro.torch_backend.compile.orders import axis_order
 from softneuro.torch_backend.compile.purity import effects
+from softneuro.torch_backend.compile.quantized import dequantizes, quantizes, read_quantized
 from softneuro.torch_backend.compile.reals import changes_type
 from softneuro.torch_backend.compile.walks import with_sources
 
@@ -45,6 +47,11 @@ class Region:
         found: dict[Node, str] = self.module.meta.get("declined", {})
         return found
 
+    @functools.cached_property
+    def quantizes(self) -> bool:
+        """Whether any op makes bytes of reals."""
+        return any(map(quantizes, self.module.graph.nodes))
+
 
 @dataclass
 class Partition:
@@ -59,12 +66,13 @@ class Partition:
 def trim(nodes: list[Node], steps: Set[Node]) -> list[Node]:
     """Drops moves at the rim whose results only the host reads: the host does them without a copy.
 
-    Conversions of what the region computes stay: a net writes either type.
+    Conversions of what the region computes stay: a net writes either type. So does a DQ: no net writes bytes.
     """
     kept = set(nodes)
     for node in reversed(nodes):
         moves = node not in steps and node.target is not operator.getitem and not is_computing(node)
-        wanted = any(user in kept for user in node.users) or (changes_type(node) and node.args[0] in kept)
+        converts = changes_type(node) or dequantizes(node)
+        wanted = any(user in kept for user in node.users) or (converts and node.args[0] in kept)
         if moves and not wanted:
             kept.discard(node)
     return [node for node in nodes if node in kept]
@@ -161,6 +169,7 @@ def find_regions(
     free_of_values(graph)
     constants = find_constants(graph, static)
     known = declined or {}
+    quantized = read_quantized(graph, constants, known)
     supported: set[Node] = set()
     reasons: dict[Node, str] = {}  # of all others
     for node in graph.nodes:
@@ -169,7 +178,10 @@ def find_regions(
         value = node.meta.get("val")
         if isinstance(value, torch.SymInt | int | torch.SymBool | torch.SymFloat):
             continue
-        reason = known[node] if node in known else decline_reason(node, constants)
+        if node in quantized:
+            reason = quantized[node]
+        else:
+            reason = known[node] if node in known else decline_reason(node, constants)
         if reason is None and node.target is operator.getitem and node.args[0] not in supported:
             reason = "its source stays with the host"
         if reason is None:

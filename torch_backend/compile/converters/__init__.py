@@ -7,10 +7,17 @@ from softneuro.torch_backend.compile.converters import (  # noqa: F401  (registe
     linear,
     norm,
     pool,
+    quantize,
     reduce,
     resample,
     shape,
 )
-from softneuro.torch_backend.compile.converters.registry import CONVERTERS, Call, Converter, decline_reason
+from softneuro.torch_backend.compile.converters.registry import (
+    CONVERTERS,
+    Call,
+    Converter,
+    decline_reason,
+    find_converter,
+)
 
-__all__ = ["CONVERTERS", "Call", "Converter", "decline_reason"]
+__all__ = ["CONVERTERS", "Call", "Converter", "decline_reason", "find_converter"]

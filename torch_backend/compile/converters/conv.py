@@ -20,7 +20,7 @@ def _check(call: Call) -> str | None:
 @converter(aten.convolution.default, check=(constant("weight", "bias"), _check))
 def convolution(low: Lowering, call: Call) -> int:
     """`conv2d`, `conv1d` or `conv_transpose2d`."""
-    weights = low.weights(weight=call["weight"], bias=call["bias"])
+    weights = {"weight": low.weight(call["weight"]), **low.weights(bias=call["bias"])}
     spatial = call.rank("input") - 2
 
     def per_axis(name: str) -> list[int]:

@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 @converter(aten.linear.default, check=constant("weight", "bias"))
 def linear(low: Lowering, call: Call) -> int:
     """A linear layer that the host has kept whole."""
-    return low.add("linear", [low.blob(call["input"])], low.weights(weight=call["weight"], bias=call["bias"]))
+    weights = {"weight": low.weight(call["weight"]), **low.weights(bias=call["bias"])}
+    return low.add("linear", [low.blob(call["input"])], weights)
 
 
 def product(low: Lowering, a: Any, b: Any, constant_b: bool, bias: Any = None) -> int:
     """The product a @ b: `linear` where b[K,N] is a weight, else `matmul`."""
     if constant_b:
-        weights = {"weight": low.constant(b).T}
+        weights = {"weight": low.weight(b).T}
         if bias is not None:
             weights["bias"] = bias
         return low.add("linear", [low.blob(a)], weights)

@@ -123,6 +123,11 @@ class Converter:
 CONVERTERS: dict[Any, Converter] = {}
 
 
+def find_converter(target: Any) -> Converter | None:
+    """That of an op, which the table has as itself or by name."""
+    return CONVERTERS.get(target) or CONVERTERS.get(str(target))
+
+
 def converter(
     *targets: Any,
     check: Check | Iterable[Check] | None = None,
@@ -130,7 +135,7 @@ def converter(
     many: bool = False,
     takes_bytes: bool = False,
 ) -> Callable[[Convert], Convert]:
-    """Registers a converter of one or more ATen overloads."""
+    """Registers a converter of one or more overloads: ATen's as they are, others by name."""
 
     def register(convert: Convert) -> Convert:
         for target in targets:
@@ -216,7 +221,7 @@ def decline_reason(node: Node, constants: Set[Node]) -> str | None:
     if node.target is operator.getitem:
         source = node.args[0]
         return decline_reason(source, constants) if isinstance(source, Node) else "it is not on a tensor"
-    found = CONVERTERS.get(node.target)
+    found = find_converter(node.target)
     if found is None:
         return "softneuro has no such layer"
     results = node.meta["val"]

@@ -1,0 +1,280 @@
+"""Quantization in forms that no flow of torch's makes, or that are wrong: right, or declined with a reason."""
+
+import pytest
+import torch
+from torch import nn
+
+from softneuro.torch_backend import explain
+from softneuro.torch_backend.call.steps_off import error_of_quantized
+from softneuro.torch_backend.compile import lowering
+from tests.torch.quantized_models import LAST, ByHand, on_grid, qd
+
+pytestmark = pytest.mark.usefixtures("no_grad")
+X = torch.randn(2, 3, 9, 10)
+
+
+def steps_off(compiled, model, x=X):
+    """By how many steps of the last grid results differ."""
+    return ((compiled(x) - model(x)) / LAST[0]).round().abs()
+
+
+def check(compiled, model, x=X):
+    off = steps_off(compiled, model, x)
+    assert off.max() <= 1
+    assert off.count_nonzero() <= 2
+
+
+def check_whole(model, compile_model, x=X):
+    """It is one region, which runs its net, and right."""
+    compiled = compile_model(model)
+    check(compiled, model, x)
+    text = explain(compiled, x)
+    assert "1 region(s)" in text
+    assert "on the host" not in text
+    assert "softneuro runs it" in text
+    return compiled
+
+
+@pytest.fixture
+def weights_given(monkeypatch):
+    """The weights that layers are given: True for those in bytes."""
+    given = []
+
+    def memory(value, plain=lowering._memory):
+        given.append(isinstance(value, lowering.QuantizedWeight))
+        return plain(value)
+
+    monkeypatch.setattr(lowering, "_memory", memory)
+    return given
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_axes_of_weights(axis, compile_model, weights_given):
+    check_whole(ByHand(axis=axis), compile_model)
+    assert weights_given.count(True) == 2
+
+
+@pytest.mark.parametrize("how", [{"zero_point": 3}, {"dtype": torch.uint8, "zero_point": 120}], ids=str)
+def test_weights_in_other_forms_are_floats(how, compile_model, weights_given):
+    check_whole(ByHand(**how), compile_model)
+    assert True not in weights_given
+
+
+def test_weight_of_one_scale(compile_model, weights_given):
+    def odd(module, x):
+        weight = qd.dequantize_per_tensor(module.conv[:, :, :1, :1], 0.004, 0, -128, 127, torch.int8)
+        return nn.functional.conv_transpose2d(x, weight)
+
+    check_whole(ByHand(lambda module, x: torch.cat([odd(module, x)] * 2, 1)), compile_model)
+    assert weights_given.count(True) == 3
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        (0.05, -3, -128, 127, torch.int8),
+        (0.05, 0, -127, 127, torch.int8),
+        (0.05, 60, 0, 127, torch.uint8),
+        (0.05, 20, 16, 235, torch.uint8),
+        (torch.tensor(0.05), torch.tensor(4), -128, 127, torch.int8),
+    ],
+    ids=str,
+)
+def test_grids_of_activations(grid, compile_model):
+    check_whole(ByHand(grid=grid), compile_model, 3 * X)
+
+
+def test_halves(compile_model, weights_given):
+    """As under autocast."""
+    model = ByHand(lambda module, x: on_grid(torch.relu(layer(x.bfloat16(), module)), 0.05, 7))
+
+    def layer(x, module):
+        return nn.functional.conv2d(x, module.weight("square").bfloat16())
+
+    model.register_buffer("square", torch.randint(-128, 128, (6, 6, 1, 1), dtype=torch.int8))
+    model.square_scales, model.square_zeros = model.conv_scales, model.conv_zeros
+    compiled = check_whole(model, compile_model)
+    assert weights_given.count(True) == 3
+    check(compiled, model)
+
+
+MOVES = {
+    "view": lambda q: q.view(2, 6, 90).reshape(2, 6, 9, 10),
+    "permute": lambda q: q.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2),
+    "unsqueeze": lambda q: q.unsqueeze(2).squeeze(2),
+    "clone": lambda q: q.transpose(2, 3).clone().transpose(3, 2),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8])
+def test_moves_of_bytes(name, dtype, compile_model):
+    info = torch.iinfo(dtype)
+    grid = (0.02, 7, info.min, info.max, dtype)
+
+    def odd(module, x):
+        return qd.dequantize_per_tensor(MOVES[name](qd.quantize_per_tensor(x, *grid)), *grid)
+
+    check_whole(ByHand(odd), compile_model)
+
+
+@pytest.mark.parametrize("change", ["stored", "scale", "zero point", "replaced"])
+def test_fresh_weights(change, compile_model):
+    model = ByHand()
+    compiled = check_whole(model, compile_model)
+    before = compiled(X)
+    if change == "stored":
+        model.linear.neg_()
+    elif change == "scale":
+        model.linear_scales[0] *= 1.5
+    elif change == "zero point":
+        model.linear_zeros[0] = 40
+    else:
+        model.linear = model.linear.flip(0)
+    check(compiled, model)
+    assert not torch.equal(compiled(X), before)
+
+
+def test_a_scale_of_activations_that_is_a_buffer_is_fresh(compile_model):
+    grid = (nn.Buffer(torch.tensor(0.05)), nn.Buffer(torch.tensor(120)), 0, 255, torch.uint8)
+    model = ByHand(grid=grid)
+    model.scale, model.zero = grid[:2]
+    model.grid = None
+
+    def forward(x):
+        model.grid = (model.scale, model.zero, *grid[2:])
+        return ByHand.forward(model, x)
+
+    model.forward = forward
+    compiled = check_whole(model, compile_model)
+    before = compiled(X)
+    model.scale.mul_(3)
+    check(compiled, model)
+    assert not torch.equal(compiled(X), before)
+
+
+def test_a_step_of_the_host_reads_reals(compile_model):
+    model = ByHand(lambda module, x: torch.roll(x, 2, 3))
+    compiled = compile_model(model)
+    check(compiled, model)
+    text = explain(compiled, X)
+    assert "as a step: aten.roll.default" in text
+    assert "softneuro runs it" in text
+
+
+def other_grid(module, x):
+    return qd.dequantize_per_tensor(
+        qd.quantize_per_tensor(x, 0.02, 3, 0, 255, torch.uint8), 0.02, 4, 0, 255, torch.uint8
+    )
+
+
+def of_arithmetic(module, x):
+    q = qd.quantize_per_tensor(x, 0.02, 3, 0, 255, torch.uint8)
+    return qd.dequantize_per_tensor(q // 2, 0.02, 3, 0, 255, torch.uint8)
+
+
+def chosen(module, x):
+    scale, zero = qd.choose_qparams(x, 0, 255, 1e-4, torch.uint8)
+    return on_grid(x, scale, zero)
+
+
+def pooled(module, x):
+    q = qd.quantize_per_tensor(x, 0.02, 3, 0, 255, torch.uint8)
+    return qd.dequantize_per_tensor(nn.functional.max_pool2d(q, 3, 1, 1), 0.02, 3, 0, 255, torch.uint8)
+
+
+def per_channel(module, x):
+    grid = (module.conv_scales, module.conv_zeros, 1, -128, 127, torch.int8)
+    return qd.dequantize_per_channel(qd.quantize_per_channel(x, *grid), *grid)
+
+
+DECLINED = {
+    "negative scale": (lambda module, x: on_grid(x, -0.5, 3), "its scale is -0.5"),
+    "scale of nan": (lambda module, x: on_grid(x, float("nan"), 3), "its scale is nan"),
+    "scale that float32 has not": (lambda module, x: on_grid(x, 1e-60, 3), "its scale is 1e-60"),
+    "zero point": (lambda module, x: on_grid(x, 0.1, 300), "its zero point 300 is outside 0 to 255"),
+    "16 bits": (lambda module, x: on_grid(x, 0.1, 3, -999, 999, torch.int16), "its dtype is int16"),
+    "computed scale": (lambda module, x: on_grid(x, x.amax() / 255, torch.tensor(0)), "its scale is not a constant"),
+    "dynamic": (chosen, "softneuro has no such layer"),
+    "another grid": (other_grid, "takes its bytes for those of another"),
+    "arithmetic": (of_arithmetic, "its bytes are read by aten.floor_divide.default"),
+    "pooling of bytes": (pooled, "its bytes are read by aten.max_pool2d_with_indices.default"),
+    "per channel": (per_channel, "softneuro has no such layer"),
+}
+
+
+@pytest.mark.parametrize("name", DECLINED)
+def test_declined(name, compile_model):
+    odd, reason = DECLINED[name]
+    model = ByHand(odd)
+    compiled = compile_model(model)
+    check(compiled, model)
+    assert reason in explain(compiled, X)
+
+
+@pytest.mark.parametrize("where", ["activations", "weight"])
+@pytest.mark.parametrize("scale", [float("nan"), -0.5, 1e-44])
+def test_wrong_scales_in_tensors(where, scale, compile_model):
+    """What the host makes of them."""
+    model = ByHand()
+    if where == "activations":
+        model.grid = (torch.tensor(scale), torch.tensor(3), 0, 255, torch.uint8)
+    else:
+        model.conv_scales[1] = scale
+    compiled = compile_model(model)
+    for _ in range(2):
+        check(compiled, model)
+
+
+def test_bytes_at_the_rim(compile_model):
+    """A Q without DQ, and a DQ of what the caller gives."""
+    grid = (0.05, 128, 0, 255, torch.uint8)
+    layers = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 1)).eval()
+
+    def only_q(x):
+        return qd.quantize_per_tensor(layers(x), *grid)
+
+    def only_dq(q):
+        return layers(qd.dequantize_per_tensor(q, *grid))
+
+    q = compile_model(only_q)(X)
+    assert (q.int() - only_q(X).int()).abs().max() <= 1
+    assert "its bytes are a result" in explain(compile_model(only_q), X)
+    q = torch.randint(0, 255, (2, 3, 8, 8), dtype=torch.uint8)
+    torch.testing.assert_close(compile_model(only_dq)(q), only_dq(q), rtol=1e-4, atol=1e-4)
+    assert "its bytes come from no quantization" in explain(compile_model(only_dq), q)
+
+
+def test_a_q_beside_the_region_stays_with_its_reader(compile_model):
+    """Never is a pair cut: bytes of a region's Q that the host reads keep it with the host."""
+    model = ByHand()
+    grid = (0.05, 128, 0, 255, torch.uint8)
+
+    def both(x):
+        q = qd.quantize_per_tensor(x, *grid)
+        return model(qd.dequantize_per_tensor(q, *grid)), q.sum()
+
+    results, expected = compile_model(both)(X), both(X)
+    assert ((results[0] - expected[0]) / LAST[0]).round().abs().max() <= 1
+    assert results[1] == expected[1]
+
+
+def test_special_values(compile_model):
+    x = X.clone()
+    x[0, 0, 0, :3] = torch.tensor([float("inf"), -float("inf"), 1e30])
+    check_whole(ByHand(), compile_model, x)
+
+
+def test_judging_allows_steps_alone():
+    host = torch.randn(100)
+    assert error_of_quantized(host + 0.1 * torch.randn(100), host) == 0
+    assert error_of_quantized(2 * host, host) == pytest.approx(1)
+    assert error_of_quantized(torch.full((3,), float("nan")), torch.ones(3)) == float("inf")
+
+
+def test_a_region_of_quantizations_may_err_by_steps(compile_model, states):
+    """Where max_error would leave any float region to the host."""
+    model = ByHand()
+    compiled = compile_model(model, never_worse=True, max_error=1e-30, tune="profile", time_budget_s=1)
+    compiled(X)
+    assert not any("max_error" in (reason or "") for reason in states())

@@ -1,0 +1,76 @@
+"""Weights as hosts quantize them: signed bytes, and a scale for all or one per index of an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from softneuro.torch_backend.compile.converters.quantize import DEQUANTIZE
+from softneuro.torch_backend.compile.converters.registry import Call
+from softneuro.torch_backend.compile.quantized import COPIES, MOVES
+from softneuro.torch_backend.compile.reals import is_conversion
+
+_CHANNELS = "quantized_decomposed.dequantize_per_channel.default"
+
+
+@dataclass(frozen=True)
+class QuantizedWeight:
+    """Reals that are products of bytes and scales."""
+
+    stored: torch.Tensor
+    scales: torch.Tensor  # of the same shape, stride 0 along all axes but one: so moves show which that becomes
+
+    @property
+    def T(self) -> QuantizedWeight:  # noqa: N802 - as tensors have it
+        """A matrix transposed."""
+        return QuantizedWeight(self.stored.T, self.scales.T)
+
+    @property
+    def axes(self) -> list[int]:
+        """Along which scales may differ."""
+        steps = zip(self.scales.shape, self.scales.stride(), strict=True)
+        return [axis for axis, (size, stride) in enumerate(steps) if size > 1 and stride != 0]
+
+    def memory(self) -> tuple[Any, dict[str, Any]]:
+        """As the core takes it."""
+        axis = next(iter(self.axes), -1)
+        scales = self.scales[tuple(slice(None) if other == axis else 0 for other in range(self.scales.dim()))]
+        grid = {"scale": scales.reshape(-1).tolist(), "axis": axis, "least": -128, "most": 127}
+        return self.stored.contiguous().numpy(), grid
+
+
+def quantized_weight(node: Node, evaluate: Callable[[Node], Any]) -> QuantizedWeight | None:
+    """What a constant is a DQ of, at once or before moves. `evaluate` gives the value of a constant.
+
+    None if it is none, or if kernels do not take such weights: theirs are signed, lie around zero, and have scales that
+    differ along no more than one axis.
+    """
+    moves: list[Node] = []
+    while node.target in MOVES or is_conversion(node):
+        if node.all_input_nodes != [node.args[0]]:
+            return None
+        moves += [node] if node.target in MOVES - COPIES else []
+        node = node.args[0]
+    args = Call(node, set()).args if node.op == "call_function" else {}
+    if str(node.target) == _CHANNELS:
+        stored, scales, zeros = evaluate(args["input"]), evaluate(args["scales"]), args["zero_points"]
+        scales = scales.reshape([-1 if axis == args["axis"] % stored.dim() else 1 for axis in range(stored.dim())])
+    elif str(node.target) in DEQUANTIZE:
+        stored, scale, zeros = evaluate(args["input"]), args["scale"], args["zero_point"]
+        scales = evaluate(scale).reshape(()) if isinstance(scale, Node) else torch.tensor(scale)
+    else:
+        return None
+    if isinstance(zeros, Node):
+        zeros = int(evaluate(zeros).count_nonzero())
+    scales = scales.detach().to(torch.float32)
+    if zeros or stored.dtype != torch.int8 or stored.dim() == 0 or not ((scales > 0) & scales.isfinite()).all():
+        return None
+    tensors = [stored.detach(), scales.expand(stored.shape)]
+    for move in reversed(moves):
+        tensors = [move.target(tensor, *move.args[1:], **move.kwargs) for tensor in tensors]
+    weight = QuantizedWeight(*tensors)
+    return weight if len(weight.axes) <= 1 else None
