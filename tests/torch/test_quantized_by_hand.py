@@ -98,6 +98,19 @@ def test_halves(compile_model, weights_given):
     check(compiled, model)
 
 
+def test_results_in_halves(compile_model, regions):
+    model, grid = ByHand(), (0.25, 100, 0, 255, torch.uint8)  # that bfloat16 holds
+
+    def in_halves(x):
+        q = qd.quantize_per_tensor(model(x), *grid)
+        return qd.dequantize_per_tensor(q, *grid, out_dtype=torch.bfloat16)
+
+    result, expected = compile_model(in_halves)(X), in_halves(X)
+    assert result.dtype == torch.bfloat16
+    assert ((result - expected) / 0.25).abs().max() <= 1
+    assert [shaped.host for (region,) in [regions()] for shaped in region.shaped.values()] == [None]
+
+
 MOVES = {
     "view": lambda q: q.view(2, 6, 90).reshape(2, 6, 9, 10),
     "permute": lambda q: q.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2),

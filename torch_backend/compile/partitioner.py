@@ -66,12 +66,13 @@ class Partition:
 def trim(nodes: list[Node], steps: Set[Node]) -> list[Node]:
     """Drops moves at the rim whose results only the host reads: the host does them without a copy.
 
-    Conversions of what the region computes stay: a net writes either type. So does a DQ: no net writes bytes.
+    Conversions of what the region computes stay: a net writes either type. So do Qs and DQs, which the host would
+    compute.
     """
     kept = set(nodes)
     for node in reversed(nodes):
         moves = node not in steps and node.target is not operator.getitem and not is_computing(node)
-        converts = changes_type(node) or dequantizes(node)
+        converts = changes_type(node) or quantizes(node) or dequantizes(node)
         wanted = any(user in kept for user in node.users) or (converts and node.args[0] in kept)
         if moves and not wanted:
             kept.discard(node)

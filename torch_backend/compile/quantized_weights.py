@@ -10,10 +10,11 @@ import torch
 from torch.fx import Node
 
 from softneuro.torch_backend.compile.converters.quantize import DEQUANTIZE
-from softneuro.torch_backend.compile.converters.registry import Call
+from softneuro.torch_backend.compile.converters.registry import Call, aten
 from softneuro.torch_backend.compile.quantized import COPIES, MOVES
 from softneuro.torch_backend.compile.reals import is_conversion
 
+_MOVES = MOVES | {aten.expand.default}
 _CHANNELS = "quantized_decomposed.dequantize_per_channel.default"
 
 
@@ -28,6 +29,13 @@ class QuantizedWeight:
     def T(self) -> QuantizedWeight:  # noqa: N802 - as tensors have it
         """A matrix transposed."""
         return QuantizedWeight(self.stored.T, self.scales.T)
+
+    def __getitem__(self, index: int) -> QuantizedWeight:
+        return QuantizedWeight(self.stored[index], self.scales[index])
+
+    def stride(self, axis: int) -> int:
+        """Of the bytes."""
+        return self.stored.stride(axis)
 
     @property
     def axes(self) -> list[int]:
@@ -50,10 +58,10 @@ def quantized_weight(node: Node, evaluate: Callable[[Node], Any]) -> QuantizedWe
     differ along no more than one axis.
     """
     moves: list[Node] = []
-    while node.target in MOVES or is_conversion(node):
+    while node.target in _MOVES or is_conversion(node):
         if node.all_input_nodes != [node.args[0]]:
             return None
-        moves += [node] if node.target in MOVES - COPIES else []
+        moves += [node] if node.target in _MOVES - COPIES else []
         node = node.args[0]
     args = Call(node, set()).args if node.op == "call_function" else {}
     if str(node.target) == _CHANNELS:

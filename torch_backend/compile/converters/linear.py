@@ -35,7 +35,11 @@ def mm(low: Lowering, call: Call) -> int:
 
 @converter(aten.bmm.default)
 def bmm(low: Lowering, call: Call) -> int:
-    """A batch of products."""
+    """A batch of products; `linear` where a weight is the same in all of them, which is how some of rank 3 arrive."""
+    if call.is_constant("mat2"):
+        weight = low.weight(call["mat2"])
+        if weight.stride(0) == 0 or call.shape("mat2")[0] == 1:
+            return low.add("linear", [low.blob(call["self"])], {"weight": weight[0].T})
     return low.add("matmul", [low.blob(call["self"]), low.blob(call["mat2"])])
 
 

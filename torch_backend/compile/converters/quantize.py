@@ -51,7 +51,7 @@ def _grid(low: Lowering, call: Call) -> dict[str, Any]:
     return {"scale": float(scale), "zero_point": zero, "least": least, "most": most, "reciprocal": True}
 
 
-@converter(*QUANTIZE)
+@converter(*QUANTIZE, moves_only=True)
 def quantize(low: Lowering, call: Call) -> int:
     """Reals on a grid, where the host has bytes."""
     return low.add("quantize", [low.blob(call["input"])], post={"quantize": _grid(low, call)})
