@@ -9,6 +9,7 @@ from torch import nn
 from softneuro.error_measure import relative_error
 from softneuro.torch_backend import registry
 from softneuro.torch_backend.call.runtime import Call
+from softneuro.torch_backend.compile import lowering
 from softneuro.torch_backend.compile.reals import numbers
 
 OPTIONS = {"never_worse": False, "tune": "off"}
@@ -99,6 +100,20 @@ def states(regions):
 def entries():
     """Number of nets ready in the op's table."""
     return lambda: sum(region.core.nets for region in registry.all_regions())
+
+
+@pytest.fixture
+def in_bytes(monkeypatch):
+    """Of each weight of two axes or more that a layer is given: whether it is in the model's own bytes."""
+    found = []
+
+    def memory(value, plain=lowering._memory):
+        quantized = isinstance(value, lowering.QuantizedWeight)
+        found.extend([quantized] if quantized or value.dim() > 1 else [])
+        return plain(value)
+
+    monkeypatch.setattr(lowering, "_memory", memory)
+    return found
 
 
 @pytest.fixture

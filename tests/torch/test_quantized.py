@@ -9,7 +9,6 @@ from torch import nn
 
 from softneuro.error_measure import relative_error
 from softneuro.torch_backend import explain, load
-from softneuro.torch_backend.compile import lowering
 from tests.torch.conftest import OPTIONS
 from tests.torch.quantized_models import pt2e, with_grids
 
@@ -105,20 +104,6 @@ def steps_off(results, expected, scales):
     return torch.cat([o.flatten() for o in off])
 
 
-@pytest.fixture
-def weights(monkeypatch):
-    """The weights of two axes and more that layers are given: True for those in bytes."""
-    given = []
-
-    def memory(value, plain=lowering._memory):
-        quantized = isinstance(value, lowering.QuantizedWeight)
-        given.extend([quantized] if quantized or value.dim() > 1 else [])
-        return plain(value)
-
-    monkeypatch.setattr(lowering, "_memory", memory)
-    return given
-
-
 def check(results, expected, scales):
     off = steps_off(results, expected, scales)
     assert off.max() <= 1
@@ -127,12 +112,12 @@ def check(results, expected, scales):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_block(name, compile_model, regions, weights):
+def test_block(name, compile_model, regions, in_bytes):
     (model, scales), x = built(name)
     compiled = compile_model(model)
     check(compiled(x), model(x), scales)
-    assert weights
-    assert all(weights)
+    assert in_bytes
+    assert all(in_bytes)
     text = explain(compiled, x)
     assert "on the host" not in text
     assert "stays" not in text

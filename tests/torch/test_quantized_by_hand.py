@@ -6,7 +6,6 @@ from torch import nn
 
 from softneuro.torch_backend import explain
 from softneuro.torch_backend.call.steps_off import error_of_quantized
-from softneuro.torch_backend.compile import lowering
 from tests.torch.quantized_models import LAST, ByHand, on_grid, qd
 
 pytestmark = pytest.mark.usefixtures("no_grad")
@@ -35,38 +34,44 @@ def check_whole(model, compile_model, x=X):
     return compiled
 
 
-@pytest.fixture
-def weights_given(monkeypatch):
-    """The weights that layers are given: True for those in bytes."""
-    given = []
-
-    def memory(value, plain=lowering._memory):
-        given.append(isinstance(value, lowering.QuantizedWeight))
-        return plain(value)
-
-    monkeypatch.setattr(lowering, "_memory", memory)
-    return given
-
-
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_axes_of_weights(axis, compile_model, weights_given):
+def test_axes_of_weights(axis, compile_model, in_bytes):
     check_whole(ByHand(axis=axis), compile_model)
-    assert weights_given.count(True) == 2
+    assert in_bytes.count(True) == 2
 
 
 @pytest.mark.parametrize("how", [{"zero_point": 3}, {"dtype": torch.uint8, "zero_point": 120}], ids=str)
-def test_weights_in_other_forms_are_floats(how, compile_model, weights_given):
+def test_weights_in_other_forms_are_floats(how, compile_model, in_bytes):
     check_whole(ByHand(**how), compile_model)
-    assert True not in weights_given
+    assert True not in in_bytes
 
 
-def test_weight_of_one_scale(compile_model, weights_given):
+def test_weight_of_one_scale(compile_model, in_bytes):
     def odd(module, x):
         weight = qd.dequantize_per_tensor(module.conv[:, :, :1, :1], 0.004, 0, -128, 127, torch.int8)
         return nn.functional.conv_transpose2d(x, weight)
 
     check_whole(ByHand(lambda module, x: torch.cat([odd(module, x)] * 2, 1)), compile_model)
-    assert weights_given.count(True) == 3
+    assert in_bytes.count(True) == 3
+
+
+@pytest.mark.parametrize(("axis", "kept"), [(0, True), (1, False)])
+def test_moved_weights(axis, kept, compile_model, in_bytes):
+    """In bytes where scales then differ along one axis."""
+
+    model = nn.Module()
+    model.bytes = nn.Buffer(torch.randint(-128, 128, (2, 3, 2), dtype=torch.int8))
+    model.scales = nn.Buffer(torch.rand(model.bytes.shape[axis]) * 0.01)
+    model.zeros = nn.Buffer(torch.zeros_like(model.scales))
+
+    def forward(x):
+        weight = qd.dequantize_per_channel(model.bytes, model.scales, model.zeros, axis, -128, 127, torch.int8)
+        return torch.relu(nn.functional.conv2d(on_grid(x, 0.05, 128), weight.view(2, 6, 1, 1)))
+
+    model.forward = forward
+    compiled, x = compile_model(model), torch.randn(2, 6, 5, 4)
+    torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-4)
+    assert in_bytes == [kept]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +89,7 @@ def test_grids_of_activations(grid, compile_model):
     check_whole(ByHand(grid=grid), compile_model, 3 * X)
 
 
-def test_halves(compile_model, weights_given):
+def test_halves(compile_model, in_bytes):
     """As under autocast."""
     model = ByHand(lambda module, x: on_grid(torch.relu(layer(x.bfloat16(), module)), 0.05, 7))
 
@@ -94,7 +99,7 @@ def test_halves(compile_model, weights_given):
     model.register_buffer("square", torch.randint(-128, 128, (6, 6, 1, 1), dtype=torch.int8))
     model.square_scales, model.square_zeros = model.conv_scales, model.conv_zeros
     compiled = check_whole(model, compile_model)
-    assert weights_given.count(True) == 3
+    assert in_bytes.count(True) == 3
     check(compiled, model)
 
 

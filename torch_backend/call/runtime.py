@@ -99,10 +99,10 @@ class Call:
 
     def error(self, max_error: float) -> float:
         """The worst of the net's outputs, on a scale on which max_error is allowed."""
-        if self._truths is None:
-            self._truths = self._region.truths([*self._inputs, *self._sizes, *self._weights])
         if self._region.region.quantizes:
             return max(map(error_of_quantized, self.nets, self.hosts), default=0.0)
+        if self._truths is None:
+            self._truths = self._region.truths([*self._inputs, *self._sizes, *self._weights])
         truths = self._truths or [None] * len(self.hosts)
         errors = (
             measure_error(numbers(net), numbers(host), None if truth is None else numbers(truth)).against(max_error)

@@ -15,6 +15,7 @@ from softneuro.torch_backend.compile.quantized import COPIES, MOVES
 from softneuro.torch_backend.compile.reals import is_conversion
 
 _MOVES = MOVES | {aten.expand.default}
+_VIEWS = {aten.view.default, aten._unsafe_view.default}
 _CHANNELS = "quantized_decomposed.dequantize_per_channel.default"
 
 
@@ -75,10 +76,14 @@ def quantized_weight(node: Node, evaluate: Callable[[Node], Any]) -> QuantizedWe
     if isinstance(zeros, Node):
         zeros = int(evaluate(zeros).count_nonzero())
     scales = scales.detach().to(torch.float32)
-    if zeros or stored.dtype != torch.int8 or stored.dim() == 0 or not ((scales > 0) & scales.isfinite()).all():
+    if zeros or stored.dtype != torch.int8 or stored.device.type != "cpu" or stored.dim() == 0:
+        return None
+    if not ((scales > 0) & scales.isfinite()).all():
         return None
     tensors = [stored.detach(), scales.expand(stored.shape)]
     for move in reversed(moves):
-        tensors = [move.target(tensor, *move.args[1:], **move.kwargs) for tensor in tensors]
+        # Scales may need a copy where bytes do not; they then differ along several axes.
+        op = aten.reshape.default if move.target in _VIEWS else move.target
+        tensors = [op(tensor, *move.args[1:], **move.kwargs) for tensor in tensors]
     weight = QuantizedWeight(*tensors)
     return weight if len(weight.axes) <= 1 else None
