@@ -40,7 +40,8 @@ def with_grids(model):
 def on_grid(x, scale, zero_point, least=0, most=255, dtype=torch.uint8):
     """Q, then DQ."""
     grid = (scale, zero_point, least, most, dtype)
-    overload = "tensor" if isinstance(scale, torch.Tensor) else "default"
+    tensors = sum(isinstance(value, torch.Tensor) for value in grid)
+    overload = {0: "default", 2: "tensor", 4: "tensor2"}[tensors]
     return getattr(qd.dequantize_per_tensor, overload)(getattr(qd.quantize_per_tensor, overload)(x, *grid), *grid)
 
 
