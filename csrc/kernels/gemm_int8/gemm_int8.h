@@ -3,7 +3,8 @@
 //
 //   dst[i][j] = act(scale[j] * (start[j] + sum over l of a[i][l] * b[j][l]) + bias[j] + residual[i][j])
 //
-// as elements of the type in epilogue.dst; epilogue.rounded is done with an activation that is a clamp. `start` takes off what a's zero point adds: -zero * sum over l of b[j][l].
+// as elements of the type in epilogue.dst. epilogue.rounded is done with an activation that is a clamp. `start` takes
+// off what a's zero point adds: -zero * sum over l of b[j][l].
 #pragma once
 
 #include <cstddef>
