@@ -123,3 +123,21 @@ def test_a_sum_with_what_was_quantized(isa: str, relu: bool) -> None:
     parts = ["", conv, "", f"binary/{BYTES}/bytes_{ISA}"]
     (separate,) = softneuro.Net(graph, parts, threads=2).run([x])
     assert (actual != separate).mean() < 0.001
+
+
+def test_a_quantized_blob_is_a_residual() -> None:
+    """As PyTorch exports it: only the sum is quantized."""
+    graph = softneuro.Graph()
+    x = graph.input("x", (1, 16, 6, 5), BYTES, {"scale": 0.03, "zero_point": 120})
+    values = np.random.default_rng(0).integers(-127, 128, (16, 16, 3, 3)).astype(np.int8)
+    weight = (values, {"scale": 0.0007, "least": -128, "most": 127})
+    conv = graph.add("conv2d", [x], weights={"weight": weight}, padding=[1] * 4)
+    total = graph.add("activation", [graph.add("binary", [conv, x], function="add")], function="relu")
+    graph.output(graph.add("quantize", [total], post=steps(0.0411, 60)), BYTES)
+    graph.optimize()
+    assert [layer["type"] for layer in graph.layers()] == ["conv2d", "quantize"]
+    assert graph.layers()[0]["residual"]
+    x8 = np.random.default_rng(1).integers(0, 256, (1, 16, 6, 5)).astype(np.uint8)
+    (actual,) = softneuro.Net(graph, ["", CONV]).run([x8])
+    (exact,) = graph.reference([(x8.astype(np.float32) - 120) * np.float32(0.03)])
+    np.testing.assert_allclose((actual.astype(np.float64) - 60) * 0.0411, exact, atol=1e-5)

@@ -23,9 +23,10 @@ bool absorb_residual(Graph& graph) {
   for (size_t l = 0; l < graph.layers().size(); ++l) {
     const Layer& layer = graph.layers()[l];
     const int sum = static_cast<int>(l);
-    if (layer.type != "binary" || layer.inputs.size() != 2 || layer.post.residual ||
-        layer.attrs.text("function") != "add" || graph.blob(layer.inputs[0]).desc != graph.blob(layer.inputs[1]).desc)
-      continue;
+    if (layer.type != "binary" || layer.inputs.size() != 2 || layer.post.residual) continue;
+    // Either may be quantized: they are reals all the same.
+    const bool alike = graph.blob(layer.inputs[0]).desc.shape == graph.blob(layer.inputs[1]).desc.shape;
+    if (layer.attrs.text("function") != "add" || !alike) continue;
     const int first = fitness(graph, layer.inputs[0], sum), second = fitness(graph, layer.inputs[1], sum);
     if (first < 0 && second < 0) continue;
     const int blob = layer.inputs[first > second ? 0 : 1], other = layer.inputs[first > second ? 1 : 0];
