@@ -71,5 +71,35 @@ def test_the_best_level_comes_first() -> None:
     for entry in softneuro.registry():
         if entry["layer"] == "adapt" and "_" in entry["descriptor"].rsplit("/", 1)[1]:
             by_pair.setdefault(entry["in"] + entry["out"], []).append(order[entry["isa"]])
-    assert len(by_pair) == 20 + 28  # layouts, and types to and from float32 in two layouts
+    assert len(by_pair) == 20 + 32  # layouts, and types to and from float32 in two layouts
     assert all(levels == sorted(levels) for levels in by_pair.values())
+
+
+QUANTIZED = ["cpu:qint8:nchw", "cpu:qint8:nhwc", "float32", "cpu:float32:nhwc"]
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize(
+    "shape", [(1, 3, 5, 7), (2, 17, 9, 8), (1, 64, 1, 1), (3, 8, 16, 16), (1, 30, 1), (0, 4, 2, 2)]
+)
+def test_quantized_blobs(shape: tuple[int, ...], signed: bool) -> None:
+    """Every way between bytes and floats, rows and channels side by side."""
+    scale, zero_point = np.float32(0.037), 11
+    stored = np.random.default_rng(0).integers(-128 if signed else 0, 128 if signed else 256, shape)
+    reals = (stored - zero_point).astype(np.float32) * scale
+    quantization = {
+        "scale": float(scale),
+        "zero_point": zero_point,
+        "least": -128 if signed else 0,
+        "most": 127 if signed else 255,
+    }
+    for source in QUANTIZED:
+        for target in QUANTIZED:
+            graph = softneuro.Graph()
+            graph.output(graph.input("x", shape, source, quantization), target)
+            given = stored.astype(np.int8 if signed else np.uint8).view(np.uint8) if "qint8" in source else reals
+            (actual,) = softneuro.Net(graph, threads=2).run([given])
+            if "qint8" in target:
+                np.testing.assert_array_equal(np.ascontiguousarray(actual), stored.astype(np.uint8))
+            else:
+                np.testing.assert_array_equal(actual, reals)
