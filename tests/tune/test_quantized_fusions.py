@@ -51,7 +51,7 @@ CONV = f"conv2d/{BYTES}/int8_{ISA}{{rows=64,split=0}}"
 TABLE = f"look_up/{BYTES}/table"
 
 
-def run(graph: softneuro.Graph, plan: list[str]) -> list[np.ndarray[Any, Any]]:
+def run(graph: softneuro.Graph, plan: Any) -> list[np.ndarray[Any, Any]]:
     net = softneuro.Net(graph, plan, threads=2)
     x = np.random.default_rng(1).integers(0, 256, (2, 5, 9, 7)).astype(np.uint8)
     return net.run([np.ascontiguousarray(x)])
@@ -70,11 +70,13 @@ def test_fused_layers_have_the_same_bits() -> None:
         assert (actual != expected).mean() < 0.01
 
 
-def test_tuning_takes_them() -> None:
-    plan = _C.tune(hardswish_graph(), _C.parse_options({"tune": "profile", "time_budget_s": "2"}), 1)
-    descriptors = [layer.descriptor for layer in plan.layers]
-    assert descriptors[0] == "", "the convolution writes bytes"
-    assert "int8" in descriptors[1]
+@pytest.mark.parametrize("tune", ["off", "profile"])
+def test_a_tuned_plan_is_right(tune: str) -> None:
+    graph = hardswish_graph()
+    plan = _C.tune(graph, _C.parse_options({"tune": tune, "time_budget_s": "2"}), 2)
+    (expected,), (actual,) = run(graph, PARTS), run(graph, plan)
+    assert np.abs(actual.astype(int) - expected.astype(int)).max() <= 1
+    assert (actual != expected).mean() < 0.01
 
 
 @pytest.mark.parametrize("tap", ["tap", "other_scale"])

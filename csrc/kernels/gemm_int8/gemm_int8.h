@@ -27,8 +27,8 @@ struct GemmInt8 {
   const int8_t* b = nullptr;   // of pack_b, all panels; 64-byte aligned
   // No sum of two neighbouring products can leave 16 bits: gemm_int8_is_narrow() of the weights.
   bool narrow = false;
-  const int32_t* start =
-      nullptr;               // padded to whole panels, as bias and scale are; fast if all three are 64-byte aligned
+  // Padded to whole panels, as bias and scale are; fast if all three are 64-byte aligned.
+  const int32_t* start = nullptr;
   void* dst = nullptr;       // [m][n]; nothing past column n is touched
   ptrdiff_t dst_stride = 0;  // elements
   Epilogue epilogue;         // scale is never null; dst and the residual: float32 or uint8
