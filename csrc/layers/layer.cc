@@ -136,6 +136,8 @@ OutputDescs infer_outputs(const LayerDef& def, const Layer& layer, std::span<con
   if (def.takes == Takes::reals) {
     for (TensorDesc& desc : outs) desc.quantization = nullptr;
   }
+  // Whatever else is done to values takes them off their grid.
+  if (layer.post.residual || layer.post.activation.kind != ActivationKind::none) outs.front().quantization = nullptr;
   if (layer.post.quantize != nullptr) {
     TensorDesc& out = outs.front();
     if (out.kind != ValueKind::real) throw Error("only reals are quantized, not " + out.str());

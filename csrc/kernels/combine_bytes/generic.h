@@ -39,7 +39,7 @@ inline void add(const CombineBytes& c, const uint8_t* a, const uint8_t* b, bool 
   const Vf a_scale = set(c.a_scale), b_scale = set(c.b_scale);
   with_second(c, b, one, [&](const auto& second) {
     put_all(c, dst, count, [&](int64_t i, int n) {
-      return fma(to_float(centred(a + i, n, zero)), a_scale, to_float(second(i, n)) * b_scale);
+      return fused(to_float(centred(a + i, n, zero)), a_scale, to_float(second(i, n)) * b_scale);
     });
   });
 }

@@ -86,7 +86,7 @@ class Kernel {
   SN_INLINE void finish(int y, int x, const Vi (&sum)[4]) const {
     Vi steps[4];
     unroll<4>([&](auto k) {
-      Vf value = fma(to_float(sum[k]), load(a_.scale + first_ + k * lanes), load(a_.bias + first_ + k * lanes));
+      Vf value = fused(to_float(sum[k]), load(a_.scale + first_ + k * lanes), load(a_.bias + first_ + k * lanes));
       if (a_.large) value = clamp(value, set(-1e9f), set(1e9f));
       steps[k] = nearest(value);
     });

@@ -53,7 +53,8 @@ static OutputDescs infer_pool2d(const Layer& layer, std::span<const TensorDesc> 
   expect_inputs(in, 1);
   expect_rank(in[0].shape, 4);
   TensorDesc out = in[0];
-  if (!p.is_max) out.quantization = nullptr;
+  // Windows with gaps may have nothing of the image in them, and infinity is no value of a grid.
+  if (!p.is_max || p.axes[0].dilation != 1 || p.axes[1].dilation != 1) out.quantization = nullptr;
   for (int i = 0; i < 2; ++i) {
     if (in[0].shape[2 + i] == 0) throw Error("the image is empty: " + in[0].shape.str());
     out.shape[2 + i] = pooled_size(p.axes[static_cast<size_t>(i)], in[0].shape[2 + i], p.ceil_mode);
