@@ -17,7 +17,8 @@ import statistics
 import sys
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -48,19 +49,19 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 
 def set_up(
-    model: torch.nn.Module, example: torch.Tensor, peers: list[str], threads: int, console: Console
+    ways: Mapping[str, Callable[[], Runner]], example: torch.Tensor, console: Console
 ) -> dict[str, tuple[Runner, float]]:
-    """Each peer's runner and the seconds that making it took; a peer that cannot run the network is left out."""
+    """Each contender's runner and the seconds that making it took; one that cannot run the network is left out."""
     runners: dict[str, tuple[Runner, float]] = {}
-    for peer in peers:
+    for name, make in ways.items():
         start = time.perf_counter()
         try:
-            run = runner(peer, model, example, threads)
+            run = make()
             run(example)
         except Exception as error:  # a peer that is not installed or fails must not end the others' run
-            console.print(f"[dim]no {peer}: {type(error).__name__}: {str(error)[:120]}[/dim]")
+            console.print(f"[dim]no {name}: {type(error).__name__}: {str(error)[:120]}[/dim]")
             continue
-        runners[peer] = (run, time.perf_counter() - start)
+        runners[name] = (run, time.perf_counter() - start)
     return runners
 
 
@@ -130,7 +131,8 @@ def main() -> None:
             model, image = models.build(network)
             model, example = model.to(dtype), image.to(dtype)
             exact = copy.deepcopy(model).float()(example.float())
-            runners = set_up(model, example, peers, arguments.threads, console)
+            ways = {peer: partial(runner, peer, model, example, arguments.threads) for peer in peers}
+            runners = set_up(ways, example, console)
             progress.advance(task)
             if "softneuro" not in runners:
                 continue

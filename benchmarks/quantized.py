@@ -14,7 +14,6 @@ import argparse
 import logging
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +29,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from benchmarks import models, record
-from benchmarks.networks import measure
+from benchmarks.networks import measure, set_up
 from benchmarks.peers import Runner, openvino_runner, session_options, session_runner
 from benchmarks.tables import figures
 from softneuro import providers
@@ -112,23 +111,6 @@ def share_in_integers(session: Any, work: dict[str, int]) -> float:
         chosen = next((r["descriptor"] for r in rows[at:] if r["descriptor"]), "")
         done += work[row["name"]] * (":qint8:" in chosen.partition("->")[0])
     return done / max(sum(work.values()), 1)
-
-
-def set_up(
-    ways: dict[str, Callable[[], Runner]], example: torch.Tensor, console: Console
-) -> dict[str, tuple[Runner, float]]:
-    """Each way's runner and the seconds that making it took; one that fails is left out."""
-    runners: dict[str, tuple[Runner, float]] = {}
-    for name, make in ways.items():
-        start = time.perf_counter()
-        try:
-            run = make()
-            run(example)
-        except Exception as error:  # a peer that is not installed or fails must not end the others' run
-            console.print(f"[dim]no {name}: {type(error).__name__}: {str(error)[:120]}[/dim]")
-            continue
-        runners[name] = (run, time.perf_counter() - start)
-    return runners
 
 
 def main() -> None:

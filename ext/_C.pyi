@@ -473,6 +473,7 @@ class OutputError:
 def measure_error(
     result: npt.NDArray[Any], host: npt.NDArray[Any], truth: npt.NDArray[Any] | None = None
 ) -> OutputError: ...
+def error_of_steps(distance: float) -> float: ...
 
 class testing:  # noqa: N801 - a submodule
     """Single routines, run between guard zones."""

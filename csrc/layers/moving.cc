@@ -50,6 +50,12 @@ RoutineInfo vector_info(const char* type, const char* algorithm, Isa isa, const 
   return info;
 }
 
+RoutineInfo bytes_info(const char* type, const char* algorithm, Isa isa, const Layout& layout) {
+  RoutineInfo info = vector_info(type, algorithm, isa, layout, layout);
+  info.in.dtype = info.out.dtype = DType::qint8;
+  return info;
+}
+
 Refusal refuse_post_ops(const Problem& problem) {
   return problem.layer->post.empty() ? Refusal() : Refusal("moves elements only, takes no post-ops");
 }

@@ -30,6 +30,9 @@ inline RoutineInfo moving_info(const char* type, const char* algorithm, const La
 // Info of one with vector code.
 RoutineInfo vector_info(const char* type, const char* algorithm, Isa isa, const Layout& in, const Layout& out);
 
+// Info of one with vector code for bytes.
+RoutineInfo bytes_info(const char* type, const char* algorithm, Isa isa, const Layout& layout);
+
 Refusal refuse_post_ops(const Problem& problem);
 
 // Tasks worth starting for that many elements: below 32768 (128 KB) each, starting costs more than it saves.

@@ -35,24 +35,15 @@ SN_INLINE void store_row_n(uint8_t* p, Vb x, int n) { __builtin_memcpy(p, &x, st
 
 namespace bytes_detail {
 
-template <int... i>
-struct Numbers {};
-template <int n, int... i>
-struct Count : Count<n - 1, n - 1, i...> {};
-template <int... i>
-struct Count<0, i...> {
-  using List = Numbers<i...>;
-};
-
 // Elements of the lower (half 0) or upper halves of the pieces of a and b, by turns; `per`: elements of a piece.
 template <int half, int per, class V, int... i>
-SN_INLINE V unpack(V a, V b, Numbers<i...>) {
+SN_INLINE V unpack(V a, V b, LaneList<i...>) {
   constexpr int all = sizeof...(i);
   return __builtin_shufflevector(a, b, (i / per * per + half * per / 2 + i % per / 2 + i % 2 * all)...);
 }
 // Every second element of the pieces of a, then of b, piece by piece.
 template <int per, class V, int... i>
-SN_INLINE V evens(V a, V b, Numbers<i...>) {
+SN_INLINE V evens(V a, V b, LaneList<i...>) {
   constexpr int all = sizeof...(i);
   return __builtin_shufflevector(a, b, (i / per * per + i % (per / 2) * 2 + (i % per < per / 2 ? 0 : all))...);
 }
@@ -60,8 +51,8 @@ SN_INLINE V evens(V a, V b, Numbers<i...>) {
 }  // namespace bytes_detail
 
 SN_INLINE void interleave(Vb a, Vb b, Vb c, Vb d, Vi (&quads)[4]) {
-  using Bytes = bytes_detail::Count<vector_bytes>::List;
-  using Words = bytes_detail::Count<vector_bytes / 2>::List;
+  using Bytes = CountLanes<vector_bytes>::List;
+  using Words = CountLanes<vector_bytes / 2>::List;
   const Vh low_ab = (Vh)bytes_detail::unpack<0, 16>(a, b, Bytes()),
            high_ab = (Vh)bytes_detail::unpack<1, 16>(a, b, Bytes());
   const Vh low_cd = (Vh)bytes_detail::unpack<0, 16>(c, d, Bytes()),
@@ -98,8 +89,8 @@ SN_INLINE Vb put_together(Vi a, Vi b, Vi c, Vi d, const ByteRange& range) {
     return x + range.zero;
   };
   a = within(a), b = within(b), c = within(c), d = within(d);
-  using Bytes = bytes_detail::Count<vector_bytes>::List;
-  using Words = bytes_detail::Count<vector_bytes / 2>::List;
+  using Bytes = CountLanes<vector_bytes>::List;
+  using Words = CountLanes<vector_bytes / 2>::List;
   const Vh ab = bytes_detail::evens<8>((Vh)a, (Vh)b, Words()), cd = bytes_detail::evens<8>((Vh)c, (Vh)d, Words());
   return bytes_detail::evens<16>((Vb)ab, (Vb)cd, Bytes());
 #endif

@@ -14,26 +14,10 @@ namespace {
 class Depths {
  public:
   Depths(const OpGraph& graph, const std::vector<bool>& supported)
-      : graph_(graph),
-        supported_(supported),
-        depths_(graph.nodes.size(), 0),
-        sources_(graph.nodes.size()),
-        readers_(graph.nodes.size()) {
-    std::vector<int> producer(graph.values.size(), -1);
+      : graph_(graph), supported_(supported), depths_(graph.nodes.size(), 0), links_(links_of(graph)) {
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
-      const OpNode& node = graph.nodes[n];
-      for (const auto* list : {&node.inputs, &node.implicit_inputs}) {
-        for (const int id : *list) {
-          if (id < 0 || producer[at(id)] < 0) continue;
-          sources_[n].push_back(producer[at(id)]);
-          readers_[at(producer[at(id)])].push_back(static_cast<int>(n));
-        }
-      }
-      for (const int id : node.outputs) {
-        if (id >= 0) producer[at(id)] = static_cast<int>(n);
-      }
       depths_[n] = supported[n] ? 0 : -1;
-      for (const int source : sources_[n]) {
+      for (const int source : links_.sources[n]) {
         const int from = depths_[at(source)];
         const bool gap = supported[n] && !supported[at(source)] && from >= 0;
         depths_[n] = std::max(depths_[n], from + (gap ? 1 : 0));
@@ -45,16 +29,16 @@ class Depths {
   bool joined(int source, size_t node) const {
     return supported_[node] && supported_[at(source)] && depths_[at(source)] == depths_[node];
   }
-  const std::vector<int>& sources(size_t node) const { return sources_[node]; }
+  const std::vector<int>& sources(size_t node) const { return links_.sources[node]; }
 
  private:
   static size_t at(int index) { return static_cast<size_t>(index); }
 
   // What dequantizes goes with what it is for: bytes cross the border, and weights are with their op.
   void join_readers(size_t n) {
-    if (!supported_[n] || !is_dequantize(graph_.nodes[n]) || readers_[n].empty()) return;
-    int least = depths_[at(readers_[n][0])];
-    for (const int reader : readers_[n]) {
+    if (!supported_[n] || !is_dequantize(graph_.nodes[n]) || links_.readers[n].empty()) return;
+    int least = depths_[at(links_.readers[n][0])];
+    for (const int reader : links_.readers[n]) {
       if (!supported_[at(reader)]) return;
       least = std::min(least, depths_[at(reader)]);
     }
@@ -64,7 +48,7 @@ class Depths {
   const OpGraph& graph_;
   const std::vector<bool>& supported_;
   std::vector<int> depths_;
-  std::vector<std::vector<int>> sources_, readers_;
+  Links links_;
 };
 
 }  // namespace

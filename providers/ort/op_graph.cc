@@ -153,4 +153,24 @@ std::vector<int64_t> OpNode::integers(std::string_view wanted, std::vector<int64
   return value != nullptr ? *value : fallback;
 }
 
+Links links_of(const OpGraph& graph) {
+  const auto at = [](int index) { return static_cast<size_t>(index); };
+  Links links{std::vector<std::vector<int>>(graph.nodes.size()), std::vector<std::vector<int>>(graph.nodes.size())};
+  std::vector<int> producer(graph.values.size(), -1);
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const OpNode& node = graph.nodes[n];
+    for (const auto* list : {&node.inputs, &node.implicit_inputs}) {
+      for (const int id : *list) {
+        if (id < 0 || producer[at(id)] < 0) continue;
+        links.sources[n].push_back(producer[at(id)]);
+        links.readers[at(producer[at(id)])].push_back(static_cast<int>(n));
+      }
+    }
+    for (const int id : node.outputs) {
+      if (id >= 0) producer[at(id)] = static_cast<int>(n);
+    }
+  }
+  return links;
+}
+
 }  // namespace softneuro::ort

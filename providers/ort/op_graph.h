@@ -84,6 +84,12 @@ struct OpGraph {
   const OpValue& value(int id) const { return values[static_cast<size_t>(id)]; }
 };
 
+// By node: those that make what it reads, and those that read what it makes.
+struct Links {
+  std::vector<std::vector<int>> sources, readers;
+};
+Links links_of(const OpGraph& graph);
+
 // One input as a run gives it.
 struct RunInput {
   DType type = DType::float32;

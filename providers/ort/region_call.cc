@@ -124,12 +124,10 @@ void OrtRegionCall::run_net(const Ready& ready) {
 
 double OrtRegionCall::error(double max_error) {
   if (!is_quantized(region_.ops())) return worst_output([&](const OutputError& e) { return e.against(max_error); });
-  // What quantization does to a last digit is a step, and a step in an early layer moves others. So two right runs may
-  // be far apart, the host's and ours, and each from what the ops are one by one; but never much farther than the
-  // other.
-  constexpr double near = 0.3, most = 1.5;
   const double distance = worst_output([](const OutputError& e) { return e.error; }, false);
-  if (distance <= near) return 0;
+  if (error_of_steps(distance) == 0) return 0;
+  // Both may be far from what the ops are one by one, but neither much farther than the other.
+  constexpr double most = 1.5;
   const double excess = worst_output([](const OutputError& e) { return e.error - most * e.host; });
   return excess <= 0 ? 0 : distance;
 }

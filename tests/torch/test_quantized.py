@@ -1,6 +1,5 @@
 """Models that torch's export flow has quantized: claimed whole, and right to the step."""
 
-import importlib.util
 import logging
 
 import pytest
@@ -12,8 +11,6 @@ from softneuro.torch_backend import explain, load
 from tests.torch.conftest import OPTIONS
 from tests.torch.quantized_models import pt2e, with_grids
 
-if importlib.util.find_spec("torchao") is None:
-    pytest.skip("torchao is not installed", allow_module_level=True)
 logging.getLogger("torchao").setLevel(logging.ERROR)
 pytestmark = pytest.mark.usefixtures("no_grad")
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
+from softneuro.error_measure import error_of_steps, relative_error
 from softneuro.torch_backend import explain
-from softneuro.torch_backend.call.steps_off import error_of_quantized
 from tests.torch.quantized_models import LAST, ByHand, on_grid, qd
 
 pytestmark = pytest.mark.usefixtures("no_grad")
@@ -308,9 +308,9 @@ def test_special_values(compile_model):
 
 def test_judging_allows_steps_alone():
     host = torch.randn(100)
-    assert error_of_quantized(host + 0.1 * torch.randn(100), host) == 0
-    assert error_of_quantized(2 * host, host) == pytest.approx(1)
-    assert error_of_quantized(torch.full((3,), float("nan")), torch.ones(3)) == float("inf")
+    assert error_of_steps(relative_error(host + 0.1 * torch.randn(100), host)) == 0
+    assert error_of_steps(relative_error(2 * host, host)) == pytest.approx(1)
+    assert error_of_steps(relative_error(torch.full((3,), float("nan")), torch.ones(3))) == float("inf")
 
 
 def test_a_region_of_quantizations_may_err_by_steps(compile_model, states):

@@ -14,10 +14,9 @@ import torch
 
 import softneuro
 from softneuro import tuner
-from softneuro.error_measure import measure_error
+from softneuro.error_measure import error_of_steps, measure_error, relative_error
 from softneuro.torch_backend import registry
 from softneuro.torch_backend.call import raising
-from softneuro.torch_backend.call.steps_off import error_of_quantized
 from softneuro.torch_backend.compile.borders import borders_of
 from softneuro.torch_backend.compile.known_shapes import KnownShapes
 from softneuro.torch_backend.compile.lowering import Lowered, Lowering
@@ -100,7 +99,8 @@ class Call:
     def error(self, max_error: float) -> float:
         """The worst of the net's outputs, on a scale on which max_error is allowed."""
         if self._region.region.quantizes:
-            return max(map(error_of_quantized, self.nets, self.hosts), default=0.0)
+            pairs = zip(map(numbers, self.nets), map(numbers, self.hosts), strict=True)
+            return max((error_of_steps(relative_error(net, host)) for net, host in pairs), default=0.0)
         if self._truths is None:
             self._truths = self._region.truths([*self._inputs, *self._sizes, *self._weights])
         truths = self._truths or [None] * len(self.hosts)

@@ -9,24 +9,12 @@ from torch.fx import Graph, Node
 
 from softneuro.torch_backend.compile.converters.quantize import DEQUANTIZE, QUANTIZE, check_grid
 from softneuro.torch_backend.compile.converters.registry import Call, aten, tensor_reason
+from softneuro.torch_backend.compile.converters.shape import COPIES, RESHAPES
 from softneuro.torch_backend.compile.names import layer_name
 
 BYTES = (torch.uint8, torch.int8)
-COPIES = {aten.clone.default, aten.detach.default, aten.alias.default}
 # Of one tensor, whose elements they leave as they are.
-MOVES = {
-    aten.view.default,
-    aten._unsafe_view.default,
-    aten.reshape.default,
-    aten.squeeze.default,
-    aten.squeeze.dim,
-    aten.squeeze.dims,
-    aten.unsqueeze.default,
-    aten.permute.default,
-    aten.transpose.int,
-    aten.t.default,
-    *COPIES,
-}
+MOVES = {*RESHAPES, *COPIES, aten.permute.default, aten.transpose.int, aten.t.default}
 
 
 def quantizes(node: Node) -> bool:

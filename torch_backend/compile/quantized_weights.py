@@ -11,7 +11,8 @@ from torch.fx import Node
 
 from softneuro.torch_backend.compile.converters.quantize import DEQUANTIZE
 from softneuro.torch_backend.compile.converters.registry import Call, aten
-from softneuro.torch_backend.compile.quantized import COPIES, MOVES
+from softneuro.torch_backend.compile.converters.shape import COPIES
+from softneuro.torch_backend.compile.quantized import MOVES
 from softneuro.torch_backend.compile.reals import is_conversion
 
 _MOVES = MOVES | {aten.expand.default}
@@ -26,10 +27,9 @@ class QuantizedWeight:
     stored: torch.Tensor
     scales: torch.Tensor  # of the same shape, stride 0 along all axes but one: so moves show which that becomes
 
-    @property
-    def T(self) -> QuantizedWeight:  # noqa: N802 - as tensors have it
-        """A matrix transposed."""
-        return QuantizedWeight(self.stored.T, self.scales.T)
+    def t(self) -> QuantizedWeight:
+        """A matrix transposed, as tensors have it."""
+        return QuantizedWeight(self.stored.t(), self.scales.t())
 
     def __getitem__(self, index: int) -> QuantizedWeight:
         return QuantizedWeight(self.stored[index], self.scales[index])
@@ -62,7 +62,7 @@ def quantized_weight(node: Node, evaluate: Callable[[Node], Any]) -> QuantizedWe
     while node.target in _MOVES or is_conversion(node):
         if node.all_input_nodes != [node.args[0]]:
             return None
-        moves += [node] if node.target in _MOVES - COPIES else []
+        moves += [node] if node.target in _MOVES.difference(COPIES) else []
         node = node.args[0]
     args = Call(node, set()).args if node.op == "call_function" else {}
     if str(node.target) == _CHANNELS:

@@ -95,12 +95,7 @@ class PreparedBytes final : public Prepared {
 
 class BinaryBytes final : public Routine {
  public:
-  BinaryBytes(Isa isa, const Layout& layout)
-      : Routine([&] {
-          RoutineInfo info = vector_info("binary", "bytes", isa, layout, layout);
-          info.in.dtype = info.out.dtype = DType::qint8;
-          return info;
-        }()) {}
+  BinaryBytes(Isa isa, const Layout& layout) : Routine(bytes_info("binary", "bytes", isa, layout)) {}
 
   Refusal check(const Problem& problem) const override {
     if (problem.layer->post.residual) return "takes no residual";

@@ -55,12 +55,7 @@ class PreparedConcatBytes final : public Prepared {
 
 class ConcatBytes final : public Routine {
  public:
-  ConcatBytes(Isa isa, const Layout& layout)
-      : Routine([&] {
-          RoutineInfo info = vector_info("concat", "bytes", isa, layout, layout);
-          info.in.dtype = info.out.dtype = DType::qint8;
-          return info;
-        }()) {}
+  ConcatBytes(Isa isa, const Layout& layout) : Routine(bytes_info("concat", "bytes", isa, layout)) {}
 
   Refusal check(const Problem& problem) const override {
     const PostOps& post = problem.layer->post;

@@ -75,12 +75,7 @@ class PreparedPoolBytes final : public Prepared {
 class PoolBytes final : public Routine {
  public:
   PoolBytes(const char* type, Isa isa, MakePoolWindows make)
-      : Routine([&] {
-          RoutineInfo info = vector_info(type, "bytes", isa, Layout::nhwc(), Layout::nhwc());
-          info.in.dtype = info.out.dtype = DType::qint8;
-          return info;
-        }()),
-        make_(make) {}
+      : Routine(bytes_info(type, "bytes", isa, Layout::nhwc())), make_(make) {}
 
   Refusal check(const Problem& problem) const override {
     const PostOps& post = problem.layer->post;

@@ -11,8 +11,7 @@ class Requantize final : public Routine {
  public:
   Requantize(Isa isa, const Layout& layout)
       : Routine([&] {
-          RoutineInfo info = vector_info("quantize", "rescale", isa, layout, layout);
-          info.in.dtype = info.out.dtype = DType::qint8;
+          RoutineInfo info = bytes_info("quantize", "rescale", isa, layout);
           info.inplace_input = 0;
           return info;
         }()) {}

@@ -20,7 +20,7 @@ def linear(low: Lowering, call: Call) -> int:
 def product(low: Lowering, a: Any, b: Any, constant_b: bool, bias: Any = None) -> int:
     """The product a @ b: `linear` where b[K,N] is a weight, else `matmul`."""
     if constant_b:
-        weights = {"weight": low.weight(b).T}
+        weights = {"weight": low.weight(b).t()}
         if bias is not None:
             weights["bias"] = bias
         return low.add("linear", [low.blob(a)], weights)
@@ -39,7 +39,7 @@ def bmm(low: Lowering, call: Call) -> int:
     if call.is_constant("mat2"):
         weight = low.weight(call["mat2"])
         if weight.stride(0) == 0 or call.shape("mat2")[0] == 1:
-            return low.add("linear", [low.blob(call["self"])], {"weight": weight[0].T})
+            return low.add("linear", [low.blob(call["self"])], {"weight": weight[0].t()})
     return low.add("matmul", [low.blob(call["self"]), low.blob(call["mat2"])])
 
 

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from softneuro.torch_backend.compile.lowering import Lowering
 
 
-@converter(
+# Of one tensor: other shapes of the same elements in the same order, and the elements as they are.
+RESHAPES = (
     aten.view.default,
     aten._unsafe_view.default,
     aten.reshape.default,
@@ -19,14 +20,17 @@ if TYPE_CHECKING:
     aten.squeeze.dim,
     aten.squeeze.dims,
     aten.unsqueeze.default,
-    moves_only=True,
 )
+COPIES = (aten.clone.default, aten.detach.default, aten.alias.default)
+
+
+@converter(*RESHAPES, moves_only=True)
 def reshape(low: Lowering, call: Call) -> int:
     """Another shape for the same elements in the same order."""
     return low.add("reshape", [low.blob(call["self"])], shape=list(call.output_shape))
 
 
-@converter(aten.clone.default, aten.detach.default, aten.alias.default, aten.lift_fresh_copy.default, moves_only=True)
+@converter(*COPIES, aten.lift_fresh_copy.default, moves_only=True)
 def identity(low: Lowering, call: Call) -> int:
     """A copy or an alias."""
     return low.blob(call["self"])
