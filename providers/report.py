@@ -123,4 +123,5 @@ def _layer(layer: dict[str, Any]) -> str:
     regret = layer["regret"]
     kept = "no other routine" if regret is None else f"regret {1e3 * regret:.3f} ms"
     routine = layer["descriptor"] or "with a layer below"
-    return f"    {layer['name']:32} {routine:60} {1e3 * layer['seconds']:8.3f} ms  {kept}"
+    reason = f"; in floats: {layer['in_floats']}" if "in_floats" in layer else ""
+    return f"    {layer['name']:32} {routine:60} {1e3 * layer['seconds']:8.3f} ms  {kept}{reason}"

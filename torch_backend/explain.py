@@ -153,7 +153,8 @@ def _describe(region: RegionRuntime) -> list[str]:
             lines.append(f"      arena {planned:.1f} MiB with workspaces, of {blobs:.1f} MiB of blobs")
         for layer in shaped.plan.layers if shaped.plan else []:
             routine = layer.descriptor or "with a layer below"
-            lines.append(f"      {layer.name:32} {routine:60} {_times(layer)}")
+            reason = f"; in floats: {layer.in_floats}" if layer.in_floats else ""
+            lines.append(f"      {layer.name:32} {routine:60} {_times(layer)}{reason}")
     if region.apart is not None:
         lines.append(f"    in its place, without the step(s): {len(region.parts)} region(s)")
         inner = [line for part in region.parts for line in _describe(part)]

@@ -6,6 +6,7 @@
 #include "net/fused_layers.h"
 #include "tune/cost_keys.h"
 #include "tune/costs.h"
+#include "tune/in_floats.h"
 #include "tune/near_shapes.h"
 
 namespace softneuro {
@@ -103,6 +104,7 @@ TuneResult from_plan(const Graph& graph, const Plan& plan) {
     result.assignment.adapts.push_back({adapt.blob, parse_schema(adapt.from), parse_schema(adapt.to)});
     result.adapt_seconds.push_back(adapt.seconds);
   }
+  note_floats(graph, plan.key.threads, result);
   return result;
 }
 

@@ -13,6 +13,7 @@
 #include "tune/carry.h"
 #include "tune/cost_keys.h"
 #include "tune/cost_log.h"
+#include "tune/in_floats.h"
 #include "tune/measures.h"
 #include "tune/memory_limit.h"
 #include "tune/refine.h"
@@ -233,6 +234,7 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   }
   report(graph, costs, objective, found, chosen, result);
   result.assignment = assignments[chosen];
+  note_floats(graph, settings.threads, result);
   stage.reset();
   result.tuning_s = timekeeper.spent();
   result.stages = timekeeper.stages();

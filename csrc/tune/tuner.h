@@ -27,6 +27,7 @@ struct LayerReport {
   double seconds = 0;  // of the routine alone
   double regret = 0;   // seconds that the whole plan loses if this routine is forbidden; infinite if it is the only one
   bool measured = false;
+  std::string in_floats = {};  // why it computes with floats what is quantized; empty where it does not
 };
 
 struct TuneResult {

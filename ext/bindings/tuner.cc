@@ -55,7 +55,9 @@ void bind_tuner(py::module_& m) {
       .def_readonly("seconds", &LayerReport::seconds, "Of the routine alone.")
       .def_readonly("regret", &LayerReport::regret,
                     "Seconds that the best plan without this routine costs more; inf if there is no other.")
-      .def_readonly("measured", &LayerReport::measured, "False where `seconds` only ranks routines, by rules.");
+      .def_readonly("measured", &LayerReport::measured, "False where `seconds` only ranks routines, by rules.")
+      .def_readonly("in_floats", &LayerReport::in_floats,
+                    "Why it computes with floats what is quantized; empty where it does not.");
 
   py::class_<BoundPlan>(m, "Plan", "The routine of every layer and the conversions between them.")
       .def_readonly("graph_hash", &BoundPlan::graph_hash)

@@ -39,6 +39,7 @@ void Region::note_prepared(const Signature& signature, const ShapeState& state, 
       Json row;
       row.add("name", layer.name).add("type", layer.type).add("descriptor", layer.descriptor);
       row.add("seconds", layer.seconds).add("regret", layer.regret);
+      if (!layer.in_floats.empty()) row.add("in_floats", layer.in_floats);
       layers.add(row);
     }
     line.add("predicted_s", plan.predicted_s).add("lower_bound_s", plan.lower_bound_s);

@@ -170,3 +170,17 @@ def test_a_region_that_the_host_runs_is_fused_there() -> None:
     assert reasons(made)
     np.testing.assert_array_equal(result, host)
     assert np.any(host != apart)
+
+
+def test_explain_says_what_computes_with_floats() -> None:
+    m = Maker()
+    c = m.qdq(conv(m, m.qdq("x", 0.02), 4, 3, 3, 3), 0.05)
+    m.qdq(m.add("Softmax", c, axis=1), 1 / 255, 0)
+    m.rename("y")
+    model = m.model({"x": (1, 3, 9, 8)}, ["y"])
+    made = session(model)
+    agree(made, model, 1 / 255)
+    lines = [line for line in providers.explain(made).splitlines() if "in floats" in line]
+    assert [line.split("; ")[-1] for line in lines] == [
+        "in floats: no routine of softmax reads bytes and writes floats"
+    ]

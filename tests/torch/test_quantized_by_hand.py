@@ -42,8 +42,9 @@ def test_axes_of_weights(axis, compile_model, in_bytes):
 
 @pytest.mark.parametrize("how", [{"zero_point": 3}, {"dtype": torch.uint8, "zero_point": 120}], ids=str)
 def test_weights_in_other_forms_are_floats(how, compile_model, in_bytes):
-    check_whole(ByHand(**how), compile_model)
+    compiled = check_whole(ByHand(**how), compile_model)
     assert True not in in_bytes
+    assert "in floats: the weights are not quantized" in explain(compiled, X)
 
 
 def test_weight_of_one_scale(compile_model, in_bytes):
