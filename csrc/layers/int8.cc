@@ -18,19 +18,22 @@ double steps_in_one(const Quantization* q) {
 // Clamps are done in the output's steps, so that a sum is scaled once.
 bool in_steps(const Problem& problem) { return is_clamp(problem.layer->post.activation.kind); }
 
-// Of the output: steps in one real as kernels have it.
-double unit(const Problem& problem) { return in_steps(problem) ? steps_in_one(problem.out().quantization.get()) : 1; }
 // Of sums.
 double sum_unit(const Problem& problem) {
   const Quantization* first = problem.layer->post.quantize_first.get();
-  return first != nullptr ? steps_in_one(first) : unit(problem);
+  return first != nullptr ? steps_in_one(first) : int8_unit(problem);
 }
 
 double weight_scale(const Quantization& q, int64_t output) {
-  return static_cast<double>(q.scales[q.axis < 0 ? 0 : static_cast<size_t>(output)]);
+  // Transposed convolutions have scales by output of a group.
+  return static_cast<double>(q.scales[q.axis < 0 ? 0 : static_cast<size_t>(output) % q.scales.size()]);
 }
 
 }  // namespace
+
+double int8_unit(const Problem& problem) {
+  return in_steps(problem) ? steps_in_one(problem.out().quantization.get()) : 1;
+}
 
 std::vector<Isa> int8_isas() {
   std::vector<Isa> isas{Isa::amx, Isa::avx512vnni, Isa::avx512, Isa::avxvnni, Isa::avx2, Isa::neon, Isa::scalar};
@@ -48,26 +51,31 @@ RoutineInfo int8_info(const char* layer_type, Isa isa, const Layout& layout, DTy
   return info;
 }
 
-Refusal check_int8(const Problem& problem, const Int8Shape& shape) {
-  if (const Refusal refusal = check_unsigned(problem.in[0]); !refusal.accepted()) return refusal;
+Refusal check_int8_blobs(const Problem& problem) {
+  const PostOps& post = problem.layer->post;
+  // One of bytes, which fits the output's schema only if it is quantized.
+  const bool bytes = post.residual && problem.in.back().quantization != nullptr;
+  const size_t inputs = problem.in.size() - (post.residual && !bytes ? 1 : 0);
+  for (size_t i = 0; i < inputs; ++i) {
+    if (const Refusal refusal = check_unsigned(problem.in[i]); !refusal.accepted()) return refusal;
+  }
+  return problem.out().quantization != nullptr ? check_unsigned(problem.out()) : Refusal();
+}
+
+Refusal check_int8(const Problem& problem, const Int8Shape& shape, int axis) {
+  if (const Refusal refusal = check_int8_blobs(problem); !refusal.accepted()) return refusal;
   const ConstantData& weight = *problem.layer->weight("weight");
   const Quantization* q = weight.desc().quantization.get();
   if (q == nullptr || weight.memory() == nullptr) return "the weights are not quantized";
   if (!q->is_signed()) return "the weights' bytes are not signed";
-  if (q->axis > 0) return "the weights have a scale for each of their inputs";
+  if (q->axis >= 0 && q->axis != axis) return "the weights have a scale for each of their inputs";
   const bool centred = std::all_of(q->zero_points.begin(), q->zero_points.end(), [](int32_t z) { return z == 0; });
   if (!centred) return "the weights have zero points";
   const PostOps& post = problem.layer->post;
   if (post.quantize_first != nullptr && !(in_steps(problem) && problem.in.back().quantization != nullptr)) {
     return "adds floats to what was quantized, or needs them then";
   }
-  if (shape.k > GemmInt8::most_k) return "sums of " + std::to_string(shape.k) + " products may overflow";
-  if (problem.outs[0].quantization != nullptr) {
-    if (const Refusal refusal = check_unsigned(problem.out()); !refusal.accepted()) return refusal;
-  }
-  // One of bytes, which fits the output's schema only if it is quantized.
-  const bool bytes = post.residual && problem.in.back().quantization != nullptr;
-  return bytes ? check_unsigned(problem.in.back()) : Refusal();
+  return shape.k <= GemmInt8::most_k ? Refusal() : "sums of " + std::to_string(shape.k) + " products may overflow";
 }
 
 Packing int8_packing(const Int8Shape& shape) {
@@ -113,21 +121,27 @@ Int8Scales int8_scales(const Problem& problem, const Int8Shape& shape, const int
   return scales;
 }
 
-void pack_int8(const Problem& problem, const Int8Shape& shape, const int8_t* rows, Packed& to) {
+void pack_int8_part(const Problem& problem, const Int8Shape& shape, const int8_t* rows, const Int8Part& part,
+                    Packed& to) {
   const int n = static_cast<int>(shape.n), k = static_cast<int>(shape.k);
   const size_t bytes = gemm_int8_packed_bytes(n, k);
   const Int8Scales scales = int8_scales(problem, shape, rows);
-  auto* weights = to.at<int8_t>("weights");
   for (int64_t group = 0; group < shape.groups; ++group) {
-    gemm_int8_pack(n, k, rows + group * n * k, k, weights + static_cast<size_t>(group) * bytes);
+    gemm_int8_pack(n, k, rows + group * n * k, k, part.weights + static_cast<size_t>(group) * bytes);
     for (int column = 0; column < shape.padded(); ++column) {
       const int64_t at = group * shape.padded() + column;
       const auto output = static_cast<size_t>(group * n + column);
-      to.at<int32_t>("start")[at] = column < n ? scales.start[output] : 0;
+      to.at<int32_t>("start")[part.start + at] = column < n ? scales.start[output] : 0;
       to.at<float>("scale")[at] = column < n ? scales.scale[output] : 0;
       to.at<float>("bias")[at] = column < n ? scales.bias[output] : 0;
     }
   }
+}
+
+void pack_int8(const Problem& problem, const Int8Shape& shape, const int8_t* rows, Packed& to) {
+  auto* weights = to.at<int8_t>("weights");
+  pack_int8_part(problem, shape, rows, {weights, 0}, to);
+  const size_t bytes = gemm_int8_packed_bytes(static_cast<int>(shape.n), static_cast<int>(shape.k));
   *to.at<int32_t>("narrow") = gemm_int8_is_narrow(weights, static_cast<size_t>(shape.groups) * bytes) ? 1 : 0;
 }
 
@@ -138,10 +152,15 @@ GemmInt8 int8_gemm(const Problem& problem, const Int8Shape& shape, const Packed&
   gemm.b = packed.at<int8_t>("weights");
   gemm.narrow = *packed.at<int32_t>("narrow") != 0;
   gemm.start = packed.at<int32_t>("start");
-  const double steps = unit(problem);
-  Epilogue& end = gemm.epilogue;
-  end.scale = packed.at<float>("scale");
-  end.bias = packed.at<float>("bias");
+  gemm.epilogue = int8_epilogue(problem, residual);
+  gemm.epilogue.scale = packed.at<float>("scale");
+  gemm.epilogue.bias = packed.at<float>("bias");
+  return gemm;
+}
+
+Epilogue int8_epilogue(const Problem& problem, DType residual) {
+  const double steps = int8_unit(problem);
+  Epilogue end;
   end.activation = problem.layer->post.activation;
   if (end.activation.kind == ActivationKind::clamp) {
     end.activation.a = static_cast<float>(static_cast<double>(end.activation.a) * steps);
@@ -161,7 +180,7 @@ GemmInt8 int8_gemm(const Problem& problem, const Int8Shape& shape, const Packed&
     end.residual.elements = quantized_format(q);
     end.residual.elements.scale = static_cast<float>(static_cast<double>(q.scales[0]) * steps);
   }
-  return gemm;
+  return end;
 }
 
 GemmInt8 int8_group(const GemmInt8& gemm, const Int8Shape& shape, int64_t group) {

@@ -23,8 +23,10 @@ struct Int8Shape {
 
 // Of a blob of schema `in`, whose results go to another of its dtype or to floats, as a residual comes.
 RoutineInfo int8_info(const char* layer_type, Isa isa, const Layout& layout, DType out);
-// Whether inputs, weights and outputs are quantized as kernels have them, and no sum can overflow.
-Refusal check_int8(const Problem& problem, const Int8Shape& shape);
+// Whether inputs and outputs are quantized as kernels have them.
+Refusal check_int8_blobs(const Problem& problem);
+// And the weights, whose outputs are along `axis`, and no sum can overflow.
+Refusal check_int8(const Problem& problem, const Int8Shape& shape, int axis = 0);
 
 // What becomes of a kernel's sums, by output: what they start with, and how they are brought to steps of the output.
 struct Int8Scales {
@@ -37,10 +39,23 @@ Int8Scales int8_scales(const Problem& problem, const Int8Shape& shape, const int
 Packing int8_packing(const Int8Shape& shape);
 // What a packing depends on beside the layer.
 std::string int8_pack_key(const Problem& problem);
-// rows: the weights as [outputs][k].
+// Where weights are packed, and which of the starts of all outputs are theirs.
+struct Int8Part {
+  int8_t* weights;
+  int64_t start;
+};
+// rows: the weights as [outputs][k]. All but whether they are narrow.
+void pack_int8_part(const Problem& problem, const Int8Shape& shape, const int8_t* rows, const Int8Part& part,
+                    Packed& to);
+// Where a part is all.
 void pack_int8(const Problem& problem, const Int8Shape& shape, const int8_t* rows, Packed& to);
 // The layer's weights, [outputs] first.
 const int8_t* int8_weights(const Problem& problem);
+
+// What a kernel does with sums, but for their scale and bias. residual: how it is stored.
+Epilogue int8_epilogue(const Problem& problem, DType residual);
+// Steps of the problem's output in one real, where sums are brought to steps; else 1.
+double int8_unit(const Problem& problem);
 
 // A kernel's arguments but for rows and addresses of blobs; they point into `packed`. residual: how it is stored.
 GemmInt8 int8_gemm(const Problem& problem, const Int8Shape& shape, const Packed& packed, DType residual);

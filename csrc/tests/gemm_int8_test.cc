@@ -16,7 +16,7 @@ struct Problem {
   std::vector<char> packed;
   int8_t* b;
   bool narrow;
-  std::vector<int32_t> start;
+  std::vector<int32_t> start, row_start;  // the latter may be of none
   Guarded scale, bias;
   bool has_bias, in_place;
   int residual;  // 0: none
@@ -68,6 +68,9 @@ struct Problem {
     gemm_int8_pack(n, k, weights.data(), k, b);
     narrow = gemm_int8_is_narrow(b, bytes);
     expect(narrow || extreme != 2, "weights are narrow");
+    if (pick(0, 1)) {
+      for (int i = 0; i < m; ++i) row_start.push_back(pick(-20000, 20000));
+    }
     for (int j = 0; j < padded(); ++j) {
       start.push_back(pick(-20000, 20000));
       scale.data()[j] = static_cast<float>(unit() / (127 * 80 * std::sqrt(k)) * pick(50, 150) / 100);
@@ -77,7 +80,7 @@ struct Problem {
 
   static uint8_t* bytes_of(Typed& t) { return static_cast<uint8_t*>(t.data()); }
   int64_t sum(int i, int j) {
-    int64_t sum = start[static_cast<size_t>(j)];
+    int64_t sum = start[static_cast<size_t>(j)] + (row_start.empty() ? 0 : row_start[static_cast<size_t>(i)]);
     const uint8_t* row = bytes_of(a) + i * a_stride;
     const int8_t* column = weights.data() + static_cast<ptrdiff_t>(j) * k;
     for (int l = 0; l < k; ++l) sum += row[l] * column[l];
@@ -120,6 +123,7 @@ void run(Problem& p, const GemmInt8Kernels& kernels, Typed& dst) {
                    .b = p.b,
                    .narrow = p.narrow && pick(0, 3) != 0,
                    .start = p.start.data(),
+                   .row_start = p.row_start.empty() ? nullptr : p.row_start.data(),
                    .dst = dst.data(),
                    .dst_stride = p.dst_stride,
                    .epilogue = {.bias = p.has_bias ? p.bias.data() : nullptr,

@@ -53,10 +53,12 @@ def snapped(x: np.ndarray[Any, Any], q: dict[str, Any]) -> np.ndarray[Any, Any]:
 
 
 @st.composite
-def quantized_weight(draw: st.DrawFn, weight: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], dict[str, Any]]:
-    """Signed bytes; per tensor, or per index of axis 0; now and then as large as they can be."""
+def quantized_weight(
+    draw: st.DrawFn, weight: np.ndarray[Any, Any], axis: int = 0
+) -> tuple[np.ndarray[Any, Any], dict[str, Any]]:
+    """Signed bytes; per tensor, or per index of an axis; now and then as large as they can be."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    count = weight.shape[0] if draw(st.booleans()) and weight.ndim > 0 and weight.size else 0
+    count = weight.shape[axis] if draw(st.booleans()) and weight.ndim > 0 and weight.size else 0
     scales = rng.uniform(0.001, 0.02, max(count, 1)).astype(np.float32)
     kind = draw(st.sampled_from(["any", "any", "extreme", "small"]))
     if kind == "extreme":
@@ -65,7 +67,7 @@ def quantized_weight(draw: st.DrawFn, weight: np.ndarray[Any, Any]) -> tuple[np.
         values = rng.integers(-128, 128, weight.shape) if kind == "any" else rng.integers(-60, 60, weight.shape)
     q: dict[str, Any] = {"scale": [float(s) for s in scales], "least": -128, "most": 127}
     if count:
-        q["axis"] = 0
+        q["axis"] = axis
     return values.astype(np.int8), q
 
 
@@ -88,9 +90,9 @@ def quantized_problems(draw: st.DrawFn, strategy: st.SearchStrategy[dict[str, An
         params[-1] = "float32"
     inputs = [snapped(x, q) if isinstance(q, dict) else x for x, q in zip(inputs, params, strict=True)]
     weights = dict(problem["weights"])
-    if layer in ("conv1d", "conv2d", "linear"):
+    if layer in ("conv1d", "conv2d", "conv_transpose2d", "linear"):
         weight = weights["weight"][0] if isinstance(weights["weight"], tuple) else weights["weight"]
-        weights["weight"] = draw(quantized_weight(weight))
+        weights["weight"] = draw(quantized_weight(weight, 1 if layer == "conv_transpose2d" else 0))
     return {**problem, "inputs": inputs, "weights": weights, "dtypes": params}
 
 

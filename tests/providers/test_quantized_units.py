@@ -184,3 +184,19 @@ def test_explain_says_what_computes_with_floats() -> None:
     assert [line.split("; ")[-1] for line in lines] == [
         "in floats: no routine of softmax reads bytes and writes floats"
     ]
+
+
+def test_what_has_weights_or_not_takes_bytes() -> None:
+    m = Maker()
+    w, _ = m.weight(3, 8, 3, 3, axis=1)
+    up = m.add("ConvTranspose", m.qdq("x", 0.02), w, strides=[2, 2], pads=[1, 1, 1, 1], output_padding=[1, 1])
+    up = m.qdq(up, 0.05)
+    m.qdq(m.add("MatMul", up, m.qdq(m.add("Transpose", up, perm=[0, 1, 3, 2]), 0.05)), 0.3)
+    m.rename("y")
+    model = m.model({"x": (1, 3, 9, 8)}, ["y"])
+    made = session(model)
+    agree(made, model, 0.3)
+    text = providers.explain(made)
+    assert "in floats" not in text
+    assert "conv_transpose2d/cpu:qint8" in text
+    assert "matmul/cpu:qint8" in text

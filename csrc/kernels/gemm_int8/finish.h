@@ -14,7 +14,7 @@ constexpr int most_vectors = lanes == 16 ? 4 : 32 / lanes;  // of columns that a
 
 // Sums of some rows and columns; where in dst they begin.
 struct Sums {
-  const int32_t* at;
+  int32_t* at;
   ptrdiff_t stride;
   int row, rows, column, columns;
 };
@@ -127,6 +127,7 @@ class Finisher {
 
  private:
   SN_INLINE void finish(const Sums& sums) const {
+    if (ends_.g.row_start != nullptr) add_row_starts(sums);
     if (of_ != nullptr) return of_[(sums.columns + lanes - 1) / lanes](ends_, sums);
     const GemmInt8& g = ends_.g;
     const size_t at = sums.row * g.dst_stride + sums.column;
@@ -138,6 +139,14 @@ class Finisher {
                 .stride = g.dst_stride,
                 .rows = sums.rows,
                 .columns = sums.columns});
+  }
+
+  void add_row_starts(const Sums& sums) const {
+    for (int i = 0; i < sums.rows; ++i) {
+      int32_t* row = sums.at + i * sums.stride;
+      const int32_t start = ends_.g.row_start[sums.row + i];
+      for (int j = 0; j < sums.columns; j += lanes) store(row + j, load(row + j) + start);
+    }
   }
 
   Ends ends_;

@@ -1,10 +1,10 @@
 // Matrix product of bytes: unsigned ones (activations) with signed ones (weights, packed once and for all). Sums are
 // exact, and so the same at every level.
 //
-//   dst[i][j] = act(scale[j] * (start[j] + sum over l of a[i][l] * b[j][l]) + bias[j] + residual[i][j])
+//   dst[i][j] = act(scale[j] * (start[j] + row_start[i] + sum over l of a[i][l] * b[j][l]) + bias[j] + residual[i][j])
 //
 // as elements of the type in epilogue.dst. epilogue.rounded is done with an activation that is a clamp. `start` takes
-// off what a's zero point adds: -zero * sum over l of b[j][l].
+// off what a's zero point adds: -zero * sum over l of b[j][l]. `row_start` does so for b's.
 #pragma once
 
 #include <cstddef>
@@ -29,9 +29,10 @@ struct GemmInt8 {
   bool narrow = false;
   // Padded to whole panels, as bias and scale are; fast if all three are 64-byte aligned.
   const int32_t* start = nullptr;
-  void* dst = nullptr;       // [m][n]; nothing past column n is touched
-  ptrdiff_t dst_stride = 0;  // elements
-  Epilogue epilogue;         // scale is never null; dst and the residual: float32 or uint8
+  const int32_t* row_start = nullptr;  // by row of a; null: zeros
+  void* dst = nullptr;                 // [m][n]; nothing past column n is touched
+  ptrdiff_t dst_stride = 0;            // elements
+  Epilogue epilogue;                   // scale is never null; dst and the residual: float32 or uint8
 };
 
 struct GemmInt8Kernels {

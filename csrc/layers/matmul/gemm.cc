@@ -8,23 +8,6 @@
 namespace softneuro {
 namespace {
 
-// One matrix of a blob: rows of elements side by side.
-struct Matrix {
-  float* data;
-  int64_t stride;
-};
-// That of one index of the result's leading axes, to which the blob's broadcast.
-Matrix matrix_at(const TensorView& view, const Shape& batch, int64_t index) {
-  const int rank = view.shape.rank();
-  float* data = view.f32();
-  for (int i = 1; i <= batch.rank(); ++i) {
-    const int axis = rank - 2 - i, of_batch = batch.rank() - i;
-    if (axis >= 0 && view.shape[axis] > 1) data += index % batch[of_batch] * view.strides[static_cast<size_t>(axis)];
-    index /= batch[of_batch];
-  }
-  return {data, view.strides[static_cast<size_t>(rank - 2)]};
-}
-
 // dst[columns][rows] of src[rows][columns], in squares that stay in L1.
 void transpose_into(const float* src, int64_t stride, int64_t rows, int64_t columns, float* dst) {
   constexpr int64_t side = 16;
@@ -69,14 +52,14 @@ class PreparedMatmul final : public Prepared {
   void run_part(const RunArgs& args, int64_t index, Range columns, Range rows, std::byte* scratch) const {
     const Matrix a = matrix_at(args.in[0], p_.batch, index), b = matrix_at(args.in[1], p_.batch, index);
     const Matrix dst = matrix_at(args.out, p_.batch, index);
-    const Matrix residual = residual_ ? matrix_at(args.in[2], p_.batch, index) : Matrix{nullptr, 0};
+    const Matrix residual = residual_ ? matrix_at(args.in[2], p_.batch, index) : Matrix();
     GemmArgs call = gemm_;
     call.m = static_cast<int>(rows.end - rows.begin);
-    call.a = a.data + rows.begin * a.stride;
+    call.a = a.as<float>(rows.begin);
     call.a_stride = a.stride;
     if (p_.transpose_a) {
       auto* to = reinterpret_cast<float*>(scratch + packed_);
-      transpose_into(a.data + rows.begin, a.stride, p_.k, call.m, to);
+      transpose_into(a.as<float>() + rows.begin, a.stride, p_.k, call.m, to);
       call.a = to;
       call.a_stride = p_.k;
     }
@@ -86,12 +69,12 @@ class PreparedMatmul final : public Prepared {
     for (int64_t column = columns.begin; column < columns.end; column += strip_) {
       call.n = static_cast<int>(std::min<int64_t>(strip_, columns.end - column));
       const int panels = gemm_panels(call.n, kernels_.lanes, call.tiling.panel);
-      kernels_.pack_b(call.n, call.k, call.tiling.panel, b.data + column * (p_.transpose_b ? b.stride : 1), b.stride,
-                      p_.transpose_b, 0, panels, packed);
-      call.dst = dst.data + rows.begin * dst.stride + column;
+      kernels_.pack_b(call.n, call.k, call.tiling.panel, b.as<float>() + column * (p_.transpose_b ? b.stride : 1),
+                      b.stride, p_.transpose_b, 0, panels, packed);
+      call.dst = dst.as<float>(rows.begin) + column;
       if (residual_) {
         // The kernel wants the output's stride; where the residual has another, it goes row by row.
-        const float* from = residual.data + rows.begin * residual.stride + column;
+        const float* from = residual.as<float>(rows.begin) + column;
         if (residual.stride != dst.stride) {
           run_rows(call, panels, from, residual.stride, scratch + packed_ + transposed_);
           continue;

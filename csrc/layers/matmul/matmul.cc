@@ -35,6 +35,17 @@ std::pair<int64_t, int64_t> MatmulParams::offsets(int64_t index) const {
   return {a, b};
 }
 
+Matrix matrix_at(const TensorView& view, const Shape& batch, int64_t index) {
+  const int rank = view.shape.rank();
+  int64_t offset = 0;
+  for (int i = 1; i <= batch.rank(); ++i) {
+    const int axis = rank - 2 - i, of_batch = batch.rank() - i;
+    if (axis >= 0 && view.shape[axis] > 1) offset += index % batch[of_batch] * view.strides[static_cast<size_t>(axis)];
+    index /= batch[of_batch];
+  }
+  return {view.at(offset), view.strides[static_cast<size_t>(rank - 2)]};
+}
+
 MatmulParams matmul_params(const Layer& layer, const TensorDesc& a, const TensorDesc& b) {
   layer.attrs.expect_only({"transpose_a", "transpose_b"});
   const int a_rank = a.shape.rank(), b_rank = b.shape.rank();
