@@ -21,4 +21,13 @@ bool adds_beside_fmas() { return is_amd(); }
 
 bool stores_hide_misses() { return is_amd(); }
 
+bool permutes_bytes() {
+#if defined(__x86_64__)
+  static const bool permutes = __builtin_cpu_supports("avx512vbmi");
+  return permutes;
+#else
+  return false;
+#endif
+}
+
 }  // namespace softneuro

@@ -10,5 +10,7 @@ bool adds_beside_fmas();
 // Whether stores to lines that are not near keep little waiting (AMD's Zen): to ask for these lines then costs more
 // than it gains.
 bool stores_hide_misses();
+// Whether there are instructions for tables of bytes as large as two vectors (AVX512-VBMI).
+bool permutes_bytes();
 
 }  // namespace softneuro

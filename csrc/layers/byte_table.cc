@@ -29,9 +29,10 @@ class ByteTableRoutine final : public Routine {
     const ByteTable table = byte_table(*problem.in[0].quantization, *problem.out().quantization, [&](double x) {
       return reference_activation(layer.post.activation, function_(layer, x));
     });
-    return prepared_call([table, threads = problem.threads](const RunArgs& args) {
+    const LookUpKernel look_up = look_up_kernel(available_isas().front());
+    return prepared_call([table, look_up, threads = problem.threads](const RunArgs& args) {
       for_runs(args.in[0], args.out, threads, args.parallel_for, [&](const void* src, void* dst, int64_t count) {
-        look_up_bytes(table, static_cast<const uint8_t*>(src), static_cast<uint8_t*>(dst), count);
+        look_up(table, static_cast<const uint8_t*>(src), static_cast<uint8_t*>(dst), count);
       });
     });
   }

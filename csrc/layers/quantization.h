@@ -6,6 +6,7 @@
 
 #include "kernels/combine_bytes/combine_bytes.h"
 #include "kernels/epilogue.h"
+#include "kernels/look_up/look_up.h"
 #include "kernels/quantize/quantize.h"
 #include "layers/routine.h"
 

@@ -1,7 +1,6 @@
 // Between floats and the eight bits that quantization makes of them, side by side in memory.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "base/arch.h"
@@ -16,8 +15,6 @@ struct QuantizeSteps {
   int32_t zero = 0, least = 0, most = 255;
 };
 
-using ByteTable = std::array<uint8_t, 256>;  // by the byte's bits
-
 struct QuantizeKernels {
   void (*to_bytes)(const QuantizeSteps&, const float* src, uint8_t* dst, int64_t count);
   // (byte - zero) * scale
@@ -26,8 +23,5 @@ struct QuantizeKernels {
 
 // Null where this build lacks the level.
 const QuantizeKernels* quantize_kernels(Isa isa);
-
-// dst[i] = table[src[i]]; dst may be src.
-void look_up_bytes(const ByteTable& table, const uint8_t* src, uint8_t* dst, int64_t count);
 
 }  // namespace softneuro

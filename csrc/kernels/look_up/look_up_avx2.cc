@@ -1,0 +1,1 @@
+#include "kernels/look_up/generic.h"
