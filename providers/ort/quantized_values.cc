@@ -18,7 +18,17 @@ bool has_bytes(const OpValue& value) {
 
 bool same(const Grid& a, const Grid& b) { return a == b || (a && b && *a == *b); }
 
-// Of a tensor that flows: one scale, and one zero point of the tensor's type or none. Null with the reason otherwise.
+// Whether so many scales are those of an axis.
+bool has_axis(const OpNode& node, const OpValue& value, int64_t count) {
+  if (!(is_quantize(node) || is_dequantize(node)) || node.integer("block_size", 0) != 0 || count == 0) return false;
+  const auto rank = static_cast<int64_t>(value.dims.size());
+  int64_t axis = node.integer("axis", 1);
+  if (axis < 0) axis += rank;
+  return value.has_shape && axis >= 0 && axis < rank && value.dims[static_cast<size_t>(axis)] == count;
+}
+
+// Of a tensor that flows: one scale or those of an axis, and one zero point of the tensor's type or none. Null with the
+// reason otherwise.
 Grid find_grid(const OpGraph& graph, const OpNode& node, const OpValue& value, size_t scale, size_t zero_point,
                std::string& why) {
   const auto constant = [&](size_t input) { return graph.value(node.inputs[input]).constant.get(); };
@@ -30,20 +40,26 @@ Grid find_grid(const OpGraph& graph, const OpNode& node, const OpValue& value, s
   if (!node.has_input(scale)) return refuse("it has no scale");
   const HostTensor* factor = constant(scale);
   if (factor == nullptr || !is_real(factor->type)) return refuse("its scale is not constant");
-  if (factor->elements() != 1) return refuse("it has " + std::to_string(factor->elements()) + " scales");
+  const int64_t count = factor->elements();
+  if (count != 1 && !has_axis(node, value, count)) return refuse("it has " + std::to_string(count) + " scales");
   Quantization grid;
   grid.scales = factor->reals();
-  if (!std::isfinite(grid.scales[0]) || grid.scales[0] <= 0) {
-    return refuse("its scale is " + exact_number(static_cast<double>(grid.scales[0])));
+  for (const float one : grid.scales) {
+    if (!std::isfinite(one) || one <= 0 || (count != 1 && !std::isfinite(1 / one)))
+      return refuse("its scale is " + exact_number(static_cast<double>(one)));
   }
+  // What has a scale for each channel is a blob of steps, which are multiplied where they become reals; what has a zero
+  // point for each, of steps from 0.
+  if (count != 1) grid.scales = {1};
   grid.zero_points = {0};
   if (node.has_input(zero_point)) {
     const HostTensor* zero = constant(zero_point);
     if (zero == nullptr) return refuse("its zero point is not constant");
-    if (ElementType(zero->type) != value.type || zero->elements() != 1) {
+    if (ElementType(zero->type) != value.type || zero->elements() != count) {
       return refuse("its zero point is not one number of the tensor's type");
     }
-    grid.zero_points[0] = static_cast<int32_t>(zero->number());
+    const std::vector<int64_t> zeros = zero->integers();
+    if (is_one(zeros)) grid.zero_points[0] = static_cast<int32_t>(zeros[0]);
   }
   if (value.type == ElementType(DType::int8)) grid.least = -128, grid.most = 127;
   return std::make_shared<const Quantization>(std::move(grid));
@@ -124,6 +140,10 @@ class Finder {
 };
 
 }  // namespace
+
+bool is_one(const std::vector<int64_t>& zero_points) {
+  return std::all_of(zero_points.begin(), zero_points.end(), [&](int64_t z) { return z == zero_points[0]; });
+}
 
 bool is_quantize(const OpNode& node) { return node.op == "QuantizeLinear" && find_op(node) != nullptr; }
 bool is_dequantize(const OpNode& node) { return node.op == "DequantizeLinear" && find_op(node) != nullptr; }

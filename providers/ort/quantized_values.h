@@ -24,6 +24,8 @@ std::optional<QuantizedOutput> quantized_output(const OpNode& node);
 
 bool is_quantize(const OpNode& node);
 bool is_dequantize(const OpNode& node);
+// Whether all zero points, of which there is at least one, are the same.
+bool is_one(const std::vector<int64_t>& zero_points);
 // Whether the model quantizes anything on its way.
 bool is_quantized(const OpGraph& graph);
 // Whether the node makes a weight of a constant.

@@ -151,7 +151,7 @@ def test_weights_that_are_inputs() -> None:
     w = m.dq("w", np.float32([0.01, 0.02, 0.01, 0.02]), np.zeros(4), "INT8", axis=0)
     m.qdq(m.add("Conv", m.qdq("x", 0.02), w), 0.05)
     m.rename("y")
-    check(m.model({"x": SHAPE, "w": (4, 3, 3, 3)}, ["y"], {"w": "INT8"}), 0.05, "it has 4 scales")
+    check(m.model({"x": SHAPE, "w": (4, 3, 3, 3)}, ["y"], {"w": "INT8"}), 0.05, "its input 1 is not constant")
 
 
 @pytest.mark.parametrize("axis", [4, -5])
@@ -160,14 +160,6 @@ def test_an_axis_beyond_the_rank(axis: int) -> None:
     values = m.constant(m.random.integers(-127, 128, (4, 3, 3, 3)).astype(np.int8))
     w = m.dq(values, np.float32([0.01, 0.02, 0.02, 0.01]), np.zeros(4), "INT8", axis=axis)
     check(with_weight(m, w), 0.05, "the axis of its scales is not one of the tensor's")
-
-
-def test_activations_by_channel() -> None:
-    m = Maker()
-    parameters = [m.constant(np.float32([0.02, 0.03, 0.01])), m.constant(np.uint8([1, 20, 128]))]
-    m.add("Relu", m.add("DequantizeLinear", m.add("QuantizeLinear", "x", *parameters), *parameters))
-    m.rename("y")
-    check(m.model({"x": SHAPE}, ["y"]), 0.01, "it has 3 scales")
 
 
 def test_another_scale_behind() -> None:

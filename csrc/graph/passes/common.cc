@@ -1,6 +1,7 @@
 #include "graph/passes/common.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace softneuro {
@@ -52,6 +53,27 @@ void retire(Graph& graph, int layer, int replacement) {
   graph.replace_uses(husk.output(), replacement);
   husk.inputs.clear();
   husk.type.clear();
+}
+
+Constant with_row_factors(const Constant& weight, const ConstantData::MakeFactors& make) {
+  const Quantization* own = weight->desc().quantization.get();
+  if (own != nullptr && own->axis <= 0 && weight->memory() != nullptr) {
+    const std::vector<double> factors = make();
+    auto scaled = std::make_shared<Quantization>(*own);
+    scaled->scales.clear(), scaled->zero_points.clear();
+    bool whole = true;
+    for (size_t row = 0; row < factors.size(); ++row) {
+      const size_t from = own->axis < 0 ? 0 : row;
+      const auto scale = static_cast<float>(static_cast<double>(own->scales[from]) * factors[row]);
+      whole = whole && scale > 0 && std::isfinite(scale);
+      scaled->scales.push_back(scale);
+      scaled->zero_points.push_back(own->zero_points[from]);
+    }
+    scaled->axis = 0;
+    const TensorDesc desc{.shape = weight->shape(), .quantization = std::move(scaled)};
+    if (whole) return std::make_shared<const ConstantData>(desc, weight->dtype(), weight->memory());
+  }
+  return std::make_shared<const ConstantData>(weight, make);
 }
 
 Constant lazy_constant(const Shape& shape, std::function<std::vector<float>()> make) {

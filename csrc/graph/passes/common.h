@@ -27,6 +27,9 @@ bool per_channel(const Shape& other, const Shape& out, int axis);
 // and compact() drops.
 void retire(Graph& graph, int layer, int replacement);
 
+// A weight whose rows, its parts along axis 0, are multiplied. Quantized ones stay so where their scales can be.
+Constant with_row_factors(const Constant& weight, const ConstantData::MakeFactors& make);
+
 // A constant made on demand. `make` must be pure and thread-safe and give as many values as the shape has.
 Constant lazy_constant(const Shape& shape, std::function<std::vector<float>()> make);
 

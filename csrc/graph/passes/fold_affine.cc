@@ -76,6 +76,17 @@ std::optional<MakeAffine> affine_of(const Layer& layer, const Shape& in, const S
   return std::nullopt;
 }
 
+// A product with positive numbers, which may as well be in front of a relu.
+bool passes_relu(const Layer& layer, const MakeAffine& make) {
+  if (layer.type != "binary" || layer.attrs.text("function") != "mul" || !layer.post.empty()) return false;
+  const std::vector<double> scale = make().scale;
+  return std::all_of(scale.begin(), scale.end(), [](double x) { return x > 0 && std::isfinite(x); });
+}
+
+bool is_relu(const Layer& layer) {
+  return layer.type == "activation" && layer.attrs.text("function") == "relu" && layer.post.empty();
+}
+
 // The output axis along which a layer's weights have channels; -1 if it has no weights to fold into.
 int channel_axis(const Layer& layer, const Shape& out) {
   if (layer.type == "conv2d" || layer.type == "conv1d" || layer.type == "conv_transpose2d" ||
@@ -87,7 +98,7 @@ int channel_axis(const Layer& layer, const Shape& out) {
 Constant folded_weight(const Layer& before, const MakeAffine& make) {
   const Constant weight = before.weight("weight");
   if (before.type != "conv_transpose2d") {
-    return std::make_shared<const ConstantData>(weight, [make] { return make().scale; });
+    return with_row_factors(weight, [make] { return make().scale; });
   }
   // Output channels are not the rows: [C, K/groups, ...].
   const int64_t groups = before.attrs.integer("groups", 1);
@@ -184,15 +195,24 @@ bool fold_affine(Graph& graph) {
     if (layer.inputs.size() != 1) continue;
     const int input = layer.inputs[0];
     const Shape& out = graph.blob(layer.output()).desc.shape;
+    int into = input;  // what the layer to fold into makes
     const Layer* before = producer_of(graph, input);
-    if (before != nullptr && before->post.empty() && sole_reader(graph, input) == static_cast<int>(l)) {
+    bool alone = before != nullptr && sole_reader(graph, input) == static_cast<int>(l);
+    const bool relu = alone && is_relu(*before);
+    if (relu) {
+      const int reader = graph.blob(input).producer;
+      into = before->inputs[0];
+      before = producer_of(graph, into);
+      alone = before != nullptr && sole_reader(graph, into) == reader;
+    }
+    if (alone && before->post.empty()) {
       const int axis = channel_axis(*before, out);
       const auto make = axis < 0 ? std::nullopt : affine_of(layer, graph.blob(input).desc.shape, out, axis);
-      if (make) {
-        const int target = graph.blob(input).producer;
+      if (make && (!relu || passes_relu(layer, *make))) {
+        const int target = graph.blob(into).producer;
         Chain& chain = chains.try_emplace(target, Chain{out[axis], {}}).first->second;
         chain.makes.push_back(*make);
-        graph.layer(target).post = layer.post;
+        if (!relu) graph.layer(target).post = layer.post;
         retire(graph, static_cast<int>(l), input);
         changed = true;
         continue;
