@@ -50,8 +50,11 @@ std::shared_ptr<const Net> prepare_layer(Layer layer, const std::vector<TensorDe
                                          int threads) {
   Graph graph;
   layer.inputs.clear();
-  for (size_t i = 0; i < in.size(); ++i) layer.inputs.push_back(graph.add_input("x" + std::to_string(i), in[i]));
-  graph.add_output(graph.add_layer(std::move(layer)));
+  for (size_t i = 0; i < in.size(); ++i) {
+    layer.inputs.push_back(graph.add_input("x" + std::to_string(i), in[i], natural_schema(in[i])));
+  }
+  const int made = graph.add_layer(std::move(layer));
+  graph.add_output(made, natural_schema(graph.blob(made).desc));
   const Problem problem = graph.problem(0, threads);
   Assignment assignment{{choose(problem, routine)}, {}};
   add_needed_adapts(graph, assignment, threads);

@@ -1,7 +1,9 @@
 #include "providers/ort/custom_layers.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "base/text.h"
 #include "providers/ort/lowering.h"
 
 namespace softneuro::ort {
@@ -34,16 +36,56 @@ void set_activation(Layer& layer, const NodeAttributes& attributes) {
   layer.post.activation.kind = parse_activation(name);
 }
 
+void expect_scale(const std::string& name, float scale) {
+  if (std::isfinite(scale) && scale > 0) return;
+  throw Error(name + " is " + exact_number(static_cast<double>(scale)), {}, "scales are positive and finite");
+}
+
+// Of unsigned bytes, by attributes whose names begin like that.
+std::shared_ptr<const Quantization> grid_of(const NodeAttributes& attributes, const std::string& prefix) {
+  const std::string scale_name = prefix + "scale", zero_name = prefix + "zero_point";
+  const auto scale = attributes.real(scale_name.c_str());
+  if (!scale) throw Error("it has no attribute " + scale_name, {}, "give the scale of its bytes");
+  expect_scale(scale_name, *scale);
+  const int64_t zero = attributes.integer(zero_name.c_str()).value_or(0);
+  if (zero < 0 || zero > 255) {
+    throw Error(zero_name + " is " + std::to_string(zero), {}, "zero points of bytes are from 0 to 255");
+  }
+  return std::make_shared<const Quantization>(Quantization{{*scale}, {static_cast<int32_t>(zero)}});
+}
+
 void set_weights(Layer& layer, std::span<const HostTensor> constants) {
   layer.set_weight("weight", constant_of(constants[0]));
   if (constants.size() > 1) layer.set_weight("bias", constant_of(constants[1]));
+}
+
+// Of weight, scales and perhaps a bias.
+CustomLayer quantized_layer(Layer layer, const NodeAttributes& attributes, std::span<const HostTensor> constants) {
+  const HostTensor& weight = constants[0];
+  Quantization q;
+  q.scales = constants[1].reals();
+  const size_t count = q.scales.size();
+  if (weight.dims.empty()) throw Error("w is a scalar");
+  if (count != 1 && static_cast<int64_t>(count) != weight.dims[0]) {
+    throw Error("w_scale has " + std::to_string(count) + " values", {},
+                "give one, or one for each of " + std::to_string(weight.dims[0]) + " outputs");
+  }
+  for (size_t i = 0; i < count; ++i) expect_scale("w_scale[" + std::to_string(i) + "]", q.scales[i]);
+  q.axis = count == 1 ? -1 : 0;
+  q.least = -128, q.most = 127;
+  q.zero_points.assign(count, 0);
+  const TensorDesc desc{.shape = Shape(weight.dims), .quantization = std::make_shared<const Quantization>(q)};
+  layer.set_weight("weight", std::make_shared<const ConstantData>(desc, DType::qint8, weight.data));
+  if (constants.size() > 2) layer.set_weight("bias", constant_of(constants[2]));
+  layer.post.quantize = grid_of(attributes, "y_");
+  return {std::move(layer), grid_of(attributes, "x_")};
 }
 
 std::vector<int64_t> infer_conv(const NodeAttributes& attributes, std::span<const std::vector<int64_t>> shapes) {
   const auto &x = shapes[0], &w = shapes[1];
   if (x.empty() || w.empty()) return {};
   if (x.size() != w.size() || x.size() < 3 || x.size() > 4) {
-    throw Error("Conv takes x[N,C,L] with w[K,C/group,l], or x[N,C,H,W] with w[K,C/group,h,w]");
+    throw Error("it takes x[N,C,L] with w[K,C/group,l], or x[N,C,H,W] with w[K,C/group,h,w]");
   }
   const size_t axes = x.size() - 2;
   const auto strides = list_of(attributes, "strides", axes, 1, 1), pads = list_of(attributes, "pads", 2 * axes, 0, 0),
@@ -62,7 +104,7 @@ std::vector<int64_t> infer_conv(const NodeAttributes& attributes, std::span<cons
   return out;
 }
 
-Layer conv_layer(const NodeAttributes& attributes, std::span<const HostTensor> constants, int rank) {
+Layer plain_conv(const NodeAttributes& attributes, int rank) {
   const auto axes = static_cast<size_t>(std::max(rank - 2, 0));
   Layer layer;
   layer.type = rank == 3 ? "conv1d" : "conv2d";
@@ -70,15 +112,24 @@ Layer conv_layer(const NodeAttributes& attributes, std::span<const HostTensor> c
   layer.attrs.set("padding", list_of(attributes, "pads", 2 * axes, 0, 0));
   layer.attrs.set("dilation", list_of(attributes, "dilations", axes, 1, 1));
   layer.attrs.set("groups", groups_of(attributes));
-  set_weights(layer, constants);
   set_activation(layer, attributes);
   return layer;
+}
+
+CustomLayer conv_layer(const NodeAttributes& attributes, std::span<const HostTensor> constants, int rank) {
+  Layer layer = plain_conv(attributes, rank);
+  set_weights(layer, constants);
+  return {std::move(layer)};
+}
+
+CustomLayer quantized_conv(const NodeAttributes& attributes, std::span<const HostTensor> constants, int rank) {
+  return quantized_layer(plain_conv(attributes, rank), attributes, constants);
 }
 
 std::vector<int64_t> infer_linear(const NodeAttributes&, std::span<const std::vector<int64_t>> shapes) {
   if (shapes[0].empty() || shapes[1].empty()) return {};
   std::vector<int64_t> out = shapes[0];
-  if (shapes[1].size() != 2) throw Error("Linear takes w[K,C]");
+  if (shapes[1].size() != 2) throw Error("it takes w[K,C]");
   if (out.back() >= 0 && shapes[1][1] >= 0 && out.back() != shapes[1][1]) {
     throw Error("x ends in " + std::to_string(out.back()) + ", w is for " + std::to_string(shapes[1][1]));
   }
@@ -86,38 +137,64 @@ std::vector<int64_t> infer_linear(const NodeAttributes&, std::span<const std::ve
   return out;
 }
 
-Layer linear_layer(const NodeAttributes& attributes, std::span<const HostTensor> constants, int) {
+Layer plain_linear(const NodeAttributes& attributes) {
   Layer layer;
   layer.type = "linear";
-  set_weights(layer, constants);
   set_activation(layer, attributes);
   return layer;
 }
 
-std::vector<int64_t> infer_adapt(const NodeAttributes& attributes, std::span<const std::vector<int64_t>> shapes) {
-  const AdaptAttributes adapt = adapt_attributes(attributes);
-  if (shapes[0].empty()) return {};
-  return memory_dims(logical_dims(shapes[0], adapt.from, adapt.channels), adapt.to);
+CustomLayer linear_layer(const NodeAttributes& attributes, std::span<const HostTensor> constants, int) {
+  Layer layer = plain_linear(attributes);
+  set_weights(layer, constants);
+  return {std::move(layer)};
 }
 
+CustomLayer quantized_linear(const NodeAttributes& attributes, std::span<const HostTensor> constants, int) {
+  return quantized_layer(plain_linear(attributes), attributes, constants);
+}
+
+CustomAdapt layout_adapt(const NodeAttributes& attributes) {
+  CustomAdapt adapt;
+  adapt.from.layout = parse_layout(attributes.text("from").value_or("nchw"));
+  adapt.to.layout = parse_layout(attributes.text("to").value_or("nchw"));
+  adapt.channels = attributes.integer("channels").value_or(0);
+  if (adapt.channels < 0) throw Error("channels must be 0 or more");
+  return adapt;
+}
+
+std::vector<int64_t> infer_adapt(const NodeAttributes& attributes, std::span<const std::vector<int64_t>> shapes) {
+  const CustomAdapt adapt = layout_adapt(attributes);
+  if (shapes[0].empty()) return {};
+  return memory_dims(logical_dims(shapes[0], adapt.from.layout, adapt.channels), adapt.to.layout);
+}
+
+template <bool to_bytes>
+CustomAdapt byte_adapt(const NodeAttributes& attributes) {
+  CustomAdapt adapt;
+  (to_bytes ? adapt.to : adapt.from).dtype = DType::qint8;
+  adapt.quantization = grid_of(attributes, "");
+  return adapt;
+}
+
+std::vector<int64_t> infer_same(const NodeAttributes&, std::span<const std::vector<int64_t>> shapes) {
+  return shapes[0];
+}
+
+constexpr DType f32 = DType::float32, u8 = DType::uint8, s8 = DType::int8;
 constexpr CustomOpKind kinds[] = {
-    {"Conv", 3, 1, infer_conv, conv_layer},
-    {"Linear", 3, 1, infer_linear, linear_layer},
-    {"Adapt", 1, 1, infer_adapt, nullptr},
+    {"Conv", 3, {f32, f32, f32}, f32, infer_conv, conv_layer, nullptr},
+    {"Linear", 3, {f32, f32, f32}, f32, infer_linear, linear_layer, nullptr},
+    {"Adapt", 1, {f32}, f32, infer_adapt, nullptr, layout_adapt},
+    {"QConv", 4, {u8, s8, f32, f32}, u8, infer_conv, quantized_conv, nullptr},
+    {"QLinear", 4, {u8, s8, f32, f32}, u8, infer_linear, quantized_linear, nullptr},
+    {"Quantize", 1, {f32}, u8, infer_same, nullptr, byte_adapt<true>},
+    {"Dequantize", 1, {u8}, f32, infer_same, nullptr, byte_adapt<false>},
 };
 
 }  // namespace
 
 std::span<const CustomOpKind> custom_op_kinds() { return kinds; }
-
-AdaptAttributes adapt_attributes(const NodeAttributes& attributes) {
-  AdaptAttributes adapt;
-  adapt.from = parse_layout(attributes.text("from").value_or("nchw"));
-  adapt.to = parse_layout(attributes.text("to").value_or("nchw"));
-  adapt.channels = attributes.integer("channels").value_or(0);
-  if (adapt.channels < 0) throw Error("channels must be 0 or more");
-  return adapt;
-}
 
 std::vector<int64_t> logical_dims(std::vector<int64_t> given, const Layout& layout, int64_t channels) {
   if (layout.is_blocked()) {

@@ -1,7 +1,9 @@
 // The ops of the domain com.softneuro: what each computes, from a node's attributes and constant inputs to a layer.
 #pragma once
 
+#include <array>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,27 +19,38 @@ namespace softneuro::ort {
 struct NodeAttributes {
   std::function<std::optional<std::vector<int64_t>>(const char* name)> integers;
   std::function<std::optional<int64_t>(const char* name)> integer;
+  std::function<std::optional<float>(const char* name)> real;
   std::function<std::optional<std::string>(const char* name)> text;
+};
+
+// A layer without a name, and what its input's bytes mean; null for reals.
+struct CustomLayer {
+  Layer layer;
+  std::shared_ptr<const Quantization> x = nullptr;
+};
+
+// From one schema to another.
+struct CustomAdapt {
+  Schema from = f32_nchw, to = f32_nchw;
+  int64_t channels = 0;  // of a tensor given in blocks; 0: all lanes
+  std::shared_ptr<const Quantization> quantization = nullptr;
 };
 
 struct CustomOpKind {
   const char* name;
-  size_t inputs, constants_from;  // inputs from `constants_from` on are constant; the last of three is optional
+  size_t inputs;               // those after the first are constant, and the last of three or more is optional
+  std::array<DType, 4> types;  // of inputs
+  DType out;
   // Dimensions of the result, -1 where unknown; empty if even its rank is. `shapes` are the inputs', empty where
   // unknown. Throws Error for attributes or shapes that cannot be.
   std::vector<int64_t> (*infer)(const NodeAttributes& attributes, std::span<const std::vector<int64_t>> shapes);
-  // Without a name. Null for an op that is no layer of a net: adapt.
-  Layer (*layer)(const NodeAttributes& attributes, std::span<const HostTensor> constants, int rank);
+  // What a node is: one of the two, the other is null.
+  CustomLayer (*layer)(const NodeAttributes& attributes, std::span<const HostTensor> constants, int rank);
+  CustomAdapt (*adapt)(const NodeAttributes& attributes);
 };
 
 std::span<const CustomOpKind> custom_op_kinds();
 
-// Attributes of Adapt.
-struct AdaptAttributes {
-  Layout from, to;
-  int64_t channels = 0;  // of a tensor given in blocks; 0: all lanes
-};
-AdaptAttributes adapt_attributes(const NodeAttributes& attributes);
 // A tensor in a layout is an ONNX tensor of its memory: [N,H,W,C] for nhwc, [N,C/c,H,W,c] for blocks of c.
 std::vector<int64_t> logical_dims(std::vector<int64_t> given, const Layout& layout, int64_t channels);
 std::vector<int64_t> memory_dims(std::vector<int64_t> logical, const Layout& layout);

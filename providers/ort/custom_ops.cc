@@ -28,12 +28,14 @@ const CustomOpKind& kind_of(const OrtCustomOp* op) { return *static_cast<const C
 
 // Runs a call of the runtime that fails where there is no such attribute. One of another type is an error of the model.
 template <typename Call>
-bool found(Call&& request) {
+bool found(const char* name, Call&& request) {
   try {
     request();
     return true;
   } catch (const Error& error) {
-    if (std::strstr(error.what(), "type") != nullptr) throw;
+    if (std::strstr(error.what(), "type") != nullptr) {
+      throw Error("its attribute " + std::string(name) + " is of another type: " + error.what());
+    }
     return false;
   }
 }
@@ -42,19 +44,24 @@ NodeAttributes attributes_of(const OrtKernelInfo* info) {
   NodeAttributes attributes;
   attributes.integers = [info](const char* name) -> std::optional<std::vector<int64_t>> {
     size_t count = 0;
-    if (!found([&] { call(fn::KernelInfoGetAttributeArray_int64, info, name, nullptr, &count); })) return {};
+    if (!found(name, [&] { call(fn::KernelInfoGetAttributeArray_int64, info, name, nullptr, &count); })) return {};
     std::vector<int64_t> values(count);
     if (count > 0) call(fn::KernelInfoGetAttributeArray_int64, info, name, values.data(), &count);
     return values;
   };
   attributes.integer = [info](const char* name) -> std::optional<int64_t> {
     int64_t value = 0;
-    if (!found([&] { call(fn::KernelInfoGetAttribute_int64, info, name, &value); })) return {};
+    if (!found(name, [&] { call(fn::KernelInfoGetAttribute_int64, info, name, &value); })) return {};
+    return value;
+  };
+  attributes.real = [info](const char* name) -> std::optional<float> {
+    float value = 0;
+    if (!found(name, [&] { call(fn::KernelInfoGetAttribute_float, info, name, &value); })) return {};
     return value;
   };
   attributes.text = [info](const char* name) -> std::optional<std::string> {
     size_t size = 0;
-    if (!found([&] { call(fn::KernelInfoGetAttribute_string, info, name, nullptr, &size); })) return {};
+    if (!found(name, [&] { call(fn::KernelInfoGetAttribute_string, info, name, nullptr, &size); })) return {};
     std::string value(size, '\0');
     call(fn::KernelInfoGetAttribute_string, info, name, value.data(), &size);
     value.resize(std::strlen(value.c_str()));
@@ -66,7 +73,7 @@ NodeAttributes attributes_of(const OrtKernelInfo* info) {
 NodeAttributes attributes_of(const OrtShapeInferContext* context) {
   const auto attribute = [context](const char* name) -> const OrtOpAttr* {
     const OrtOpAttr* value = nullptr;
-    found([&] { call(fn::ShapeInferContext_GetAttribute, context, name, &value); });
+    found(name, [&] { call(fn::ShapeInferContext_GetAttribute, context, name, &value); });
     return value;
   };
   NodeAttributes attributes;
@@ -92,7 +99,7 @@ NodeAttributes attributes_of(const OrtShapeInferContext* context) {
 }
 
 std::vector<std::vector<int64_t>> input_shapes(const OrtShapeInferContext* context) {
-  std::vector<std::vector<int64_t>> shapes(3);
+  std::vector<std::vector<int64_t>> shapes(std::tuple_size_v<decltype(CustomOpKind::types)>);
   const auto count = std::min(get<size_t>(fn::ShapeInferContext_GetInputCount, context), shapes.size());
   for (size_t i = 0; i < count; ++i) {
     // The context owns it.
@@ -117,7 +124,7 @@ OrtStatus* infer_output_shape(const OrtCustomOp* op, OrtShapeInferContext* conte
     if (dims.empty()) return;
     const auto info =
         create<fn::ReleaseTensorTypeAndShapeInfo, OrtTensorTypeAndShapeInfo>(fn::CreateTensorTypeAndShapeInfo);
-    call(fn::SetTensorElementType, info.get(), ElementType(DType::float32).number());
+    call(fn::SetTensorElementType, info.get(), ElementType(kind.out).number());
     call(fn::SetDimensions, info.get(), dims.data(), dims.size());
     // An unknown dimension gets a name of its own, so that it is taken for equal to no other; the batch keeps x's.
     static std::atomic<uint64_t> unknown{0};
@@ -140,12 +147,12 @@ class Kernel {
   Kernel(const CustomOpKind& kind, const OrtKernelInfo* info) : kind_(kind) {
     const NodeAttributes attributes = attributes_of(info);
     name_ = node_name(info);
-    if (kind.layer == nullptr) {
-      adapt_ = adapt_attributes(attributes);
+    if (kind.adapt != nullptr) {
+      adapt_ = kind.adapt(attributes);
       return;
     }
     const auto inputs = get<size_t>(fn::KernelInfo_GetInputCount, info);
-    for (size_t i = kind.constants_from; i < inputs; ++i) {
+    for (size_t i = 1; i < inputs; ++i) {
       int constant = 0;
       const OrtValue* value = nullptr;
       call(fn::KernelInfoGetConstantInput_tensor, info, i, &constant, &value);
@@ -156,7 +163,8 @@ class Kernel {
       dims_.push_back(described.dims);
     }
     if (constants_.empty()) throw Error("its weight is missing");
-    layer_ = kind.layer(attributes, constants_, static_cast<int>(constants_[0].dims.size()));
+    CustomLayer made = kind.layer(attributes, constants_, static_cast<int>(constants_[0].dims.size()));
+    layer_ = std::move(made.layer), quantization_ = std::move(made.x);
     layer_.name = name_;
     routine_ = attributes.text("routine").value_or("");
     const std::string plain = routine_.substr(0, routine_.find('{'));
@@ -177,18 +185,16 @@ class Kernel {
   Kernel(const Kernel&) = delete;
   Kernel& operator=(const Kernel&) = delete;
 
-  const std::string& name() const { return name_; }
-
   void run(OrtKernelContext* context) const {
     const auto* value = get<const OrtValue*>(fn::KernelContext_GetInput, context, size_t{0});
     const TensorInfo given = tensor_info(value);
-    const auto* data = get<void*>(fn::GetTensorMutableData, const_cast<OrtValue*>(value));
-    if (kind_.layer == nullptr) return run_adapt(context, given.dims, static_cast<const float*>(data));
+    auto* data = get<void*>(fn::GetTensorMutableData, const_cast<OrtValue*>(value));
+    if (kind_.adapt != nullptr) return run_adapt(context, given.dims, data);
     std::vector<std::vector<int64_t>> shapes{given.dims};
     shapes.insert(shapes.end(), dims_.begin(), dims_.end());
     const auto dims = kind_.infer(kept_, shapes);
     if (dims.empty()) throw Error("x must not be a scalar");
-    float* to = output(context, dims);
+    void* to = output(context, dims);
     if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return;
     const auto net = find_net(given.dims);
     const void* in[] = {data};
@@ -197,50 +203,50 @@ class Kernel {
     net->run(in, out, pool.parallel_for());
   }
 
- private:
   static std::string node_name(const OrtKernelInfo* info) {
     size_t size = 0;
-    if (!found([&] { call(fn::KernelInfo_GetNodeName, info, nullptr, &size); }) || size == 0) return {};
+    if (!found("name", [&] { call(fn::KernelInfo_GetNodeName, info, nullptr, &size); }) || size == 0) return {};
     std::string name(size, '\0');
     call(fn::KernelInfo_GetNodeName, info, name.data(), &size);
     name.resize(std::strlen(name.c_str()));
     return name;
   }
 
-  static float* output(OrtKernelContext* context, const std::vector<int64_t>& dims) {
+ private:
+  static void* output(OrtKernelContext* context, const std::vector<int64_t>& dims) {
     auto* made = get<OrtValue*>(fn::KernelContext_GetOutput, context, size_t{0}, dims.data(), dims.size());
-    return static_cast<float*>(get<void*>(fn::GetTensorMutableData, made));
+    return get<void*>(fn::GetTensorMutableData, made);
   }
 
   std::shared_ptr<const Net> find_net(const std::vector<int64_t>& dims) const {
     if (const auto known = nets_.find(dims, std::span<const void* const>())) return known->net;
     Ready made;
     made.signature = dims;
-    made.net = prepare_layer(layer_, {{Shape(dims)}}, routine_, physical_cores());
+    made.net =
+        prepare_layer(layer_, {{.shape = Shape(dims), .quantization = quantization_}}, routine_, physical_cores());
     auto net = made.net;
     nets_.put(std::move(made));
     return net;
   }
 
-  void run_adapt(OrtKernelContext* context, const std::vector<int64_t>& dims, const float* data) const {
-    const auto logical = logical_dims(dims, adapt_.from, adapt_.channels);
-    float* to = output(context, memory_dims(logical, adapt_.to));
-    const TensorDesc desc{Shape(logical)};
+  void run_adapt(OrtKernelContext* context, const std::vector<int64_t>& dims, void* data) const {
+    const Schema &from = adapt_.from, &wanted = adapt_.to;
+    const auto logical = logical_dims(dims, from.layout, adapt_.channels);
+    void* to = output(context, memory_dims(logical, wanted.layout));
+    const TensorDesc desc{.shape = Shape(logical), .quantization = adapt_.quantization};
     if (desc.shape.elements() == 0) return;
-    const Schema from{Platform::cpu, DType::float32, adapt_.from}, wanted{Platform::cpu, DType::float32, adapt_.to};
-    auto* memory = const_cast<float*>(data);
     if (from == wanted || adapt_routine(desc, from, wanted) != nullptr)
-      return convert(context, desc, memory, from, to, wanted);
-    AlignedBuffer between(static_cast<size_t>(desc.shape.elements()) * sizeof(float));
-    convert(context, desc, memory, from, between.f32(), f32_nchw);
+      return convert(context, desc, data, from, to, wanted);
+    AlignedBuffer between(bytes(desc, f32_nchw));
+    convert(context, desc, data, from, between.f32(), f32_nchw);
     convert(context, desc, between.f32(), f32_nchw, to, wanted);
   }
 
-  static void convert(OrtKernelContext* context, const TensorDesc& desc, float* from, const Schema& from_schema,
-                      float* to, const Schema& to_schema) {
+  static void convert(OrtKernelContext* context, const TensorDesc& desc, void* from, const Schema& from_schema,
+                      void* to, const Schema& to_schema) {
     const Routine* routine = adapt_routine(desc, from_schema, to_schema);
     if (from_schema == to_schema || (routine != nullptr && routine->info().view)) {
-      std::copy_n(from, physical_elements(desc.shape, to_schema.layout), to);
+      std::memcpy(to, from, bytes(desc, to_schema));
       return;
     }
     if (routine == nullptr) throw Error("there is no conversion from " + from_schema.str() + " to " + to_schema.str());
@@ -260,10 +266,11 @@ class Kernel {
   std::string name_, routine_;
   mutable NetCache nets_{{.entries = nets_per_node, .nets = nets_per_node}};
   NodeAttributes kept_;
-  AdaptAttributes adapt_;
+  CustomAdapt adapt_;
   std::vector<HostTensor> constants_;
   std::vector<std::vector<int64_t>> dims_;  // of the constants
   Layer layer_;
+  std::shared_ptr<const Quantization> quantization_;  // of x
 };
 
 std::string where_of(const CustomOpKind& kind, const std::string& name) {
@@ -275,7 +282,7 @@ OrtStatus* create_kernel(const OrtCustomOp* op, const OrtApi*, const OrtKernelIn
     try {
       *kernel = new Kernel(kind_of(op), info);
     } catch (const Error& error) {
-      throw Error(error.what(), where_of(kind_of(op), {}));
+      throw Error(error.what(), where_of(kind_of(op), Kernel::node_name(info)));
     }
   });
 }
@@ -294,11 +301,15 @@ CustomOp make_op(const CustomOpKind& kind) {
   op.kind = &kind;
   op.get_name = [](const OrtCustomOp* self) { return kind_of(self).name; };
   op.get_execution_provider = [](const OrtCustomOp*) -> const char* { return nullptr; };
-  op.get_input_type = [](const OrtCustomOp*, size_t) { return ElementType(DType::float32).number(); };
+  op.get_input_type = [](const OrtCustomOp* self, size_t index) {
+    return ElementType(kind_of(self).types[index]).number();
+  };
   op.get_input_count = [](const OrtCustomOp* self) { return kind_of(self).inputs; };
-  op.get_output_type = op.get_input_type;
+  op.get_output_type = [](const OrtCustomOp* self, size_t) { return ElementType(kind_of(self).out).number(); };
   op.get_output_count = [](const OrtCustomOp*) { return size_t{1}; };
-  op.get_input_characteristic = [](const OrtCustomOp*, size_t index) { return index == 2 ? optional_input : 0; };
+  op.get_input_characteristic = [](const OrtCustomOp* self, size_t index) {
+    return index >= 2 && index + 1 == kind_of(self).inputs ? optional_input : 0;
+  };
   op.get_output_characteristic = [](const OrtCustomOp*, size_t) { return 0; };
   op.get_input_memory_type = [](const OrtCustomOp*, size_t) { return static_cast<int>(memory_default); };
   op.create_kernel_v2 = create_kernel;
