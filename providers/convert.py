@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import softneuro
-from softneuro.providers import library, report, sessions
+from softneuro.providers import convert_quantized, library, report, sessions
 
 DOMAIN = "com.softneuro"
 VERSION = 1
@@ -24,6 +24,9 @@ def convert(
     **options: Any,
 ) -> dict[str, str]:
     """Writes an ONNX model in which convolutions and linear layers with constant weights are ops of `com.softneuro`.
+
+    So are those between DequantizeLinear and QuantizeLinear, with these, and those that carry their scales. Signed
+    bytes that flow become unsigned ones.
 
     Each such node names its routine in the attribute `routine`, where it can be read and changed; an empty one lets the
     library choose. Any runtime from 1.22 on loads the model once the library's ops are registered:
@@ -53,7 +56,7 @@ def convert(
         _simplify(model, simple)
         proto = onnx.load(str(simple))
         routines = _routines(str(simple), sess_options, settings)
-    replaced = {}
+    replaced = convert_quantized.convert(proto.graph, DOMAIN, routines)
     constants = {tensor.name: tensor for tensor in proto.graph.initializer}
     for node in proto.graph.node:
         if not node.domain and _replace(node, constants, proto.graph):
