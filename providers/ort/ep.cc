@@ -258,6 +258,7 @@ RegionSettings read_settings(const std::map<std::string, std::string>& entries) 
   settings.options = parse_options(values);
   settings.threads = settings.options.threads > 0 ? settings.options.threads : physical_cores();
   settings.report = std::make_shared<Report>(report);
+  settings.host_entries = shared_entries(entries);
   return settings;
 }
 

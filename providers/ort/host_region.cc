@@ -115,6 +115,15 @@ ValueOwner tensor_over(const void* data, DType type, std::span<const int64_t> di
                                             ElementType(type).number());
 }
 
+std::map<std::string, std::string> shared_entries(const std::map<std::string, std::string>& entries) {
+  std::map<std::string, std::string> shared;
+  for (const char* key :
+       {"session.disable_quant_qdq", "session.enable_quant_qdq_cleanup", "session.qdqisint8allowed"}) {
+    if (const auto found = entries.find(key); found != entries.end()) shared.insert(*found);
+  }
+  return shared;
+}
+
 struct HostRegion::State {
   Owned<OrtEnv, fn::ReleaseEnv> env;
   Owned<OrtSession, fn::ReleaseSession> session;
@@ -137,6 +146,9 @@ HostRegion::HostRegion(const OpGraph& ops, const Settings& settings) : state_(st
   if (settings.open) call(fn::DisableMemPattern, options.get());
   if (settings.step) call(fn::DisableCpuMemArena, options.get());
   call(fn::AddSessionConfigEntry, options.get(), "session.intra_op.allow_spinning", settings.spin ? "1" : "0");
+  for (const auto& [key, value] : settings.entries) {
+    call(fn::AddSessionConfigEntry, options.get(), key.c_str(), value.c_str());
+  }
   // Between runs the cores belong to whoever is compared with it.
   call(fn::AddSessionConfigEntry, options.get(), "session.force_spinning_stop", "1");
   std::vector<const char*> domains;

@@ -1,8 +1,10 @@
 // A region as the host would run it: a session of its own with the CPU provider, made through the model-editor API.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "providers/ort/api.h"
@@ -16,6 +18,9 @@ using ValueOwner = Owned<OrtValue, fn::ReleaseValue>;
 // A tensor over memory that the caller keeps.
 ValueOwner tensor_over(const void* data, DType type, std::span<const int64_t> dims);
 
+// Of a session's configuration: what a region's own session has to know, to compute as the user's does.
+std::map<std::string, std::string> shared_entries(const std::map<std::string, std::string>& entries);
+
 class HostRegion {
  public:
   struct Settings {
@@ -24,6 +29,7 @@ class HostRegion {
     bool open = false;   // sizes change: no plan of a run's memory is kept for each
     bool plain = false;  // op by op, as the model says: quantized ops in float32 between Q and DQ
     bool step = false;   // memory of a run is not kept for the next one, and errors are told by whoever runs it
+    std::map<std::string, std::string> entries = {};  // of the session's configuration: see shared_entries()
   };
   // Weights are borrowed: `ops` must outlive this. Throws Error if the runtime does not accept the graph,
   // NotImplemented if it has no kernels for it.

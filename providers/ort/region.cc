@@ -47,6 +47,7 @@ Region::Region(OpGraph ops, RegionSettings settings) : ops_(std::move(ops)), set
   core.name = name();
   core.content = content();
   core.host = "onnxruntime " + std::string(Runtime::get().version());
+  for (const auto& [key, value] : settings_.host_entries) core.host += " " + key + "=" + value;
   core.options = settings_.options;
   core.pause_ns = pause_ns;
   core.prepared = [this](const Signature& signature, const ShapeState& state, const Graph* graph) {
@@ -91,7 +92,9 @@ const HostRegion& Region::host() {
   if (host_) return *host_;
   try {
     host_ = std::make_unique<HostRegion>(
-        ops_, HostRegion::Settings{.threads = settings_.threads, .spin = true, .open = open_shapes()});
+        ops_,
+        HostRegion::Settings{
+            .threads = settings_.threads, .spin = true, .open = open_shapes(), .entries = settings_.host_entries});
   } catch (const std::exception& error) {
     // There is nothing to be worse than, or nothing that a comparison could be made with.
     no_host_ = error.what();

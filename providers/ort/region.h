@@ -23,6 +23,7 @@ struct RegionSettings {
   Options options;
   int threads = 1;  // of nets
   std::shared_ptr<Report> report;
+  std::map<std::string, std::string> host_entries = {};  // HostRegion::Settings
 };
 
 // What the core keeps for this door beside a net.

@@ -5,13 +5,17 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import onnxruntime
 import pytest
 from onnx import helper
 
 from softneuro import Error, providers
 from softneuro.providers import library
-from tests.providers.conftest import make_model
+from softneuro.providers.report import events
+from tests.providers.conftest import cpu_session, make_model, random_feeds, reasons
+from tests.providers.quantized import Maker, steps
+from tests.providers.test_quantized_units import host_nodes
 from tests.providers.test_sessions import f32
 
 MODEL = make_model(
@@ -20,6 +24,16 @@ MODEL = make_model(
     {"y": None},
     {"w": f32(3, 2, 3, 3)},
 )
+
+
+UNFUSED = {"session.disable_quant_qdq": "1"}
+
+
+def entries(values: dict[str, str]) -> onnxruntime.SessionOptions:
+    settings = onnxruntime.SessionOptions()
+    for key, value in values.items():
+        settings.add_session_config_entry(key, value)
+    return settings
 
 
 def untouched(settings: onnxruntime.SessionOptions) -> bool:
@@ -65,3 +79,43 @@ def test_providers_of_the_caller() -> None:
         assert "2 thread(s)" in providers.explain(session)
     assert settings.has_providers()
     assert onnxruntime.InferenceSession(MODEL, settings).get_providers()[0] == providers.get_ep_name()
+
+
+def test_weights_that_the_runtime_has_made_floats_of() -> None:
+    """Where it is told not to compute with integers. What is between has its scales still."""
+    m = Maker()
+    w, scales = m.weight(8, 16, 3, 3, axis=0)
+    conv = m.add("Conv", m.qdq("x", 0.02), w, m.bias(8, 0.02, scales), pads=[1, 1, 1, 1])
+    m.qdq(m.add("Sigmoid", m.qdq(conv, 0.05)), 1 / 255, 0)
+    m.rename("y")
+    model = m.model({"x": (1, 16, 12, 12)}, ["y"])
+    x = {"x": f32(1, 16, 12, 12)}
+    for values, dtype in ({}, "qint8"), (UNFUSED, "float32"):
+        ours = providers.session(model, entries(values), tune="off", never_worse=False, min_region_size=1)
+        cpu = onnxruntime.InferenceSession(model, entries(values), providers=["CPUExecutionProvider"])
+        apart = steps(ours.run(None, x)[0], cpu.run(None, x)[0], 1 / 255)
+        assert apart.max() <= 1
+        assert np.count_nonzero(apart) <= 0.01 * apart.size
+        assert not host_nodes(ours)
+        layers = [layer for event in events(ours) for layer in event.get("layers", [])]
+        assert [layer["descriptor"].split(":")[1] for layer in layers if layer["type"] == "conv2d"] == [dtype]
+
+
+def test_the_host_inside_a_region_is_told_the_same() -> None:
+    """Averages that are ties tell whether it computes them with integers."""
+    m = Maker()
+    pooled = m.add("AveragePool", m.dq("x", 0.02), kernel_shape=[2, 2], strides=[2, 2])
+    scales = m.constant(np.float32([1, 1, 1.7, 1.3]))
+    m.add("Resize", m.q(pooled, 0.02), "", scales, mode="nearest", nearest_mode="ceil")
+    m.rename("y")
+    model = m.model({"x": ("n", 3, "h", "w")}, ["y"], {"x": "UINT8", "y": "UINT8"})
+    feeds = random_feeds(cpu_session(model), {"n": 1, "h": 14, "w": 18})
+    hosts = []
+    for values in {}, UNFUSED:
+        ours = providers.session(model, entries(values), tune="off", never_worse=False, min_region_size=1)
+        cpu = onnxruntime.InferenceSession(model, entries(values), providers=["CPUExecutionProvider"])
+        result = ours.run(None, feeds)[0]
+        assert reasons(ours)  # the host runs it
+        hosts.append(cpu.run(None, feeds)[0])
+        np.testing.assert_array_equal(result, hosts[-1])
+    assert np.any(hosts[0] != hosts[1])
