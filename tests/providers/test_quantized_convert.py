@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -65,9 +66,29 @@ def test_a_convolution(clamp: str, kinds: str, axis: int | None, tmp_path: Path)
     model = m.model({"x": SHAPE}, ["y"])
     nodes, routines = converted(model, tmp_path)
     assert nodes == {"our Quantize": 1, "our QConv": 1, "our Dequantize": 1}
-    assert [name.split("/")[1] for name in routines.values()] == ["cpu:qint8:nhwc"]
+    assert all(not name or name.startswith("conv2d/cpu:qint8:nhwc/") for name in routines.values())
     result = agree(model, tmp_path, 6 / 255)
     assert clamp == "none" or result.min() == 0
+
+
+@pytest.mark.parametrize(
+    ("planned", "named"),
+    [
+        ("conv2d/cpu:qint8:nhwc->cpu:float32:nhwc/int8_scalar", "conv2d/cpu:qint8:nhwc/int8_scalar"),
+        ("conv2d/cpu:qint8:nhwc/int8_scalar", "conv2d/cpu:qint8:nhwc/int8_scalar"),
+        ("conv2d/cpu:float32:nchw/direct_scalar{rows=1,split=0}", ""),
+    ],
+)
+def test_routines_of_a_plan(planned: str, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those from bytes to reals are named as they are to bytes. One of reals is none for bytes."""
+    m = Maker()
+    m.qdq(conv(m, m.qdq("x", 0.02)), 0.05)
+    m.rename("y")
+    layer = next(node.output[0] for node in m.nodes if node.op_type == "Conv")
+    monkeypatch.setattr(sys.modules["softneuro.providers.convert"], "_routines", lambda *_: {layer: planned})
+    model = m.model({"x": SHAPE}, ["y"])
+    assert converted(model, tmp_path)[1] == {layer: named}
+    agree(model, tmp_path, 0.05)
 
 
 @pytest.mark.parametrize("op", ["MatMul", "Gemm", "Gemm transB"])

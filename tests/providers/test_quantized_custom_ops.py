@@ -127,7 +127,7 @@ def test_every_routine_by_name() -> None:
             errors.append(str(error))
     assert all("declines" in error for error in errors)
     for same in results.values():
-        assert len(same) > 1
+        assert same
         assert all(np.array_equal(one, same[0]) for one in same)
     check_bytes(results["linear"][0], reference("QLinear", inputs["linear"], linear))
 
