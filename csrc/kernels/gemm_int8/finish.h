@@ -128,6 +128,7 @@ class Finisher {
  private:
   SN_INLINE void finish(const Sums& sums) const {
     if (ends_.g.row_start != nullptr) add_row_starts(sums);
+    if (ends_.g.epilogue.dst.type == DType::int32) return copy(sums);
     if (of_ != nullptr) return of_[(sums.columns + lanes - 1) / lanes](ends_, sums);
     const GemmInt8& g = ends_.g;
     const size_t at = sums.row * g.dst_stride + sums.column;
@@ -146,6 +147,13 @@ class Finisher {
       int32_t* row = sums.at + i * sums.stride;
       const int32_t start = ends_.g.row_start[sums.row + i];
       for (int j = 0; j < sums.columns; j += lanes) store(row + j, load(row + j) + start);
+    }
+  }
+
+  void copy(const Sums& sums) const {
+    auto* to = static_cast<int32_t*>(ends_.g.dst) + sums.row * ends_.g.dst_stride + sums.column;
+    for (int i = 0; i < sums.rows; ++i, to += ends_.g.dst_stride) {
+      __builtin_memcpy(to, sums.at + i * sums.stride, static_cast<size_t>(sums.columns) * sizeof(int32_t));
     }
   }
 

@@ -3,8 +3,9 @@
 //
 //   dst[i][j] = act(scale[j] * (start[j] + row_start[i] + sum over l of a[i][l] * b[j][l]) + bias[j] + residual[i][j])
 //
-// as elements of the type in epilogue.dst. epilogue.rounded is done with an activation that is a clamp. `start` takes
-// off what a's zero point adds: -zero * sum over l of b[j][l]. `row_start` does so for b's.
+// as elements of the type in epilogue.dst; of int32 it is the starts and the sum, and nothing else is done.
+// epilogue.rounded is done with an activation that is a clamp. `start` takes off what a's zero point adds: -zero * sum
+// over l of b[j][l]. `row_start` does so for b's.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +33,7 @@ struct GemmInt8 {
   const int32_t* row_start = nullptr;  // by row of a; null: zeros
   void* dst = nullptr;                 // [m][n]; nothing past column n is touched
   ptrdiff_t dst_stride = 0;            // elements
-  Epilogue epilogue;                   // scale is never null; dst and the residual: float32 or uint8
+  Epilogue epilogue;  // scale is never null unless dst is int32; dst and the residual: float32 or uint8
 };
 
 struct GemmInt8Kernels {

@@ -23,6 +23,10 @@ OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
 
 LinearParams linear_params(const Layer& layer, const TensorDesc& in) {
   layer.attrs.expect_only({});
+  return linear_sizes(layer, in);
+}
+
+LinearParams linear_sizes(const Layer& layer, const TensorDesc& in) {
   const Shape& weight = layer.weight("weight")->shape();
   if (weight.rank() != 2) throw Error("weight must have 2 axes, not shape " + weight.str());
   const int rank = in.shape.rank();

@@ -10,7 +10,9 @@ struct LinearParams {
   int64_t c = 0, k = 0;
 };
 
-// Throws Error about the first thing that is wrong with attributes, weights or the input.
+// Throws Error about the first thing that is wrong with weights or the input.
+LinearParams linear_sizes(const Layer& layer, const TensorDesc& in);
+// With attributes, of which there are none.
 LinearParams linear_params(const Layer& layer, const TensorDesc& in);
 
 }  // namespace softneuro

@@ -1,0 +1,1 @@
+#include "kernels/dynamic_rows/generic.h"

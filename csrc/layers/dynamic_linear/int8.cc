@@ -1,0 +1,265 @@
+// Rows that are brought to bytes first, x quantized weights.
+#include <algorithm>
+#include <numeric>
+
+#include "kernels/activate/activate.h"
+#include "layers/dynamic_linear/dynamic_linear.h"
+#include "layers/grid.h"
+#include "layers/int8.h"
+#include "layers/kernel_sizes.h"
+#include "layers/linear/rows.h"
+#include "layers/params.h"
+
+namespace softneuro {
+namespace {
+
+SN_PARAMS(DynamicInt8Params, split);
+
+// Kernels take unsigned bytes: signed ones are moved up by so many, which `start` takes off.
+int32_t moved_by(const DynamicLinearParams& p) { return p.least < 0 ? 128 : 0; }
+
+const Quantization& weight_quantization(const Problem& problem) {
+  return *problem.layer->weight("weight")->desc().quantization;
+}
+
+bool has_zero_points(const Quantization& q) {
+  return std::any_of(q.zero_points.begin(), q.zero_points.end(), [](int32_t z) { return z != 0; });
+}
+
+// What is known of a row once it is bytes.
+struct ByteRow {
+  float scale;
+  int32_t zero;   // before it was moved
+  int32_t total;  // of its bytes less their zero point
+};
+
+class PreparedDynamicInt8 final : public Prepared {
+ public:
+  PreparedDynamicInt8(const Problem& problem, Isa isa, const DynamicInt8Params& params,
+                      std::shared_ptr<const Packed> packed)
+      : packed_(std::move(packed)),
+        p_(dynamic_linear_params(*problem.layer, problem.in[0])),
+        gemm_kernels_(*gemm_int8_kernels(isa)),
+        row_kernels_(*dynamic_rows_kernels(vectors_of(isa))),
+        to_bytes_(quantize_kernels(vectors_of(isa))->to_bytes),
+        activate_(activate_kernel(vectors_of(isa))),
+        post_(problem.layer->post) {
+    const auto [rows, c, k] = p_.size;
+    if (rows * k == 0) return;
+    gemm_.m = narrow(rows);
+    gemm_.k = round_up(narrow(c), GemmInt8::group);
+    gemm_.a_stride = gemm_.k;
+    gemm_.b = packed_->at<int8_t>("weights");
+    gemm_.narrow = *packed_->at<int32_t>("narrow") != 0;
+    gemm_.start = packed_->at<int32_t>("start");
+    gemm_.epilogue.dst.type = DType::int32;
+    end_.columns = packed_->at<int32_t>("columns");
+    end_.zeros = packed_->find<int32_t>("zeros");
+    end_.scale = packed_->at<float>("scale");
+    end_.bias = packed_->at<float>("bias");
+    panels_ = ceil_div(narrow(k), GemmInt8::block);
+    const double products = static_cast<double>(rows * k) * static_cast<double>(c);
+    const double bytes = static_cast<double>(rows * (c + 4 * k)) + static_cast<double>(k * c);
+    split_ =
+        WorkSplit(1, panels_, rows, worth_threads(0.5 * products, bytes, problem.threads), parse_split(params.split));
+    quantizing_ = std::min(rows, task_count(rows * c, problem.threads));
+    byte_rows_ = round_to_line(static_cast<size_t>(rows) * static_cast<size_t>(gemm_.k));
+    ranges_ = byte_rows_ + round_to_line(static_cast<size_t>(rows) * sizeof(ByteRow));
+    tile_ = round_to_line(sizeof(int32_t) * static_cast<size_t>(most_rows * most_columns(most_rows)));
+  }
+
+  WorkspaceSize workspace() const override {
+    if (split_.tasks == 0) return {};
+    return {.shared = ranges_ + static_cast<size_t>(quantizing_) * sizeof(FloatRange),
+            .task = tile_ + round_to_line(gemm_kernels_.scratch_bytes(gemm_)),
+            .tasks = split_.tasks};
+  }
+
+  void run(const RunArgs& args) const override {
+    if (split_.tasks == 0) return;
+    const BlobRows x(args.in[0]);
+    auto* ranges = reinterpret_cast<FloatRange*>(args.workspace.shared() + ranges_);
+    const auto for_rows = [&](const auto& body) {
+      args.parallel_for(quantizing_, [&](int64_t task) { body(task, split_range(p_.size.rows, quantizing_, task)); });
+    };
+    if (!p_.rows) {
+      for_rows([&](int64_t task, Range rows) {
+        ranges[task] = {0, 0};
+        for (int64_t row = rows.begin; row < rows.end; ++row) include(ranges[task], range_of(x, row));
+      });
+    }
+    for_rows([&](int64_t, Range rows) {
+      FloatRange all{0, 0};
+      for (int64_t i = 0; !p_.rows && i < quantizing_; ++i) include(all, ranges[i]);
+      for (int64_t row = rows.begin; row < rows.end; ++row) {
+        quantize(args, x, row, p_.steps(p_.rows ? range_of(x, row) : all));
+      }
+    });
+    args.parallel_for(split_.tasks, [&](int64_t task) {
+      split_.for_task(task, [&](int64_t, Range panels, Range rows) {
+        for (Range some = rows; some.begin < rows.end; some.begin = some.end) {
+          some.end = std::min(some.begin + most_rows, rows.end);
+          multiply(args, panels, some, args.workspace.task(task));
+        }
+      });
+    });
+  }
+
+ private:
+  // Of a tile of sums, which stays in the nearer caches: its weights do, while its rows pass.
+  static constexpr int64_t most_rows = 256, most_sums = 16384;
+  static int64_t most_columns(int64_t rows) {
+    constexpr int64_t pass = 4 * GemmInt8::block;
+    return std::max<int64_t>(most_sums / rows / pass, 1) * pass;
+  }
+
+  FloatRange range_of(const BlobRows& x, int64_t row) const { return row_kernels_.range(x.row(row), p_.size.c); }
+  // NaN is in both or none, and stays.
+  static void include(FloatRange& range, const FloatRange& other) {
+    if (std::isnan(range.least)) return;
+    if (!(other.least >= range.least)) range.least = other.least;
+    if (!(other.most <= range.most)) range.most = other.most;
+  }
+
+  uint8_t* bytes_of(const RunArgs& args, int64_t row) const {
+    return reinterpret_cast<uint8_t*>(args.workspace.shared()) + row * gemm_.k;
+  }
+  ByteRow* byte_rows(const RunArgs& args) const {
+    return reinterpret_cast<ByteRow*>(args.workspace.shared() + byte_rows_);
+  }
+
+  void quantize(const RunArgs& args, const BlobRows& x, int64_t row, QuantizeSteps steps) const {
+    const int64_t c = p_.size.c;
+    const int32_t by = moved_by(p_);
+    ByteRow& known = byte_rows(args)[row] = {steps.scale, steps.zero, 0};
+    steps.zero += by, steps.least += by, steps.most += by;
+    uint8_t* const bytes = bytes_of(args, row);
+    to_bytes_(steps, x.row(row), bytes, c);
+    std::fill(bytes + c, bytes + gemm_.k, uint8_t{0});
+    if (end_.zeros != nullptr) known.total = row_kernels_.sum(bytes, c) - narrow(c) * steps.zero;
+  }
+
+  void multiply(const RunArgs& args, Range panels, Range rows, std::byte* scratch) const {
+    const BlobRows out(args.out), residual(args.in[post_.residual ? 1 : 0]);
+    const ByteRow* known = byte_rows(args);
+    auto* sums = reinterpret_cast<int32_t*>(scratch);
+    GemmInt8 call = gemm_;
+    call.m = static_cast<int>(rows.end - rows.begin);
+    call.a = bytes_of(args, rows.begin);
+    call.dst = sums;
+    const int64_t step = most_columns(call.m);
+    for (int64_t column = panels.begin * GemmInt8::block; column < panels.end * GemmInt8::block; column += step) {
+      const int64_t padded = std::min(step, panels.end * GemmInt8::block - column);
+      const int64_t columns = std::min(padded, p_.size.k - column);
+      call.n = static_cast<int>(columns);
+      call.b = gemm_.b + column * gemm_.k;
+      call.start = gemm_.start + column;
+      call.dst_stride = padded;
+      gemm_kernels_.run(call, 0, static_cast<int>(padded / GemmInt8::block), 0, call.m, scratch + tile_);
+      DynamicRow end = end_;
+      end.columns += column, end.scale += column, end.bias += column;
+      if (end.zeros != nullptr) end.zeros += column;
+      for (int64_t i = 0; i < call.m; ++i) {
+        const int64_t row = rows.begin + i;
+        end.sums = sums + i * padded;
+        end.row = known[row].scale, end.zero = known[row].zero, end.total = known[row].total;
+        float* dst = out.row(row) + column;
+        const float* added = post_.residual ? residual.row(row) + column : nullptr;
+        row_kernels_.finish(end, dst, columns);
+        if (!post_.empty()) activate_(dst, dst, added, columns, post_.activation);
+      }
+    }
+  }
+
+  std::shared_ptr<const Packed> packed_;
+  DynamicLinearParams p_;
+  const GemmInt8Kernels& gemm_kernels_;
+  const DynamicRowsKernels& row_kernels_;
+  decltype(QuantizeKernels::to_bytes) to_bytes_;
+  ActivateKernel activate_;
+  PostOps post_;
+  GemmInt8 gemm_;
+  DynamicRow end_;
+  int panels_ = 0;
+  WorkSplit split_;
+  int64_t quantizing_ = 0;             // tasks
+  size_t byte_rows_ = 0, ranges_ = 0;  // where they begin in what tasks share, behind the bytes
+  size_t tile_ = 0;                    // bytes of a task's sums
+};
+
+class DynamicInt8 final : public Routine {
+ public:
+  explicit DynamicInt8(Isa isa)
+      : Routine({.layer_type = "dynamic_linear", .algorithm = "int8", .isa = isa, .in = f32_nchw, .out = f32_nchw}) {}
+
+  Refusal check(const Problem& problem) const override {
+    const LinearParams p = dynamic_linear_params(*problem.layer, problem.in[0]).size;
+    const ConstantData& weight = *problem.layer->weight("weight");
+    const Quantization& q = weight_quantization(problem);
+    if (weight.memory() == nullptr) return "weights are computed";
+    if (!q.is_signed()) return "the weights' bytes are not signed";
+    if (q.axis > 0) return "the weights have a scale for each of their inputs";
+    if (p.c > (has_zero_points(q) ? GemmInt8::most_k / 2 : GemmInt8::most_k)) {
+      return "sums of " + std::to_string(p.c) + " products may overflow";
+    }
+    if (static_cast<size_t>(p.rows * (p.c + GemmInt8::group)) > most_scratch) return "too many bytes between";
+    return check_kernel_sizes({p.rows, p.k, p.c});
+  }
+
+  std::vector<std::string> param_names() const override { return DynamicInt8Params::names(); }
+  std::vector<Tuning> tunings(const Problem& problem) const override {
+    const LinearParams p = dynamic_linear_params(*problem.layer, problem.in[0]).size;
+    const int split = likely_linear_split(p);
+    std::vector<Tuning> list{DynamicInt8Params{split}};
+    if (problem.threads > 1 && p.rows > 1) list.push_back(DynamicInt8Params{1 - split});
+    return list;
+  }
+
+  std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
+  Packing packing(const Problem& problem, const Tuning&) const override {
+    const LinearParams p = dynamic_linear_params(*problem.layer, problem.in[0]).size;
+    const int64_t columns = round_up(p.k, GemmInt8::block);
+    Packing packing;
+    packing.add("weights", static_cast<int64_t>(gemm_int8_packed_bytes(narrow(p.k), narrow(p.c))), DType::int8,
+                p.k * p.c);
+    packing.add("start", columns, DType::int32, p.k);
+    packing.add("columns", columns, DType::int32, p.k);
+    if (has_zero_points(weight_quantization(problem))) packing.add("zeros", columns, DType::int32, p.k);
+    packing.add("scale", columns, DType::float32, p.k);
+    packing.add("bias", columns, DType::float32, p.k);
+    packing.add("narrow", 1, DType::int32);
+    return packing;
+  }
+  void pack(const Problem& problem, const Tuning&, Packed& to) const override {
+    const DynamicLinearParams p = dynamic_linear_params(*problem.layer, problem.in[0]);
+    const auto [rows, c, k] = p.size;
+    const int8_t* values = int8_weights(problem);
+    const Quantization& q = weight_quantization(problem);
+    auto* weights = to.at<int8_t>("weights");
+    gemm_int8_pack(narrow(k), narrow(c), values, c, weights);
+    *to.at<int32_t>("narrow") = gemm_int8_is_narrow(weights, gemm_int8_packed_bytes(narrow(k), narrow(c))) ? 1 : 0;
+    for (int64_t j = 0; j < round_up(k, GemmInt8::block); ++j) {
+      const bool own = j < k;
+      const auto at = static_cast<size_t>(q.axis < 0 || !own ? 0 : j);
+      const int32_t sum = own ? std::accumulate(values + j * c, values + (j + 1) * c, int32_t{0}) : 0;
+      to.at<int32_t>("columns")[j] = sum;
+      to.at<int32_t>("start")[j] = -moved_by(p) * sum;
+      to.at<float>("scale")[j] = own ? q.scales[at] : 0;
+      if (has_zero_points(q)) to.at<int32_t>("zeros")[j] = own ? q.zero_points[at] : 0;
+    }
+    pack_padded(problem.layer->find_weight("bias"), to, "bias");
+  }
+
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed> packed) const override {
+    return std::make_unique<PreparedDynamicInt8>(problem, info().isa, DynamicInt8Params::of(tuning), std::move(packed));
+  }
+};
+
+}  // namespace
+
+void dynamic_linear_int8(RoutineList& list) {
+  for (const Isa isa : int8_isas()) list.add<DynamicInt8>(isa);
+}
+
+}  // namespace softneuro
