@@ -111,7 +111,7 @@ void mark(const Ep& ep, OpGraph& region) {
 
 void get_capability(Ep& ep, const OrtGraph* host_graph, OrtEpGraphSupportInfo* info) {
   OpGraph graph = read_graph(host_graph);
-  merge_gelu(graph);
+  merge_patterns(graph);
   Partition partition = find_parts(graph, ep.settings.options.min_region_size);
   if (ep.context.write && !leave_body(graph, partition)) ep.for_bodies = body_constants(graph);
   size_t claimed = 0;
@@ -214,7 +214,7 @@ OrtStatus* compile(OrtEp* callee, const OrtGraph** graphs, const OrtNode** fused
     try {
       for (size_t i = 0; i < count; ++i) {
         OpGraph graph = read_graph(graphs[i]);
-        merge_gelu(graph);
+        merge_patterns(graph);
         mark(ep, graph);
         const bool is_saved = graph.nodes.size() == 1 && is_context_node(graph.nodes[0]);
         infos[i] = is_saved ? compile_saved(ep, graph, fused[i])

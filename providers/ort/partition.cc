@@ -56,6 +56,7 @@ class Classifier {
       return {};
     }
     if (dequantizes_constant(graph_, node)) return check_weight(node);
+    if (is_dynamic_quantize(node)) before_[node.outputs[0]] = &node;
     return check_flow(node);
   }
 
@@ -81,7 +82,7 @@ class Classifier {
     const int output = node.outputs[0];
     if (Refusal no = check_tensor(graph_.value(output), "its output", entry.holds); !no.accepted()) return no;
     kinds_[static_cast<size_t>(output)] = Kind::weight;
-    weights_[output] = &node;
+    before_[output] = &node;
     return {};
   }
 
@@ -106,15 +107,16 @@ class Classifier {
       if (Refusal no = check_tensor(graph_.value(output), "its output", entry->holds); !no.accepted()) return no;
     }
     const Refusal refusal = entry->check(OpView(graph_, node, kinds_));
-    return tries_ && refusal.accepted() && !sized ? try_layers(graph_, with_weights(node)) : refusal;
+    const bool tries = tries_ && refusal.accepted() && !sized && !is_dynamic_quantize(node);
+    return tries ? try_layers(graph_, with_nodes_before(node)) : refusal;
   }
 
-  // After what it takes its weights from.
-  std::vector<const OpNode*> with_weights(const OpNode& node) const {
+  // After those that it makes no sense without.
+  std::vector<const OpNode*> with_nodes_before(const OpNode& node) const {
     std::vector<const OpNode*> nodes;
     for (const int id : node.inputs) {
-      const auto found = weights_.find(id);
-      if (found != weights_.end() && std::find(nodes.begin(), nodes.end(), found->second) == nodes.end()) {
+      const auto found = before_.find(id);
+      if (found != before_.end() && std::find(nodes.begin(), nodes.end(), found->second) == nodes.end()) {
         nodes.push_back(found->second);
       }
     }
@@ -125,7 +127,7 @@ class Classifier {
   const OpGraph& graph_;
   bool tries_;
   std::vector<Kind> kinds_;
-  std::map<int, const OpNode*> weights_;  // by value: what dequantizes it
+  std::map<int, const OpNode*> before_;  // by value: what makes it, a weight or quantized in the run
 };
 
 // Parts of a graph, with what counts in each.

@@ -5,6 +5,9 @@
 #include <optional>
 #include <set>
 
+#include "providers/ort/quantized_values.h"
+#include "providers/ort/wires.h"
+
 namespace softneuro::ort {
 namespace {
 
@@ -15,28 +18,10 @@ double as_stored(double value, DType type) {
   });
 }
 
-class Gelus {
+class Gelus : Wires {
  public:
-  explicit Gelus(OpGraph& graph)
-      : graph_(graph),
-        producer_(graph.values.size(), -1),
-        readers_(graph.values.size()),
-        free_(graph.values.size(), true) {
-    for (size_t n = 0; n < graph.nodes.size(); ++n) {
-      const OpNode& node = graph.nodes[n];
-      const auto index = static_cast<int>(n);
-      for (const int id : node.outputs) {
-        if (id >= 0) producer_[at(id)] = index;
-      }
-      for (const int id : node.inputs) {
-        if (id >= 0) readers_[at(id)].push_back(index);
-      }
-      for (const int id : node.implicit_inputs) {
-        if (id >= 0) free_[at(id)] = false;
-      }
-    }
-    for (const int id : graph.outputs) free_[at(id)] = false;
-  }
+  using Wires::is_taken;
+  using Wires::Wires;
 
   // A node index and those that it stands for.
   std::optional<std::pair<int, std::set<int>>> match(int erf, int& x) const {
@@ -66,16 +51,6 @@ class Gelus {
   }
 
  private:
-  static size_t at(int index) { return static_cast<size_t>(index); }
-  const OpNode& node(int index) const { return graph_.nodes[at(index)]; }
-  int producer_of(int value) const { return value < 0 ? -1 : producer_[at(value)]; }
-
-  // The one node that reads a node's output, if nothing else does.
-  int only_reader(int index) const {
-    const int id = node(index).outputs[0];
-    return id >= 0 && free_[at(id)] && readers_[at(id)].size() == 1 ? readers_[at(id)][0] : -1;
-  }
-
   // The operand beside a constant of this value, or -1.
   int operand(int index, const char* op, double wanted) const {
     const OpNode& found = node(index);
@@ -83,7 +58,7 @@ class Gelus {
     for (const size_t side : {size_t{1}, size_t{0}}) {
       const int id = found.inputs[side];
       if (id < 0 || (side == 0 && found.op == "Div")) continue;
-      const auto& constant = graph_.value(id).constant;
+      const auto& constant = graph().value(id).constant;
       const bool scalar = constant && is_real(constant->type) && constant->elements() == 1;
       if (scalar && constant->dims.size() <= 1 &&
           std::abs(constant->number() - as_stored(wanted, constant->type)) < 1e-5) {
@@ -93,17 +68,53 @@ class Gelus {
     return -1;
   }
 
-  // The operand of a product that is not `value`, or -1.
-  int other(int index, int value) const {
-    const OpNode& found = node(index);
-    if (found.op != "Mul" || !found.domain.empty() || found.inputs.size() != 2) return -1;
-    return found.inputs[0] == value ? found.inputs[1] : found.inputs[1] == value ? found.inputs[0] : -1;
+  int other(int index, int value) const { return other_operand(index, "Mul", value); }
+};
+
+class IntegerProducts : Wires {
+ public:
+  using Wires::is_taken;
+  using Wires::readers;
+  using Wires::Wires;
+
+  struct Match {
+    int last, scaled;
+    int factor;  // which other products may have, too, where their weights' scales are equal
+    std::set<int> inner;
+    std::vector<int> inputs;  // of the runtime's own op
+  };
+
+  // cast(q * w) * (scale of q * scale of w) + bias
+  std::optional<Match> match(int product) const {
+    const std::vector<int>& from = node(product).inputs;
+    if (from.size() < 3 || !is_constant(from[1]) || graph().value(from[1]).constant->dims.size() != 2) return {};
+    const int maker = producer_of(from[0]);
+    if (maker < 0 || !is_dynamic_quantize(node(maker)) || from[2] != node(maker).outputs[2]) return {};
+    const int cast = only_reader(product), scaled = cast < 0 ? -1 : only_reader(cast);
+    if (scaled < 0 || node(cast).op != "Cast" || !node(cast).domain.empty()) return {};
+    if (ElementType(static_cast<int>(node(cast).integer("to", 0))) != ElementType(DType::float32)) return {};
+    const int factor = producer_of(other_operand(scaled, "Mul", node(cast).outputs[0]));
+    if (factor < 0) return {};
+    const int scale = node(maker).outputs[1], weight_scale = other_operand(factor, "Mul", scale);
+    if (!is_list(weight_scale)) return {};
+    const int zero = from.size() > 3 ? from[3] : -1;
+    Match found{scaled, scaled, factor, {product, cast}, {from[0], from[1], scale, weight_scale, from[2], zero}};
+    const int add = only_reader(scaled), bias = add < 0 ? -1 : other_operand(add, "Add", node(scaled).outputs[0]);
+    const int64_t columns = graph().value(from[1]).constant->dims[1];
+    if (is_list(bias) && graph().value(bias).constant->dims == std::vector{columns}) {
+      found.last = add;
+      found.inner.insert(scaled);
+      found.inputs.push_back(bias);
+    }
+    return found;
   }
 
-  const OpGraph& graph_;
-  std::vector<int> producer_;
-  std::vector<std::vector<int>> readers_;
-  std::vector<bool> free_;  // neither an output of the graph nor read by a subgraph
+ private:
+  bool is_constant(int id) const { return id >= 0 && graph().value(id).constant; }
+  bool is_list(int id) const {
+    return is_constant(id) && graph().value(id).constant->type == DType::float32 &&
+           graph().value(id).constant->dims.size() <= 1;
+  }
 };
 
 }  // namespace
@@ -119,21 +130,39 @@ void merge_gelu(OpGraph& graph) {
     const auto found = gelus.match(static_cast<int>(n), x);
     if (!found || graph.value(x).constant) continue;
     const auto& [last, inner] = *found;
-    const auto taken = [&](int index) { return !graph.nodes[static_cast<size_t>(index)].host_provider.empty(); };
-    if (taken(last) || std::any_of(inner.begin(), inner.end(), taken)) continue;
+    if (gelus.is_taken(last, inner)) continue;
     OpNode& node = graph.nodes[static_cast<size_t>(last)];
-    for (const int index : inner) node.merged.push_back(graph.nodes[static_cast<size_t>(index)].host);
-    node.op = "Gelu", node.domain = "com.microsoft", node.since_version = 1;
+    stand_for(graph, node, "Gelu", inner);
     node.inputs = {x};
-    node.attributes.clear();
-    graph.opsets.emplace(node.domain, 1);
     gone.insert(inner.begin(), inner.end());
   }
-  std::vector<OpNode> kept;
+  remove_nodes(graph, gone);
+}
+
+void merge_integer_products(OpGraph& graph) {
+  const auto is_product = [](const OpNode& node) { return node.op == "MatMulInteger" && node.domain.empty(); };
+  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), is_product)) return;
+  const IntegerProducts products(graph);
+  std::vector<IntegerProducts::Match> matches;
+  std::set<int> scaled, gone;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    if (!gone.contains(static_cast<int>(n))) kept.push_back(std::move(graph.nodes[n]));
+    if (!is_product(graph.nodes[n])) continue;
+    auto found = products.match(static_cast<int>(n));
+    if (!found || products.is_taken(found->last, found->inner) || products.is_taken(found->factor, {})) continue;
+    scaled.insert(found->scaled);
+    matches.push_back(std::move(*found));
   }
-  graph.nodes = std::move(kept);
+  for (IntegerProducts::Match& match : matches) {
+    const std::vector<int>& readers = products.readers(match.factor);
+    if (readers.empty() || !std::all_of(readers.begin(), readers.end(), [&](int n) { return scaled.contains(n); }))
+      continue;
+    if (!gone.contains(match.factor)) match.inner.insert(match.factor);
+    OpNode& node = graph.nodes[static_cast<size_t>(match.last)];
+    stand_for(graph, node, "MatMulIntegerToFloat", match.inner);
+    node.inputs = match.inputs;
+    gone.insert(match.inner.begin(), match.inner.end());
+  }
+  remove_nodes(graph, gone);
 }
 
 }  // namespace softneuro::ort

@@ -90,6 +90,14 @@ std::shared_ptr<uint8_t[]> new_bytes(int64_t count) {
   return std::shared_ptr<uint8_t[]>(new uint8_t[static_cast<size_t>(count)]);
 }
 
+// Unsigned to signed, or back: 128 less or more.
+ConstantData::Memory moved_bytes(const ConstantData::Memory& memory, int64_t count) {
+  const auto* from = static_cast<const uint8_t*>(memory.get());
+  const auto moved = new_bytes(count);
+  std::transform(from, from + count, moved.get(), [](uint8_t byte) { return uint8_t(byte ^ 128); });
+  return moved;
+}
+
 bool is_bytes(const Constant& constant, float factor) {
   return constant->dtype() == DType::qint8 && constant->memory() != nullptr && std::isfinite(factor) && factor > 0;
 }
@@ -127,10 +135,7 @@ Constant dequantized(const OpGraph& graph, const OpNode& node, const QuantizedIn
   if (found.values.type == DType::int8) {
     q.least = -128, q.most = 127;
   } else if (std::all_of(q.zero_points.begin(), q.zero_points.end(), centred)) {
-    const auto* from = static_cast<const uint8_t*>(memory.get());
-    const auto moved = new_bytes(found.values.elements());
-    std::transform(from, from + found.values.elements(), moved.get(), [](uint8_t byte) { return uint8_t(byte ^ 128); });
-    memory = moved;
+    memory = moved_bytes(memory, found.values.elements());
     q.least = -128, q.most = 127;
     std::fill(q.zero_points.begin(), q.zero_points.end(), 0);
   }
@@ -163,6 +168,17 @@ Constant transposed_bytes(const Constant& matrix, float factor) {
   if (q.axis >= 0) q.axis = 1 - q.axis;
   desc.quantization = std::make_shared<const Quantization>(std::move(q));
   return with_factor(std::move(desc), to, factor);
+}
+
+Constant signed_bytes(const Constant& values) {
+  if (!is_bytes(values, 1)) return nullptr;
+  TensorDesc desc = values->desc();
+  if (desc.quantization->is_signed()) return values;
+  Quantization q = *desc.quantization;
+  q.least -= 128, q.most -= 128;
+  for (int32_t& zero : q.zero_points) zero -= 128;
+  desc.quantization = std::make_shared<const Quantization>(std::move(q));
+  return std::make_shared<const ConstantData>(desc, DType::qint8, moved_bytes(values->memory(), values->elements()));
 }
 
 Constant scaled_bytes(const Constant& values, float factor) {

@@ -15,6 +15,8 @@ Constant dequantized(const OpGraph& graph, const OpNode& node, const QuantizedIn
 // Integers with a factor for all, or for each index of the last axis.
 Constant scaled_integers(const HostTensor& values, std::vector<double> factors);
 
+// Unsigned ones moved to signed ones, whatever their zero points; others as they are. Null unless they are bytes.
+Constant signed_bytes(const Constant& values);
 // [rows, columns] -> [columns, rows], scaled; still bytes. Null unless they are, and the factor is positive.
 Constant transposed_bytes(const Constant& matrix, float factor);
 // With scales times the factor. Null as above.

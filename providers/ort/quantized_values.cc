@@ -147,6 +147,10 @@ bool is_one(const std::vector<int64_t>& zero_points) {
 
 bool is_quantize(const OpNode& node) { return node.op == "QuantizeLinear" && find_op(node) != nullptr; }
 bool is_dequantize(const OpNode& node) { return node.op == "DequantizeLinear" && find_op(node) != nullptr; }
+bool is_dynamic_quantize(const OpNode& node) { return node.op == "DynamicQuantizeLinear" && find_op(node) != nullptr; }
+bool is_dynamic_product(const OpNode& node) {
+  return (node.op == "MatMulIntegerToFloat" || node.op == "DynamicQuantizeMatMul") && find_op(node) != nullptr;
+}
 
 std::vector<QuantizedInput> quantized_inputs(const OpNode& node) {
   if (is_dequantize(node)) return {{0, 1, 2}};
@@ -169,8 +173,10 @@ std::optional<QuantizedOutput> quantized_output(const OpNode& node) {
 }
 
 bool is_quantized(const OpGraph& graph) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                     [](const OpNode& node) { return quantized_output(node) || !quantized_inputs(node).empty(); });
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const OpNode& node) {
+    return quantized_output(node) || !quantized_inputs(node).empty() || is_dynamic_quantize(node) ||
+           is_dynamic_product(node);
+  });
 }
 
 bool dequantizes_constant(const OpGraph& graph, const OpNode& node) {

@@ -34,6 +34,10 @@ class Units {
     }
     if (is_quantize(node)) return any(links_.sources[n], hosts()) ? "what it quantizes stays with the host" : "";
     if (any(links_.sources[n], hosts(is_dequantize))) return "what dequantizes an operand stays with the host";
+    if (is_dynamic_quantize(node)) return leaves_region(n) ? "what reads it stays with the host" : "";
+    if (is_dynamic_product(node) && any(links_.sources[n], hosts(is_dynamic_quantize))) {
+      return "what quantizes its operand stays with the host";
+    }
     const bool read = !links_.readers[n].empty();
     if (read && all(links_.readers[n], hosts(is_quantize))) return "what quantizes its result stays with the host";
     // The host computes it together with the op before it.
@@ -48,6 +52,17 @@ class Units {
   }
 
  private:
+  // Of what is quantized in the run there are no bytes inside a region.
+  bool leaves_region(size_t n) const {
+    const std::vector<int>& outputs = graph_.nodes[n].outputs;
+    const bool returned = std::any_of(graph_.outputs.begin(), graph_.outputs.end(), [&](int id) {
+      return std::find(outputs.begin(), outputs.end(), id) != outputs.end();
+    });
+    return returned || any(links_.readers[n], [this](int reader, const OpNode& node) {
+             return !supported_[at(reader)] || !is_dynamic_product(node);
+           });
+  }
+
   const OpGraph& graph_;
   const std::vector<bool>& supported_;
   Links links_;

@@ -76,6 +76,7 @@ const OpEntry* find_op(const OpNode& node);
 std::span<const OpEntry> conv_ops();
 std::span<const OpEntry> linear_ops();
 std::span<const OpEntry> activation_ops();
+std::span<const OpEntry> dynamic_ops();
 std::span<const OpEntry> elementwise_ops();
 std::span<const OpEntry> norm_ops();
 std::span<const OpEntry> pool_ops();
