@@ -65,6 +65,15 @@ inline void finish(const DynamicRow& r, float* dst, int64_t count) {
   finish<false, false>(r, dst, count);
 }
 
+inline void fold(const DynamicRow& r, const int32_t* start, int32_t* folded_start, float* folded_scale, int64_t count) {
+  const Vf row = set(r.row);
+  const Vi zero = Vi{} + r.zero;
+  for (int64_t i = 0; i < count; i += lanes) {
+    store(folded_start + i, load(start + i) - zero * load(r.columns + i));
+    store(folded_scale + i, row * load(r.scale + i));
+  }
+}
+
 }  // namespace dynamic_rows
 }  // namespace softneuro::SN_ISA
 
@@ -74,6 +83,7 @@ SN_KERNEL_TABLE(DynamicRowsKernels, dynamic_rows) = {
     .range = SN_ISA::dynamic_rows::range,
     .sum = SN_ISA::dynamic_rows::sum,
     .finish = SN_ISA::dynamic_rows::finish,
+    .fold = SN_ISA::dynamic_rows::fold,
 };
 
 }  // namespace softneuro

@@ -153,7 +153,10 @@ class Finisher {
   void copy(const Sums& sums) const {
     auto* to = static_cast<int32_t*>(ends_.g.dst) + sums.row * ends_.g.dst_stride + sums.column;
     for (int i = 0; i < sums.rows; ++i, to += ends_.g.dst_stride) {
-      __builtin_memcpy(to, sums.at + i * sums.stride, static_cast<size_t>(sums.columns) * sizeof(int32_t));
+      const int32_t* from = sums.at + i * sums.stride;
+      int j = 0;
+      for (; j + lanes <= sums.columns; j += lanes) store(to + j, load(from + j));
+      for (; j < sums.columns; ++j) to[j] = from[j];
     }
   }
 

@@ -52,7 +52,6 @@ class PreparedDynamicInt8 final : public Prepared {
     gemm_.b = packed_->at<int8_t>("weights");
     gemm_.narrow = *packed_->at<int32_t>("narrow") != 0;
     gemm_.start = packed_->at<int32_t>("start");
-    gemm_.epilogue.dst.type = DType::int32;
     end_.columns = packed_->at<int32_t>("columns");
     end_.zeros = packed_->find<int32_t>("zeros");
     end_.scale = packed_->at<float>("scale");
@@ -65,7 +64,14 @@ class PreparedDynamicInt8 final : public Prepared {
     quantizing_ = std::min(rows, task_count(rows * c, problem.threads));
     byte_rows_ = round_to_line(static_cast<size_t>(rows) * static_cast<size_t>(gemm_.k));
     ranges_ = byte_rows_ + round_to_line(static_cast<size_t>(rows) * sizeof(ByteRow));
-    tile_ = round_to_line(sizeof(int32_t) * static_cast<size_t>(most_rows * most_columns(most_rows)));
+    folds_ = (!p_.rows || rows == 1) && end_.zeros == nullptr;
+    if (folds_) {
+      gemm_.epilogue.bias = end_.bias;
+      gemm_.epilogue.activation = post_.activation;
+    } else {
+      gemm_.epilogue.dst.type = DType::int32;
+    }
+    tile_ = folds_ ? 2 * folded_bytes() : round_to_line(sizeof(int32_t) * most_sums);
   }
 
   WorkspaceSize workspace() const override {
@@ -97,6 +103,7 @@ class PreparedDynamicInt8 final : public Prepared {
     });
     args.parallel_for(split_.tasks, [&](int64_t task) {
       split_.for_task(task, [&](int64_t, Range panels, Range rows) {
+        if (folds_) return multiply_all(args, panels, rows, args.workspace.task(task));
         for (Range some = rows; some.begin < rows.end; some.begin = some.end) {
           some.end = std::min(some.begin + most_rows, rows.end);
           multiply(args, panels, some, args.workspace.task(task));
@@ -106,7 +113,7 @@ class PreparedDynamicInt8 final : public Prepared {
   }
 
  private:
-  // Of a tile of sums, which stays in the nearer caches: its weights do, while its rows pass.
+  // Of a tile of sums. Its weights stay in the nearer caches while its rows pass.
   static constexpr int64_t most_rows = 256, most_sums = 16384;
   static int64_t most_columns(int64_t rows) {
     constexpr int64_t pass = 4 * GemmInt8::block;
@@ -139,6 +146,36 @@ class PreparedDynamicInt8 final : public Prepared {
     if (end_.zeros != nullptr) known.total = row_kernels_.sum(bytes, c) - narrow(c) * steps.zero;
   }
 
+  size_t folded_bytes() const { return static_cast<size_t>(panels_) * GemmInt8::block * sizeof(float); }
+
+  // Of one scale: the kernel finishes its sums itself.
+  void multiply_all(const RunArgs& args, Range panels, Range rows, std::byte* scratch) const {
+    const BlobRows out(args.out), residual(args.in[post_.residual ? 1 : 0]);
+    GemmInt8 call = gemm_;
+    DynamicRow end = end_;
+    const ByteRow& known = byte_rows(args)[rows.begin];
+    end.row = known.scale, end.zero = known.zero;
+    auto* start = reinterpret_cast<int32_t*>(scratch);
+    auto* scale = reinterpret_cast<float*>(scratch + folded_bytes());
+    const int64_t first = panels.begin * GemmInt8::block;
+    end.columns += first, end.scale += first;
+    row_kernels_.fold(end, gemm_.start + first, start + first, scale + first,
+                      (panels.end - panels.begin) * GemmInt8::block);
+    call.n = narrow(p_.size.k);
+    call.start = start;
+    call.epilogue.scale = scale;
+    call.dst_stride = out.row_stride;
+    for (int64_t row = rows.begin, next; row < rows.end; row = next) {
+      next = even_rows(out, out, post_.residual ? &residual : nullptr, row, rows.end);
+      call.m = static_cast<int>(next - row);
+      call.a = bytes_of(args, row);
+      call.dst = out.row(row);
+      if (post_.residual) call.epilogue.residual = residual.row(row);
+      gemm_kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), 0, call.m, scratch + tile_);
+    }
+  }
+
+  // A tile of sums at a time, which stays in the nearer caches.
   void multiply(const RunArgs& args, Range panels, Range rows, std::byte* scratch) const {
     const BlobRows out(args.out), residual(args.in[post_.residual ? 1 : 0]);
     const ByteRow* known = byte_rows(args);
@@ -180,6 +217,7 @@ class PreparedDynamicInt8 final : public Prepared {
   PostOps post_;
   GemmInt8 gemm_;
   DynamicRow end_;
+  bool folds_ = false;
   int panels_ = 0;
   WorkSplit split_;
   int64_t quantizing_ = 0;             // tasks
