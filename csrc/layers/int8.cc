@@ -64,13 +64,8 @@ Refusal check_int8_blobs(const Problem& problem) {
 
 Refusal check_int8(const Problem& problem, const Int8Shape& shape, int axis) {
   if (const Refusal refusal = check_int8_blobs(problem); !refusal.accepted()) return refusal;
-  const ConstantData& weight = *problem.layer->weight("weight");
-  const Quantization* q = weight.desc().quantization.get();
-  if (q == nullptr || weight.memory() == nullptr) return "the weights are not quantized";
-  if (!q->is_signed()) return "the weights' bytes are not signed";
-  if (q->axis >= 0 && q->axis != axis) return "the weights have a scale for each of their inputs";
-  const bool centred = std::all_of(q->zero_points.begin(), q->zero_points.end(), [](int32_t z) { return z == 0; });
-  if (!centred) return "the weights have zero points";
+  const Refusal weights = check_signed_weight(*problem.layer->weight("weight"), axis);
+  if (!weights.accepted()) return weights;
   const PostOps& post = problem.layer->post;
   if (post.quantize_first != nullptr && !(in_steps(problem) && problem.in.back().quantization != nullptr)) {
     return "adds floats to what was quantized, or needs them then";

@@ -13,15 +13,16 @@ namespace softneuro {
 
 struct DotRows {
   static constexpr int most_vectors = 4;
+  static constexpr int most_of_bytes = 16;  // vectors, of weights that are int8
   // Rows read at a time, each from a part of the weights of its own: streams that never jump. More take more of
   // memory's bandwidth, as long as there are registers for their sums.
   static constexpr bool has_streams(int streams, int vectors) { return streams == 4 || (streams == 8 && vectors == 1); }
 
   const void* weights;   // dense
-  DType type;            // of the weights: float32, float16 or bfloat16
+  DType type;            // of the weights: float32, float16, bfloat16 or int8
   const float* factors;  // null: 1
   int k;                 // elements of a row
-  int vectors;           // 1 ... most_vectors
+  int vectors;           // 1 ... most_vectors or most_of_bytes
   int streams;           // has_streams
   bool fetch;            // weights ahead into L2: for those that come from memory
   const float* x;

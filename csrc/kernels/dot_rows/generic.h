@@ -1,4 +1,5 @@
 #include "kernels/dot_rows/dot_rows.h"
+#include "kernels/integers.h"
 #include "kernels/store/policy.h"
 #include "kernels/store/rest.h"
 #include "kernels/unroll.h"
@@ -10,6 +11,8 @@ namespace dot_rows_detail {
 // Bytes from the weights in use to those being fetched. Into L2: on a Zen 4 it takes memory's lines in the greatest
 // number, where fetching into L1 was a quarter slower than not fetching at all.
 constexpr int ahead = 4160;
+// Rows of weights in bytes that stay in L2 while they meet more vectors than there are registers for.
+constexpr int block = 16;
 
 template <int vectors>
 SN_INLINE void finish(const DotRows& p, const ClampBounds& bounds, int n, const float (&products)[vectors]) {
@@ -28,22 +31,26 @@ template <int rows, int vectors, bool fetch, class Weight>
 [[gnu::flatten]] void products(const DotRows& p, const ClampBounds& bounds, int first, int step) {
   // Two sets of sums where one could not hide the latency.
   constexpr int sets = rows * vectors < 8 ? 2 : 1, count = rows * vectors;
+  // Weights of one byte are read by the line where vectors are large, so that each line is fetched once.
+  constexpr int parts = sizeof(Weight) == 1 ? 4 : sets, size = static_cast<int>(sizeof(Weight)) * lanes;
   const Weight* row[rows];
   unroll<rows>(
       [&](auto r) { row[r] = static_cast<const Weight*>(p.weights) + static_cast<ptrdiff_t>(first + r * step) * p.k; });
   Vf sum[sets * count];
   unroll<sets * count>([&](auto i) { sum[i] = zero(); });
   int l = 0;
-  for (; l + sets * lanes <= p.k; l += sets * lanes) {
-    unroll<sets>([&](auto s) {
+  for (; l + parts * lanes <= p.k; l += parts * lanes) {
+    unroll<parts>([&](auto s) {
       const int at = l + s * lanes;
       Vf x[vectors];
       unroll<vectors>([&](auto i) { x[i] = load(p.x + i * p.x_stride + at); });
       unroll<rows>([&](auto r) {
         const Vf w = load(row[r] + at);
-        if constexpr (fetch) prefetch_l2(reinterpret_cast<const float*>(row[r] + at) + ahead / 4);
+        if constexpr (fetch && (parts == sets || s * size % 64 == 0)) {
+          prefetch_l2(reinterpret_cast<const float*>(row[r] + at) + ahead / 4);
+        }
         unroll<vectors>([&](auto i) {
-          Vf& y = sum[s * count + r * vectors + i];
+          Vf& y = sum[s % sets * count + r * vectors + i];
           y = fma(w, x[i], y);
         });
       });
@@ -92,6 +99,24 @@ void all_rows(const DotRows& p, const ClampBounds& bounds, int begin, int end) {
   });
 }
 
+// A block of rows after the other, each with as many vectors at a time as there are registers for.
+inline void all_bytes(const DotRows& p, const ClampBounds& bounds, int begin, int end) {
+  if (p.vectors <= DotRows::most_vectors) return all_rows<int8_t>(p, bounds, begin, end);
+  const int groups = ceil_div(p.vectors, DotRows::most_vectors);
+  for (int n = begin; n < end; n += block) {
+    for (int group = 0; group < groups; ++group) {
+      const int first = group * p.vectors / groups;
+      DotRows part = p;
+      part.vectors = (group + 1) * p.vectors / groups - first;
+      part.fetch = p.fetch && group == 0;
+      part.x += first * p.x_stride;
+      part.dst += first * p.dst_stride;
+      part.epilogue = p.epilogue.from(0, static_cast<size_t>(first) * static_cast<size_t>(p.dst_stride));
+      all_rows<int8_t>(part, bounds, n, n + block < end ? n + block : end);
+    }
+  }
+}
+
 }  // namespace dot_rows_detail
 
 inline void dot_rows(const DotRows& p, int begin, int end) {
@@ -100,6 +125,8 @@ inline void dot_rows(const DotRows& p, int begin, int end) {
     dot_rows_detail::all_rows<Float16>(p, bounds, begin, end);
   } else if (p.type == DType::bfloat16) {
     dot_rows_detail::all_rows<BFloat16>(p, bounds, begin, end);
+  } else if (p.type == DType::int8) {
+    dot_rows_detail::all_bytes(p, bounds, begin, end);
   } else {
     dot_rows_detail::all_rows<float>(p, bounds, begin, end);
   }

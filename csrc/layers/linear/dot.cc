@@ -5,6 +5,7 @@
 #include "layers/kernel_sizes.h"
 #include "layers/linear/rows.h"
 #include "layers/params.h"
+#include "layers/quantization.h"
 
 namespace softneuro {
 namespace {
@@ -23,8 +24,14 @@ class PreparedDot final : public Prepared {
       args_.weights = floats_.values();
       args_.factors = floats_.factors();
     } else {
-      halves_ = weight.memory();
-      args_.weights = halves_.get();
+      memory_ = weight.memory();
+      args_.weights = memory_.get();
+    }
+    if (type == DType::int8) {
+      const std::vector<float>& scales = weight.desc().quantization->scales;
+      scales_.assign(static_cast<size_t>(p.k), scales[0]);
+      if (scales.size() > 1) scales_ = scales;
+      args_.factors = scales_.data();
     }
     if (const Constant* bias = problem.layer->find_weight("bias")) {
       const auto values = (*bias)->values();
@@ -48,8 +55,8 @@ class PreparedDot final : public Prepared {
  private:
   DotRowsKernel run_;
   HeldRows floats_;
-  ConstantData::Memory halves_;
-  std::vector<float> bias_;
+  ConstantData::Memory memory_;  // of other types than float32
+  std::vector<float> bias_, scales_;
   bool residual_;
   DotRows args_{};
   int64_t rows_ = 0;
@@ -69,9 +76,14 @@ class DotLinear final : public Routine {
   Refusal check(const Problem& problem) const override {
     const LinearParams p = linear_params(*problem.layer, problem.in[0]);
     const ConstantData& weight = *problem.layer->weight("weight");
-    if (weight.dtype() != weights_) return "weights are not " + std::string(dtype_name(weights_));
-    if (weights_ != DType::float32 && weight.memory() == nullptr) return "weights are computed";
-    if (p.rows > DotRows::most_vectors) return "more than " + std::to_string(DotRows::most_vectors) + " rows";
+    if (weights_ == DType::int8) {
+      if (const Refusal refusal = check_signed_weight(weight); !refusal.accepted()) return refusal;
+    } else {
+      if (weight.dtype() != weights_) return "weights are not " + std::string(dtype_name(weights_));
+      if (weights_ != DType::float32 && weight.memory() == nullptr) return "weights are computed";
+    }
+    const int most = weights_ == DType::int8 ? DotRows::most_of_bytes : DotRows::most_vectors;
+    if (p.rows > most) return "more than " + std::to_string(most) + " rows";
     return check_kernel_sizes({p.rows, p.k, p.c});
   }
 
@@ -99,6 +111,10 @@ class DotLinear final : public Routine {
 };
 
 }  // namespace
+
+void linear_dot_int8(RoutineList& list) {
+  for (Isa isa : all_isas()) list.add<DotLinear>(isa, DType::int8);
+}
 
 void linear_dot(RoutineList& list) {
   for (const DType weights : {DType::float32, DType::float16, DType::bfloat16}) {
