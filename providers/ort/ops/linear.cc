@@ -120,9 +120,49 @@ void convert_gemm(Lowering& low) {
   low.set(blob);
 }
 
+// MatMulNBits: x, then integers, scales, zero points, an order of their blocks, and a bias.
+Refusal check_matmul_blocks(const OpView& view) {
+  const OpNode& node = view.node();
+  const int64_t bits = node.integer("bits", 4), block = node.integer("block_size", 0);
+  if (bits != 4 && bits != 8) return "its weights have " + std::to_string(bits) + " bits";
+  if (block < 16 || !std::has_single_bit(static_cast<uint64_t>(block))) {
+    return "its blocks are of " + std::to_string(block) + " weights";
+  }
+  if (view.has(4)) return "its blocks are in an order of their own";
+  for (const size_t i : {1, 2, 3, 5}) {
+    if (!view.has(i)) continue;
+    const HostTensor* constant = view.constant(i);
+    if (constant == nullptr) return "its input " + std::to_string(i) + " is not constant";
+    const bool bytes = i == 1 || i == 3;
+    if (bytes ? constant->type != DType::uint8 : !is_real(constant->type)) {
+      return "its input " + std::to_string(i) + " is " + std::string(dtype_name(constant->type));
+    }
+  }
+  return view.rank(0) < 1 ? Refusal("its operand's rank is unknown or 0") : Refusal();
+}
+
+void convert_matmul_blocks(Lowering& low) {
+  const OpNode& node = low.node();
+  const int64_t bits = node.integer("bits", 4), block = node.integer("block_size", 0);
+  const int64_t n = node.integer("N", 0), k = node.integer("K", 0);
+  if (low.shape(0)[low.rank(0) - 1] != k) throw Error("its operand has no rows of K=" + std::to_string(k));
+  const auto bytes = [&](size_t input) {
+    return low.kept({node.inputs[input]}, [&] {
+      const HostTensor& known = low.known(input);
+      return std::make_shared<const ConstantData>(desc_of(Shape(known.dims), known.type), known.type, known.data);
+    });
+  };
+  Lowering::Weights weights{{"weight", bytes(1)}, {"scales", low.weight(2)}};
+  if (low.has(3)) weights.emplace_back("zero_points", bytes(3));
+  if (low.has(5)) weights.emplace_back("bias", low.weight(5));
+  if (weights[0].second->shape()[0] != n) throw Error("its weights are not of N=" + std::to_string(n) + " outputs");
+  low.set(low.add("linear_blocks", {low.blob(0)}, {{"bits", bits}, {"block", block}}, std::move(weights)));
+}
+
 constexpr OpEntry entries[] = {
     {"MatMul", check_matmul, convert_matmul},
     {"Gemm", check_gemm, convert_gemm},
+    {"MatMulNBits", check_matmul_blocks, convert_matmul_blocks, false, Holds::reals, Domain::microsoft},
 };
 
 }  // namespace

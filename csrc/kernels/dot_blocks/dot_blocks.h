@@ -1,0 +1,58 @@
+// Products of a few vectors with weights of 4 or 8 bits, of which blocks along a row share a scale and a zero point.
+//
+//   dst[i][n] = act(sum over k of x[i][k] * scale[n][k / block] * (integer[n][k] - zero[n][k / block]) + bias[n] +
+//                   residual[i][n])
+//
+// Integers become floats in registers, so that nothing is rounded that a product with float32 weights would not round.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/arch.h"
+#include "kernels/epilogue.h"
+
+namespace softneuro {
+
+struct DotBlocks {
+  static constexpr int most_vectors = 4;
+  static constexpr bool has_bits(int bits) { return bits == 4 || bits == 8; }
+  static constexpr bool has_block(int block) { return block >= 16 && (block & (block - 1)) == 0; }
+
+  const int32_t* weights;  // as pack makes them
+  int n, k;                // outputs, floats of a vector
+  int bits, block;         // has_bits, has_block
+  bool zeros;              // whether zero points are packed; else they are 2^(bits - 1)
+  int vectors;             // 1 ... most_vectors
+  bool fetch;              // weights ahead into L2: for those that come from memory
+  const float* x;
+  ptrdiff_t x_stride;
+  float* dst;
+  ptrdiff_t dst_stride;  // of the residual too
+  Epilogue epilogue;     // bias and residual are not padded
+};
+
+// Weights as models have them.
+struct WeightBlocks {
+  const uint8_t* integers;  // [n][blocks of a row][block * bits / 8], of two in a byte the first in its lower half
+  const float* scales;      // [n][blocks of a row]
+  const uint8_t* zeros;     // [n][bytes of a row's zero points, packed like integers]; null: 2^(bits - 1)
+};
+
+struct DotBlocksKernels {
+  int lanes;  // outputs of a panel
+  // All panels. Of p the sizes alone are read.
+  void (*pack)(const DotBlocks& p, const WeightBlocks& from, int32_t* packed);
+  // Panels [begin, end).
+  void (*run)(const DotBlocks& p, int begin, int end);
+  // Panels [begin, end) as floats [k][lane of all these panels], zero past output n.
+  void (*decode)(const DotBlocks& p, int begin, int end, float* to);
+};
+
+// Null where this build or machine lacks the level.
+const DotBlocksKernels* dot_blocks_kernels(Isa isa);
+
+// Integers of the packing.
+size_t dot_blocks_packed_size(const DotBlocks& p, int lanes);
+
+}  // namespace softneuro

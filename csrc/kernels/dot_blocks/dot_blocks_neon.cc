@@ -1,0 +1,1 @@
+#include "kernels/dot_blocks/generic.h"

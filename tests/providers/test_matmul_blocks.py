@@ -1,0 +1,89 @@
+"""MatMulNBits: weights of 4 and 8 bits in blocks, against the CPU provider."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softneuro import providers
+from tests.providers.conftest import check_model, make_model
+from tests.providers.quantized import Maker
+from tests.providers.test_quantized_units import host_nodes
+
+MICROSOFT = {"domain": "com.microsoft"}
+
+
+def model(
+    x: tuple[Any, ...],
+    n: int,
+    k: int,
+    *,
+    bits: int = 4,
+    block: int = 32,
+    zeros: bool = False,
+    bias: bool = False,
+    flat: bool = False,
+    half: bool = False,
+    **attributes: Any,
+) -> bytes:
+    m = Maker()
+    blocks = -(-k // block)
+    real = np.float16 if half else np.float32
+
+    def constant(values: np.ndarray) -> str:
+        return m.constant(values.reshape(-1) if flat else values)
+
+    inputs = ["x", m.constant(m.random.integers(0, 256, (n, blocks, block * bits // 8), np.uint8))]
+    inputs.append(constant(m.random.uniform(0.01, 0.02, (n, blocks)).astype(real)))
+    inputs.append(constant(m.random.integers(0, 256, (n, -(-blocks * bits // 8)), np.uint8)) if zeros else "")
+    inputs += ["", m.constant(m.random.standard_normal(n).astype(real)) if bias else ""]
+    m.add("MatMulNBits", *inputs, K=k, N=n, bits=bits, block_size=block, **attributes, **MICROSOFT)
+    m.rename("y")
+    types = dict.fromkeys(("x", "y"), "FLOAT16") if half else None
+    return make_model(m.nodes, {"x": x}, {"y": [*x[:-1], n]}, m.constants, 21, types)
+
+
+@pytest.mark.parametrize("zeros", [False, True], ids=["middle", "zeros"])
+@pytest.mark.parametrize("flat", [False, True], ids=["matrices", "lists"])
+@pytest.mark.parametrize(("bits", "block", "k"), [(4, 32, 96), (4, 16, 80), (4, 128, 300), (8, 32, 96), (8, 64, 70)])
+def test_blocks(bits: int, block: int, k: int, flat: bool, zeros: bool) -> None:
+    """Of whole rows and ragged ones, of even and odd numbers of blocks."""
+    check_model(model((2, 3, k), 24, k, bits=bits, block=block, zeros=zeros, flat=flat), bound=2e-6)
+
+
+def test_a_bias() -> None:
+    check_model(model((1, 64), 48, 64, bias=True), bound=2e-6)
+
+
+def test_the_accuracy_level_allows_more_than_is_used() -> None:
+    check_model(model((1, 64), 48, 64, accuracy_level=1), bound=2e-6)
+
+
+def test_open_rows() -> None:
+    check_model(model(("rows", 64), 48, 64), {"rows": 5}, bound=2e-6)
+
+
+def test_halves() -> None:
+    check_model(model((3, 64), 48, 64, half=True, zeros=True), bound=2e-3)
+
+
+def declined(data: bytes) -> str:
+    nodes = host_nodes(providers.session(data, tune="off", never_worse=False, min_region_size=1))
+    return " ".join(reason for reasons in nodes.values() for reason in reasons)
+
+
+def test_what_has_no_layer_stays_with_the_host() -> None:
+    """Real zero points, weights that flow, two bits."""
+    m = Maker()
+    integers = m.random.integers(0, 256, (8, 2, 16), np.uint8)
+    scales, zeros = m.constant(np.full(16, 0.02, np.float32)), m.constant(np.full(16, 7.5, np.float32))
+    m.add("MatMulNBits", "x", m.constant(integers), scales, zeros, K=64, N=8, bits=4, block_size=32, **MICROSOFT)
+    m.rename("y")
+    assert "its input 3 is float32" in declined(make_model(m.nodes, {"x": (1, 64)}, {"y": (1, 8)}, m.constants, 21))
+    m = Maker()
+    m.add("MatMulNBits", "x", "w", m.constant(np.full(16, 0.02, np.float32)), K=64, N=8, block_size=32, **MICROSOFT)
+    m.rename("y")
+    data = make_model(m.nodes, {"x": (1, 64), "w": (8, 2, 16)}, {"y": (1, 8)}, m.constants, 21, {"w": "UINT8"})
+    assert "its input 1" in declined(data)
