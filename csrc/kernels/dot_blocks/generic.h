@@ -2,6 +2,7 @@
 #include "kernels/store/policy.h"
 #include "kernels/store/rest.h"
 #include "kernels/unroll.h"
+#include "kernels/vector_groups.h"
 #include "simd/nibbles.h"
 
 namespace softneuro::SN_ISA {
@@ -9,7 +10,8 @@ namespace dot_blocks {
 
 // Bytes from the weights in use to those being fetched, into L2 as dot_rows does.
 constexpr int ahead = 4160;
-constexpr int streams = 2;  // panels read at a time, each from a part of the weights of its own
+constexpr int most_at_once = 4;  // vectors
+constexpr int streams = 2;       // panels read at a time, each from a part of the weights of its own
 
 // Integer j of each lane.
 template <int bits, int j>
@@ -96,7 +98,7 @@ template <int bits, bool zeros, int count, int vectors>
 
 template <int bits, bool zeros>
 void run_panels(const DotBlocks& p, const ClampBounds& bounds, int begin, int end) {
-  unroll<DotBlocks::most_vectors>([&](auto i) {
+  unroll<most_at_once>([&](auto i) {
     constexpr int vectors = i + 1;
     if (p.vectors != vectors) return;
     const int part = (end - begin) / streams;
@@ -107,11 +109,13 @@ void run_panels(const DotBlocks& p, const ClampBounds& bounds, int begin, int en
 
 inline void run(const DotBlocks& p, int begin, int end) {
   const ClampBounds bounds = clamp_bounds(p.epilogue.activation);
-  if (p.bits == 4) {
-    p.zeros ? run_panels<4, true>(p, bounds, begin, end) : run_panels<4, false>(p, bounds, begin, end);
-  } else {
-    p.zeros ? run_panels<8, true>(p, bounds, begin, end) : run_panels<8, false>(p, bounds, begin, end);
-  }
+  in_groups(p, most_at_once, 2 * streams, begin, end, [&](const DotBlocks& part, int from, int to) {
+    if (p.bits == 4) {
+      p.zeros ? run_panels<4, true>(part, bounds, from, to) : run_panels<4, false>(part, bounds, from, to);
+    } else {
+      p.zeros ? run_panels<8, true>(part, bounds, from, to) : run_panels<8, false>(part, bounds, from, to);
+    }
+  });
   if (is_clamp(p.epilogue.activation.kind)) return;
   const int first = begin * lanes, past = end * lanes < p.n ? end * lanes : p.n;
   for (int i = 0; i < p.vectors; ++i) {

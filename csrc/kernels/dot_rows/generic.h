@@ -1,8 +1,8 @@
 #include "kernels/dot_rows/dot_rows.h"
-#include "kernels/integers.h"
 #include "kernels/store/policy.h"
 #include "kernels/store/rest.h"
 #include "kernels/unroll.h"
+#include "kernels/vector_groups.h"
 #include "simd/elements.h"
 
 namespace softneuro::SN_ISA {
@@ -99,24 +99,6 @@ void all_rows(const DotRows& p, const ClampBounds& bounds, int begin, int end) {
   });
 }
 
-// A block of rows after the other, each with as many vectors at a time as there are registers for.
-inline void all_bytes(const DotRows& p, const ClampBounds& bounds, int begin, int end) {
-  if (p.vectors <= DotRows::most_vectors) return all_rows<int8_t>(p, bounds, begin, end);
-  const int groups = ceil_div(p.vectors, DotRows::most_vectors);
-  for (int n = begin; n < end; n += block) {
-    for (int group = 0; group < groups; ++group) {
-      const int first = group * p.vectors / groups;
-      DotRows part = p;
-      part.vectors = (group + 1) * p.vectors / groups - first;
-      part.fetch = p.fetch && group == 0;
-      part.x += first * p.x_stride;
-      part.dst += first * p.dst_stride;
-      part.epilogue = p.epilogue.from(0, static_cast<size_t>(first) * static_cast<size_t>(p.dst_stride));
-      all_rows<int8_t>(part, bounds, n, n + block < end ? n + block : end);
-    }
-  }
-}
-
 }  // namespace dot_rows_detail
 
 inline void dot_rows(const DotRows& p, int begin, int end) {
@@ -126,7 +108,9 @@ inline void dot_rows(const DotRows& p, int begin, int end) {
   } else if (p.type == DType::bfloat16) {
     dot_rows_detail::all_rows<BFloat16>(p, bounds, begin, end);
   } else if (p.type == DType::int8) {
-    dot_rows_detail::all_bytes(p, bounds, begin, end);
+    in_groups(p, DotRows::most_vectors, dot_rows_detail::block, begin, end, [&](const DotRows& part, int from, int to) {
+      dot_rows_detail::all_rows<int8_t>(part, bounds, from, to);
+    });
   } else {
     dot_rows_detail::all_rows<float>(p, bounds, begin, end);
   }
