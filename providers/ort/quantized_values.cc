@@ -179,6 +179,13 @@ bool is_quantized(const OpGraph& graph) {
   });
 }
 
+bool host_quantizes(const OpGraph& graph) {
+  constexpr int bytes = 4;
+  return is_quantized(graph) || std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const OpNode& node) {
+           return node.op == "MatMulNBits" && node.integer("accuracy_level", 0) == bytes;
+         });
+}
+
 bool dequantizes_constant(const OpGraph& graph, const OpNode& node) {
   return is_dequantize(node) && node.has_input(0) && graph.value(node.inputs[0]).constant;
 }

@@ -34,6 +34,8 @@ bool is_dynamic_product(const OpNode& node);
 >>>>>>> f1bf9a1 (onnxruntime: what quantize_dynamic writes becomes layers that find the scale themselves)
 // Whether the model quantizes anything on its way.
 bool is_quantized(const OpGraph& graph);
+// Whether the host computes in steps: what is quantized, and products whose operands it may round to bytes.
+bool host_quantizes(const OpGraph& graph);
 // Whether the node makes a weight of a constant.
 bool dequantizes_constant(const OpGraph& graph, const OpNode& node);
 

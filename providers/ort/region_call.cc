@@ -44,7 +44,8 @@ std::vector<ValueOwner> exact_results(const OpGraph& ops, std::span<const RunInp
     input.data = wide.emplace_back(in_float32(as_it_is)).data.get();
     input.type = wide.back().type;
   }
-  const OpGraph exact = in_float32(ops);
+  OpGraph exact = in_float32(ops);
+  for (OpNode& node : exact.nodes) node.attributes.erase("accuracy_level");
   std::vector<ValueOwner> owners;
   return HostRegion(exact, {.threads = threads, .plain = is_quantized(ops), .step = true})
       .run(host_values(given, owners));
@@ -123,7 +124,7 @@ void OrtRegionCall::run_net(const Ready& ready) {
 }
 
 double OrtRegionCall::error(double max_error) {
-  if (!is_quantized(region_.ops())) return worst_output([&](const OutputError& e) { return e.against(max_error); });
+  if (!host_quantizes(region_.ops())) return worst_output([&](const OutputError& e) { return e.against(max_error); });
   const double distance = worst_output([](const OutputError& e) { return e.error; }, false);
   if (error_of_steps(distance) == 0) return 0;
   // Both may be far from what the ops are one by one, but neither much farther than the other.
@@ -134,7 +135,7 @@ double OrtRegionCall::error(double max_error) {
 
 // The largest of a measure of outputs' errors, from the truth if there is another one than the host.
 double OrtRegionCall::worst_output(const std::function<double(const OutputError&)>& measure, bool from_truth) {
-  const bool has_truth = from_truth && (has_halves(region_.ops()) || is_quantized(region_.ops()));
+  const bool has_truth = from_truth && (has_halves(region_.ops()) || host_quantizes(region_.ops()));
   if (has_truth && !truth_known_) truths_ = exact_results(region_.ops(), inputs_, region_.threads());
   truth_known_ = truth_known_ || has_truth;
   const Places& places = *static_cast<const Places*>(door_.get());

@@ -1,14 +1,16 @@
-"""MatMulNBits: weights of 4 and 8 bits in blocks, against the CPU provider."""
+"""Quantized weights with real activations: bytes with few scales, and MatMulNBits, against the CPU provider."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 
 from softneuro import providers
-from tests.providers.conftest import check_model, make_model
+from softneuro.providers.report import events
+from tests.providers.conftest import check_model, check_same, cpu_session, make_model, random_feeds, whole_session
 from tests.providers.quantized import Maker
 from tests.providers.test_quantized_units import host_nodes
 
@@ -57,8 +59,14 @@ def test_a_bias() -> None:
     check_model(model((1, 64), 48, 64, bias=True), bound=2e-6)
 
 
-def test_the_accuracy_level_allows_more_than_is_used() -> None:
-    check_model(model((1, 64), 48, 64, accuracy_level=1), bound=2e-6)
+@pytest.mark.parametrize("half", [False, True], ids=["float32", "float16"])
+def test_a_host_that_rounds_x_is_no_more_right(half: bool) -> None:
+    """At accuracy level 4 the host's distance from the truth is a hundred times max_error."""
+    data = model((3, 256), 48, 256, accuracy_level=4, half=half)
+    ours = providers.session(data, time_budget_s=1, min_region_size=1)
+    ours.run(None, random_feeds(cpu_session(data)))
+    found = [event["error"] for event in events(ours) if event["event"] == "prepared" and "error" in event]
+    assert found == [0.0]
 
 
 def test_open_rows() -> None:
@@ -87,3 +95,33 @@ def test_what_has_no_layer_stays_with_the_host() -> None:
     m.rename("y")
     data = make_model(m.nodes, {"x": (1, 64), "w": (8, 2, 16)}, {"y": (1, 8)}, m.constants, 21, {"w": "UINT8"})
     assert "its input 1" in declined(data)
+
+
+def algorithms(session: Any) -> list[str]:
+    """Of the plan's routines."""
+    rows = [row for event in events(session) if event["event"] == "prepared" for row in event["layers"]]
+    return [row["descriptor"].split("/")[-1].rsplit("_", 1)[0] for row in rows if row["descriptor"]]
+
+
+@pytest.mark.parametrize("rows", [1, 16])
+@pytest.mark.parametrize("op", ["MatMul", "Gemm"])
+@pytest.mark.parametrize("channels", [False, True], ids=["tensor", "channels"])
+@pytest.mark.parametrize(("kind", "zero"), [("INT8", 0), ("UINT8", 128)])
+def test_bytes_stay_bytes(kind: str, zero: int, channels: bool, op: str, rows: int) -> None:
+    """No copy in floats: the routine reads the model's own."""
+    m = Maker()
+    turned = op == "Gemm"
+    axis = (0 if turned else 1) if channels else None
+    w, _ = m.weight(*((40, 70) if turned else (70, 40)), axis=axis, kind=kind, zero=zero)
+    if turned:
+        m.add(op, "x", w, m.constant(m.random.standard_normal(40).astype(np.float32)), transB=1, alpha=0.5)
+    else:
+        m.add(op, "x", w)
+    m.rename("y")
+    model = m.model({"x": (rows, 70)}, ["y"])
+    settings = onnxruntime.SessionOptions()
+    settings.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL  # which rounds x to bytes
+    cpu = onnxruntime.InferenceSession(model, settings, providers=["CPUExecutionProvider"])
+    ours = whole_session(model)
+    check_same(ours, cpu, random_feeds(cpu), 2e-6)
+    assert algorithms(ours) == ["dot_int8"]
