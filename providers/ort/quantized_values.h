@@ -24,14 +24,11 @@ std::optional<QuantizedOutput> quantized_output(const OpNode& node);
 
 bool is_quantize(const OpNode& node);
 bool is_dequantize(const OpNode& node);
-<<<<<<< HEAD
 // Whether all zero points, of which there is at least one, are the same.
 bool is_one(const std::vector<int64_t>& zero_points);
-=======
 // Whose scale follows from the values; and what makes reals of products of its bytes.
 bool is_dynamic_quantize(const OpNode& node);
 bool is_dynamic_product(const OpNode& node);
->>>>>>> f1bf9a1 (onnxruntime: what quantize_dynamic writes becomes layers that find the scale themselves)
 // Whether the model quantizes anything on its way.
 bool is_quantized(const OpGraph& graph);
 // Whether the host computes in steps: what is quantized, and products whose operands it may round to bytes.
