@@ -16,6 +16,7 @@ from softneuro.providers.quantized_graph import (
     has_text_names,
     is_quantized,
 )
+from softneuro.providers.unsigned_bytes import make_unsigned
 
 _DEEPEST = 2**16 - 2**7  # products whose sum 32 bits hold
 _GEOMETRY = ("strides", "pads", "dilations", "group")
@@ -47,7 +48,7 @@ class Converter:
 
     def convert(self) -> dict[str, str]:
         """As the function of that name."""
-        self.graph.make_unsigned()
+        make_unsigned(self.graph)
         made: dict[int, Any] = {}
         gone: set[int] = set()
         layers = {}

@@ -7,13 +7,27 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-_FLOAT, _UINT8, _INT8 = 1, 2, 3  # of onnx.TensorProto
+FLOAT, UINT8, INT8 = 1, 2, 3  # of onnx.TensorProto
 # Ops that carry their operands' scales: places of the bias, -1 for none, and of the result's scale.
 FORMS = {
     ("", "QLinearConv"): (8, 6),
     ("", "QLinearMatMul"): (-1, 6),
     ("com.microsoft", "QGemm"): (6, 7),
 }
+
+
+# Further ones of Microsoft's domain: how many operands they have, and the place of the result's scale.
+_MORE = {
+    "QLinearAdd": (2, 6),
+    "QLinearMul": (2, 6),
+    "QLinearAveragePool": (1, 3),
+    "QLinearGlobalAveragePool": (1, 3),
+    "QLinearSigmoid": (1, 3),
+    "QLinearLeakyRelu": (1, 3),
+    "QLinearSoftmax": (1, 3),
+}
+# Ops that pass bytes on, whatever these mean.
+_MOVES = {"Concat", "Flatten", "Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
 
 
 class Grid(NamedTuple):
@@ -40,6 +54,27 @@ def attributes(node: Any) -> dict[str, Any]:
     import onnx
 
     return {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
+
+
+def byte_tensors(node: Any) -> list[tuple[str, int | None]]:
+    """Of a node, tensors that may be bytes, with the places of their zero points among its inputs, None for moves."""
+    given, out = node.input, node.output[0]
+    if node.op_type == "QuantizeLinear":
+        return [(out, 2)]
+    if node.op_type == "DequantizeLinear":
+        return [(given[0], 2)]
+    if not node.domain and node.op_type in _MOVES:
+        moved = given if node.op_type == "Concat" else given[:1]
+        return [(name, None) for name in (*moved, *node.output)]
+    if node.op_type == "QLinearConcat":
+        return [(given[i], i + 2) for i in range(2, len(given), 3)] + [(out, 1)]
+    if (node.domain, node.op_type) in FORMS:
+        operands, scale = 2, FORMS[node.domain, node.op_type][1]
+    elif node.op_type in _MORE:
+        operands, scale = _MORE[node.op_type]
+    else:
+        return []
+    return [(given[3 * i], 3 * i + 2) for i in range(operands)] + [(out, scale + 1)]
 
 
 def is_quantized(graph: Any) -> bool:
@@ -75,21 +110,19 @@ class QuantizedGraph:
         self.set_nodes(list(graph.node))
 
     def _find_kinds(self, graph: Any) -> dict[str, int]:
-        """Element types, as far as the model or what quantizes and dequantizes tells them."""
-        kinds = {}
+        """Element types, as far as the model or the ops around tell them."""
+        kinds = {
+            info.name: info.type.tensor_type.elem_type for info in (*graph.input, *graph.value_info, *graph.output)
+        }
         for node in graph.node:
-            places = [(node.output[0], 2)] if self.is_op(node, "QuantizeLinear") else []
-            places += [(node.input[0], 2)] if self.is_op(node, "DequantizeLinear") else []
-            if (node.domain, node.op_type) in FORMS:
-                scale = FORMS[node.domain, node.op_type][1]
-                places = [(node.input[0], 2), (node.output[0], scale + 1)]
-            for name, zero in places:
-                if len(node.input) > zero and node.input[zero] in self._constants:
-                    kinds[name] = self._constants[node.input[zero]].data_type
+            for name, zero in byte_tensors(node):
+                if zero is None:
+                    kinds.setdefault(name, kinds.get(node.input[0], 0))
+                elif len(node.input) > zero and node.input[zero] in self._constants:
+                    kinds.setdefault(name, self._constants[node.input[zero]].data_type)
                 elif node.op_type == "QuantizeLinear":
-                    kinds[name] = attributes(node).get("output_dtype", 0) or _UINT8
-        infos = [*graph.input, *graph.value_info, *graph.output]
-        return kinds | {info.name: info.type.tensor_type.elem_type for info in infos}
+                    kinds.setdefault(name, attributes(node).get("output_dtype", 0) or UINT8)
+        return kinds
 
     def set_nodes(self, nodes: list[Any]) -> None:
         """Other nodes, in an order in which they may run."""
@@ -116,9 +149,13 @@ class QuantizedGraph:
         infos = [info for info in self.proto.value_info if info.name in self._makers]
         for info in infos:
             if info.name in self._moved:
-                info.type.tensor_type.elem_type = _UINT8
+                info.type.tensor_type.elem_type = UINT8
         del self.proto.value_info[:]
         self.proto.value_info.extend(infos)
+
+    def is_fixed(self, name: str) -> bool:
+        """Whether others than nodes read or write it."""
+        return name in self._fixed
 
     def _is_read(self, name: str) -> bool:
         return bool(self.readers[name]) or name in self._fixed
@@ -154,13 +191,14 @@ class QuantizedGraph:
             return None
         return integers * scales.astype(float)
 
-    def _kind(self, name: str) -> int:
+    def kind(self, name: str) -> int:
+        """Element type of what is no constant, 0 if it is not known."""
         return self._kinds.get(name, 0) if name not in self._constants else 0
 
-    def grid(self, node: Any, tensor: int | None, scale: int, zero: int, kind: int = _UINT8) -> Grid | None:
+    def grid(self, node: Any, tensor: int | None, scale: int, zero: int, kind: int = UINT8) -> Grid | None:
         """What a node takes an input's bytes for, or, with None, its output's. None unless it is one constant scale."""
         name = node.output[0] if tensor is None else node.input[tensor]
-        if self._kind(name) != kind or len(node.input) <= scale:
+        if self.kind(name) != kind or len(node.input) <= scale:
             return None
         factor = self.array(node.input[scale])
         named = attributes(node)
@@ -168,12 +206,12 @@ class QuantizedGraph:
             factor is None
             or factor.dtype != "float32"
             or factor.size != 1
-            or named.get("precision", _FLOAT) not in (0, 1)
+            or named.get("precision", FLOAT) not in (0, 1)
         ):
             return None
         if not (math.isfinite(factor.item()) and factor.item() > 0) or named.get("output_dtype", kind) not in (
             0,
-            _FLOAT,
+            FLOAT,
             kind,
         ):
             return None
@@ -226,51 +264,7 @@ class QuantizedGraph:
         self.proto.initializer.append(self._constants[name])
         return name
 
-    def make_unsigned(self) -> None:
-        """Signed bytes between nodes become unsigned where all around them tell their zero point: 128 more of both."""
-        signed = [name for name in self._kinds if self._kind(name) == _INT8]
-        places = {name: found for name in signed if (found := self._places(name))}
-        # Ops that carry scales want both or neither.
-        forms = [node for node in self.nodes if (node.domain, node.op_type) in FORMS]
-        while lone := [
-            ends
-            for node in forms
-            if len((ends := {node.input[0], node.output[0]}) & places.keys()) == 1 and ends <= set(signed)
-        ]:
-            places = {name: found for name, found in places.items() if not any(name in ends for ends in lone)}
-        for name, found in places.items():
-            for node, at, zero in found:
-                self._move_zero_point(node, at, zero)
-            self._kinds[name] = _UINT8
-            self._moved.add(name)
-
-    def _places(self, name: str) -> list[tuple[Any, int, int]]:
-        """Nodes around bytes, where they have the zero point, and what it is. Empty unless all tell it."""
-        maker = self.maker(name)
-        if maker is None or name in self._fixed:
-            return []
-        found = [self._place(maker, name, True)] + [
-            self._place(self.nodes[at], name, False) for at in self.readers[name]
-        ]
-        return [] if any(place is None for place in found) else [place for place in found if place is not None]
-
-    def _place(self, node: Any, name: str, is_output: bool) -> tuple[Any, int, int] | None:
-        scale = 1
-        if (node.domain, node.op_type) in FORMS:
-            scale = FORMS[node.domain, node.op_type][1] if is_output else 1
-        elif not self.is_op(node, "QuantizeLinear" if is_output else "DequantizeLinear"):
-            return None
-        if not is_output and (node.input[0] != name or list(node.input).count(name) > 1):
-            return None
-        grid = self.grid(node, None if is_output else 0, scale, scale + 1, _INT8)
-        return (node, scale + 1, grid.zero) if grid is not None else None
-
-    def _move_zero_point(self, node: Any, at: int, zero: int) -> None:
-        import numpy as np
-
-        for i, attribute in reversed(list(enumerate(node.attribute))):
-            if attribute.name == "output_dtype" and attribute.i == _INT8:
-                del node.attribute[i]
-        while len(node.input) <= at:
-            node.input.append("")
-        node.input[at] = self.constant(np.uint8(zero + 128), "zero point")
+    def make_unsigned(self, name: str) -> None:
+        """Notes that a tensor of signed bytes has become one of unsigned ones."""
+        self._kinds[name] = UINT8
+        self._moved.add(name)
