@@ -24,6 +24,7 @@ bool reads_bytes(const Routine& routine, const Problem& problem) {
 }
 
 std::string reason(const Problem& problem, const Routine& chosen, bool measured) {
+  if (problem.layer->type == "dynamic_linear") return chosen.info().fallback ? "no routine of integers takes it" : "";
   if (std::none_of(problem.in.begin(), problem.in.end(), is_quantized)) {
     return has_quantized_weights(*problem.layer) ? "its input is not quantized" : "";
   }

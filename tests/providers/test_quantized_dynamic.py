@@ -75,6 +75,7 @@ def test_several_products_of_one_tensor() -> None:
     check_same(made, cpu_session(model), random_feeds(made), 1e-6)
     assert not host_nodes(made)
     assert layers(made) == {"dynamic_linear": 3}
+    assert not any("in_floats" in layer for event in events(made) for layer in event.get("layers", []))
 
 
 def test_values_that_are_all_zero_or_not_finite() -> None:

@@ -32,8 +32,8 @@ struct DynamicRowsKernels {
   FloatRange (*range)(const float* src, int64_t count);
   int32_t (*sum)(const uint8_t* src, int64_t count);
   void (*finish)(const DynamicRow&, float* dst, int64_t count);
-  // Where all rows have the same zero point and scale, and zeros is null, for gemm_int8: start -= zero * columns,
-  // and the product of the scales. count: whole blocks.
+  // Where all rows have the same zero point and scale, for gemm_int8: start - zero * columns, and the product of the
+  // scales. count: whole blocks.
   void (*fold)(const DynamicRow&, const int32_t* start, int32_t* folded_start, float* folded_scale, int64_t count);
 };
 

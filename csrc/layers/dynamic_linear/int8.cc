@@ -22,6 +22,10 @@ const Quantization& weight_quantization(const Problem& problem) {
   return *problem.layer->weight("weight")->desc().quantization;
 }
 
+bool has_one_zero_point(const Quantization& q) {
+  return std::all_of(q.zero_points.begin(), q.zero_points.end(), [&](int32_t z) { return z == q.zero_points[0]; });
+}
+
 bool has_zero_points(const Quantization& q) {
   return std::any_of(q.zero_points.begin(), q.zero_points.end(), [](int32_t z) { return z != 0; });
 }
@@ -63,8 +67,9 @@ class PreparedDynamicInt8 final : public Prepared {
         WorkSplit(1, panels_, rows, worth_threads(0.5 * products, bytes, problem.threads), parse_split(params.split));
     quantizing_ = std::min(rows, task_count(rows * c, problem.threads));
     byte_rows_ = round_to_line(static_cast<size_t>(rows) * static_cast<size_t>(gemm_.k));
-    ranges_ = byte_rows_ + round_to_line(static_cast<size_t>(rows) * sizeof(ByteRow));
-    folds_ = (!p_.rows || rows == 1) && end_.zeros == nullptr;
+    row_starts_ = byte_rows_ + round_to_line(static_cast<size_t>(rows) * sizeof(ByteRow));
+    ranges_ = row_starts_ + round_to_line(static_cast<size_t>(rows) * sizeof(int32_t));
+    folds_ = (!p_.rows || rows == 1) && has_one_zero_point(weight_quantization(problem));
     if (folds_) {
       gemm_.epilogue.bias = end_.bias;
       gemm_.epilogue.activation = post_.activation;
@@ -135,6 +140,11 @@ class PreparedDynamicInt8 final : public Prepared {
     return reinterpret_cast<ByteRow*>(args.workspace.shared() + byte_rows_);
   }
 
+  // Where all weights have the same zero point.
+  int32_t* row_starts(const RunArgs& args) const {
+    return reinterpret_cast<int32_t*>(args.workspace.shared() + row_starts_);
+  }
+
   void quantize(const RunArgs& args, const BlobRows& x, int64_t row, QuantizeSteps steps) const {
     const int64_t c = p_.size.c;
     const int32_t by = moved_by(p_);
@@ -143,7 +153,9 @@ class PreparedDynamicInt8 final : public Prepared {
     uint8_t* const bytes = bytes_of(args, row);
     to_bytes_(steps, x.row(row), bytes, c);
     std::fill(bytes + c, bytes + gemm_.k, uint8_t{0});
-    if (end_.zeros != nullptr) known.total = row_kernels_.sum(bytes, c) - narrow(c) * steps.zero;
+    if (end_.zeros == nullptr) return;
+    known.total = row_kernels_.sum(bytes, c) - narrow(c) * steps.zero;
+    row_starts(args)[row] = -known.total * end_.zeros[0];
   }
 
   size_t folded_bytes() const { return static_cast<size_t>(panels_) * GemmInt8::block * sizeof(float); }
@@ -170,6 +182,7 @@ class PreparedDynamicInt8 final : public Prepared {
       call.m = static_cast<int>(next - row);
       call.a = bytes_of(args, row);
       call.dst = out.row(row);
+      if (end_.zeros != nullptr) call.row_start = row_starts(args) + row;
       if (post_.residual) call.epilogue.residual = residual.row(row);
       gemm_kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), 0, call.m, scratch + tile_);
     }
@@ -220,9 +233,9 @@ class PreparedDynamicInt8 final : public Prepared {
   bool folds_ = false;
   int panels_ = 0;
   WorkSplit split_;
-  int64_t quantizing_ = 0;             // tasks
-  size_t byte_rows_ = 0, ranges_ = 0;  // where they begin in what tasks share, behind the bytes
-  size_t tile_ = 0;                    // bytes of a task's sums
+  int64_t quantizing_ = 0;                              // tasks
+  size_t byte_rows_ = 0, row_starts_ = 0, ranges_ = 0;  // where they begin in what tasks share, behind the bytes
+  size_t tile_ = 0;                                     // bytes of a task's sums
 };
 
 class DynamicInt8 final : public Routine {
