@@ -94,16 +94,15 @@ class PreparedDynamicInt8 final : public Prepared {
       args.parallel_for(quantizing_, [&](int64_t task) { body(task, split_range(p_.size.rows, quantizing_, task)); });
     };
     if (!p_.rows) {
-      for_rows([&](int64_t task, Range rows) {
-        ranges[task] = {0, 0};
-        for (int64_t row = rows.begin; row < rows.end; ++row) include(ranges[task], range_of(x, row));
-      });
+      for_rows([&](int64_t task, Range rows) { ranges[task] = range_of(x, rows); });
     }
     for_rows([&](int64_t, Range rows) {
       FloatRange all{0, 0};
       for (int64_t i = 0; !p_.rows && i < quantizing_; ++i) include(all, ranges[i]);
+      QuantizeSteps steps = p_.steps(all);
       for (int64_t row = rows.begin; row < rows.end; ++row) {
-        quantize(args, x, row, p_.steps(p_.rows ? range_of(x, row) : all));
+        if (p_.rows) steps = p_.steps(range_of(x, {row, row + 1}));
+        quantize(args, x, row, steps);
       }
     });
     args.parallel_for(split_.tasks, [&](int64_t task) {
@@ -125,7 +124,15 @@ class PreparedDynamicInt8 final : public Prepared {
     return std::max<int64_t>(most_sums / rows / pass, 1) * pass;
   }
 
-  FloatRange range_of(const BlobRows& x, int64_t row) const { return row_kernels_.range(x.row(row), p_.size.c); }
+  FloatRange range_of(const BlobRows& x, Range rows) const {
+    const int64_t c = p_.size.c;
+    FloatRange range{0, 0};
+    for (int64_t row = rows.begin, next; row < rows.end; row = next) {
+      next = x.row_stride == c ? x.run_end(row, rows.end) : row + 1;
+      include(range, row_kernels_.range(x.row(row), (next - row) * c));
+    }
+    return range;
+  }
   // NaN is in both or none, and stays.
   static void include(FloatRange& range, const FloatRange& other) {
     if (std::isnan(range.least)) return;
