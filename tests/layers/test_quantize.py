@@ -24,7 +24,7 @@ def test_values_next_to_ties(scale: float) -> None:
     expected = (steps - 100).astype(F) * step
     post = {"quantize": {"scale": float(step), "zero_point": 100, "least": 0, "most": 255}}
     accepted = [d for d in _C.testing.accepting("quantize", {}, {}, [x.shape], post, 1) if "convert" in d]
-    assert len(accepted) > 1
+    assert accepted
     for descriptor in accepted:
         actual = _C.testing.run_routine("quantize", {}, {}, [x], descriptor, post, 1)
         np.testing.assert_array_equal(actual, expected, err_msg=descriptor)
