@@ -1,4 +1,4 @@
-// Ops that older exporters spell out, put together again.
+// Ops that exporters and quantizers spell out, put together again.
 #pragma once
 
 #include "providers/ort/op_graph.h"
