@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from softneuro import providers
 from softneuro.providers.report import events
 from tests.providers.conftest import check_model, check_same, cpu_session, make_model, random_feeds, whole_session
 from tests.providers.quantized import Maker
+from tests.providers.test_ep_context import compiled, load
 from tests.providers.test_quantized_units import host_nodes
 
 MICROSOFT = {"domain": "com.microsoft"}
@@ -125,3 +127,9 @@ def test_bytes_stay_bytes(kind: str, zero: int, channels: bool, op: str, rows: i
     ours = whole_session(model)
     check_same(ours, cpu, random_feeds(cpu), 2e-6)
     assert algorithms(ours) == ["dot_int8"]
+
+
+def test_compiled_model(tmp_path: Path) -> None:
+    """A saved region has its blocks."""
+    data = model((2, 96), 24, 96, zeros=True, bias=True)
+    check_same(load(compiled(data, tmp_path)), cpu_session(data), random_feeds(cpu_session(data)), 2e-6)
