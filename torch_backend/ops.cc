@@ -1,4 +1,4 @@
-// torch.ops.softneuro: the ops that torch sees, on the LibTorch stable ABI.
+// torch.ops.softneuro: the ops that run regions, on the LibTorch stable ABI.
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
@@ -13,7 +13,6 @@
 
 #include "base/error.h"
 #include "layers/host/host.h"
-#include "net/layer_call.h"
 #include "runtime/region_table.h"
 #include "torch_backend/known_run.h"
 #include "torch_backend/run_net.h"
@@ -23,7 +22,6 @@ namespace {
 
 using softneuro::Ready;
 using softneuro::RegionTable;
-using torch::headeronly::ScalarType;
 using torch::stable::Tensor;
 
 // A region's inputs, and what its net is looked up by: torch's threads, each input's form (append_input) and sizes, the
@@ -66,12 +64,6 @@ std::vector<Tensor> run_net(const Ready& ready, const std::vector<const void*>& 
   }
   softneuro::run_on_torch(ready, in, out);
   return outputs;
-}
-
-void append_shape(std::vector<int64_t>& signature, const Tensor& tensor) {
-  const auto sizes = tensor.sizes();
-  signature.push_back(static_cast<int64_t>(sizes.size()));
-  signature.insert(signature.end(), sizes.begin(), sizes.end());
 }
 
 // The op's list of weights: owns the list and the handles in it. A network has hundreds, and a stable::Tensor for each
@@ -181,89 +173,6 @@ std::vector<Tensor> run_known(const std::string& handle, const std::vector<Tenso
   return ready && ready->net ? try_net(handle, *ready, inputs.memory()) : std::vector<Tensor>();
 }
 
-// Layers called eagerly. The net is kept by everything but the weights' content, which is compared whole at each call.
-
-void check_tensor(const Tensor& tensor, const char* name) {
-  STD_TORCH_CHECK(tensor.scalar_type() == ScalarType::Float, "softneuro: ", name, " must be float32");
-  STD_TORCH_CHECK(tensor.is_cpu(), "softneuro: ", name, " must be on the CPU");
-}
-
-softneuro::Shape shape_of(const Tensor& tensor) {
-  const auto sizes = tensor.sizes();
-  return softneuro::Shape(std::span<const int64_t>(sizes.data(), sizes.size()));
-}
-
-softneuro::Constant constant_of(const Tensor& tensor) {
-  const auto* data = static_cast<const float*>(tensor.data_ptr());
-  return std::make_shared<const softneuro::ConstantData>(
-      shape_of(tensor), softneuro::ConstantData::Values(data, [tensor](const float*) {}));
-}
-
-Tensor run_layer(softneuro::Layer layer, const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias,
-                 const std::string& routine) {
-  check_tensor(x, "the input");
-  check_tensor(weight, "the weight");
-  if (bias) check_tensor(*bias, "the bias");
-  const Tensor dense_x = x.is_contiguous() ? x : torch::stable::contiguous(x);
-  const Tensor dense_weight = weight.is_contiguous() ? weight : torch::stable::contiguous(weight);
-  const Tensor dense_bias = !bias || bias->is_contiguous() ? bias.value_or(weight) : torch::stable::contiguous(*bias);
-  const auto threads = static_cast<int>(torch::stable::get_num_threads());
-  const std::string key = layer.type + "{" + layer.attrs.str() + "}" + layer.post.str() + routine;
-  softneuro::Signature signature{threads, bias ? 1 : 0};
-  softneuro::append_text(signature, key);
-  append_shape(signature, x);
-  append_shape(signature, weight);
-  std::vector<const void*> data{dense_weight.data_ptr()};
-  if (bias) data.push_back(dense_bias.data_ptr());
-  auto ready = softneuro::layer_nets().find(signature, data);
-  if (!ready) {
-    layer.set_weight("weight", constant_of(dense_weight));
-    if (bias) layer.set_weight("bias", constant_of(dense_bias));
-    Ready made;
-    made.signature = std::move(signature);
-    made.weights.add(data[0], static_cast<size_t>(dense_weight.numel()) * sizeof(float), true);
-    if (bias) made.weights.add(data[1], static_cast<size_t>(dense_bias.numel()) * sizeof(float), true);
-    made.net = softneuro::prepare_layer(std::move(layer), {{shape_of(x)}}, routine, threads);
-    ready = std::make_shared<const Ready>(made);
-    softneuro::layer_nets().put(std::move(made));
-  }
-  return run_net(*ready, {dense_x.data_ptr()})[0];
-}
-
-softneuro::PostOps post_ops(const std::string& activation) {
-  softneuro::PostOps post;
-  post.activation.kind = softneuro::parse_activation(activation);
-  using softneuro::ActivationKind;
-  for (const ActivationKind kind : {ActivationKind::clamp, ActivationKind::leaky_relu, ActivationKind::elu}) {
-    STD_TORCH_CHECK(post.activation.kind != kind, "softneuro: activation '", activation, "' needs parameters");
-  }
-  return post;
-}
-
-Tensor conv2d(const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias,
-              const std::vector<int64_t>& stride, const std::vector<int64_t>& padding,
-              const std::vector<int64_t>& dilation, int64_t groups, const std::string& activation,
-              const std::string& routine) {
-  STD_TORCH_CHECK(stride.size() == 2 && padding.size() == 2 && dilation.size() == 2,
-                  "softneuro: stride, padding and dilation of conv2d have two values each");
-  softneuro::Layer layer;
-  layer.type = "conv2d";
-  layer.attrs.set("stride", stride);
-  layer.attrs.set("padding", std::vector<int64_t>{padding[0], padding[1], padding[0], padding[1]});
-  layer.attrs.set("dilation", dilation);
-  layer.attrs.set("groups", groups);
-  layer.post = post_ops(activation);
-  return run_layer(std::move(layer), x, weight, bias, routine);
-}
-
-Tensor linear(const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias, const std::string& activation,
-              const std::string& routine) {
-  softneuro::Layer layer;
-  layer.type = "linear";
-  layer.post = post_ops(activation);
-  return run_layer(std::move(layer), x, weight, bias, routine);
-}
-
 }  // namespace
 
 STABLE_TORCH_LIBRARY(softneuro, m) {
@@ -277,10 +186,6 @@ STABLE_TORCH_LIBRARY(softneuro, m) {
   m.def("run_region_slow(str handle, Tensor[] inputs, Tensor[] weights, SymInt[] sizes) -> Tensor[]");
   m.def("run_region_instead(str handle, Tensor[] inputs, Tensor[] weights, SymInt[] sizes) -> Tensor[]");
   m.def("run_region_on_host(str handle, Tensor[] inputs, Tensor[] weights, SymInt[] sizes) -> Tensor[]");
-  m.def(
-      "conv2d(Tensor x, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, "
-      "SymInt[2] dilation=1, SymInt groups=1, str activation='none', str routine='') -> Tensor");
-  m.def("linear(Tensor x, Tensor weight, Tensor? bias=None, str activation='none', str routine='') -> Tensor");
 }
 
 STABLE_TORCH_LIBRARY_IMPL(softneuro, CompositeExplicitAutograd, m) {
@@ -294,6 +199,4 @@ STABLE_TORCH_LIBRARY_IMPL(softneuro, CPU, m) {
   m.impl("run_ready", TORCH_BOX(&run_ready));
   m.impl("run_known", TORCH_BOX(&run_known));
   m.impl("run_made", TORCH_BOX(&run_made));
-  m.impl("conv2d", TORCH_BOX(&conv2d));
-  m.impl("linear", TORCH_BOX(&linear));
 }

@@ -66,6 +66,9 @@ def load() -> torch.library.Library:
     torch.library.register_fake("softneuro::run_known", lambda *_: [], lib=library)
     _define_layer(library, "conv2d", _reference_conv2d)
     _define_layer(library, "linear", _reference_linear)
+    for name, fake in (("softneuro::qconv2d", _fake_qconv2d), ("softneuro::qlinear", _fake_qlinear)):
+        torch.library.register_fake(name, fake, lib=library)
+        torch.library.register_autograd(name, _no_gradients, setup_context=_gives_no_gradients, lib=library)
     return library
 
 
@@ -127,3 +130,27 @@ def _define_layer(library: torch.library.Library, name: str, reference: Callable
 
     torch.library.register_fake(qualified, fake, lib=library)
     torch.library.register_autograd(qualified, backward, setup_context=setup, lib=library)
+
+
+def _fake_qconv2d(x: torch.Tensor, _scale: float, _zero_point: int, weight: torch.Tensor, *rest: Any) -> Any:
+    defaults: tuple[Any, ...] = (None, None, [1, 1], [0, 0], [1, 1], 1, None)
+    _, _, stride, padding, dilation, groups, out_scale = (*rest, *defaults[len(rest) :])[: len(defaults)]
+    like = functional.conv2d(x.float(), weight.float(), None, stride, padding, dilation, groups)
+    return torch.empty(like.shape, dtype=_type_of(out_scale), device=x.device)
+
+
+def _fake_qlinear(x: torch.Tensor, _scale: float, _zero_point: int, weight: torch.Tensor, *rest: Any) -> Any:
+    like = functional.linear(x.float(), weight.float())
+    return torch.empty(like.shape, dtype=_type_of(rest[2] if len(rest) > 2 else None), device=x.device)
+
+
+def _type_of(out_scale: float | None) -> torch.dtype:
+    return torch.float32 if out_scale is None else torch.uint8
+
+
+def _gives_no_gradients(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    ctx.mark_non_differentiable(output)
+
+
+def _no_gradients(ctx: Any, gradient: torch.Tensor) -> Any:
+    raise NotImplementedError("ops on bytes have no gradients")

@@ -28,7 +28,7 @@ class TorchPool {
   int threads_;
 };
 
-// THE table of torch's types that nets take and give, by the core's.
+// THE table of torch's types that nets take and give, by the core's. Quantized blobs at the border are unsigned.
 struct TorchType {
   DType dtype;
   int32_t torch;
@@ -38,7 +38,8 @@ std::span<const TorchType> torch_types() {
       TorchType{DType::float32, aoti_torch_dtype_float32()},   TorchType{DType::float16, aoti_torch_dtype_float16()},
       TorchType{DType::bfloat16, aoti_torch_dtype_bfloat16()}, TorchType{DType::uint8, aoti_torch_dtype_uint8()},
       TorchType{DType::int8, aoti_torch_dtype_int8()},         TorchType{DType::int32, aoti_torch_dtype_int32()},
-      TorchType{DType::int64, aoti_torch_dtype_int64()},       TorchType{DType::boolean, aoti_torch_dtype_bool()}};
+      TorchType{DType::int64, aoti_torch_dtype_int64()},       TorchType{DType::boolean, aoti_torch_dtype_bool()},
+      TorchType{DType::qint8, aoti_torch_dtype_uint8()}};
   return types;
 }
 
