@@ -14,6 +14,7 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule
 from torch.fx.graph import CodeGen
 from torch.nn.modules.module import _has_any_global_hook
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 import softneuro
 from softneuro import messages
@@ -116,10 +117,12 @@ class LoadedProgram:
 
         def inference(module: GraphModule, inputs: Sequence[Any]) -> Any:
             metadata = TracingContext.get().fw_metadata
-            count = len(self.weights)
-            one_to_one = len(inputs) == count + len(values)
+            count = sum(map(_tensors_in, self.weights))
+            whole = count == len(self.weights)  # no weight is made of others
+            one_to_one = whole and len(inputs) == count + len(values)
             changed = set(metadata.mutated_inp_runtime_indices)
-            static = [i for i in range(count) if i not in changed] if one_to_one else []
+            known = one_to_one or (len(inputs) == count + len(values) and not changed)
+            static = [i for i in range(count) if i not in changed] if known else []
             self._written = Written(self.weights, changed) if changed else None
             # What turns a caller's tensor, or has AOT Autograd merge two, is left to the host.
             self._fixed |= bool(changed) and not one_to_one
@@ -185,6 +188,13 @@ class LoadedProgram:
                 stacklevel=3,
             )
         return True
+
+
+def _tensors_in(weight: Any) -> int:
+    """How many tensors AOT Autograd makes of a weight: those within a quantized one, for instance."""
+    if not is_traceable_wrapper_subclass(weight):
+        return 1
+    return sum(_tensors_in(getattr(weight, name)) for name in weight.__tensor_flatten__()[0])
 
 
 def _load_again(program: ExportedProgram, options: dict[str, Any]) -> LoadedProgram:

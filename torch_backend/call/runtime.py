@@ -248,7 +248,8 @@ class RegionRuntime:
         """An optimised core graph for these inputs and weights."""
         placed = {node: (i, weights[i]) for i, node in enumerate(self.region.weight_nodes)}
         borders = borders_of(signature, len(inputs))
-        lowering = Lowering(self.region.module, placed, self.region.constants, self.region.steps)
+        region = self.region
+        lowering = Lowering(region.module, placed, region.constants, region.steps, region.products)
         lowered = lowering.run(inputs, borders, sizes, self._names, self._shapes)
         lowered.graph.optimize()
         return lowered

@@ -20,6 +20,7 @@ from softneuro.torch_backend.compile.host_steps import HostStep, step_reason
 from softneuro.torch_backend.compile.known_shapes import KnownShapes
 from softneuro.torch_backend.compile.names import layer_name
 from softneuro.torch_backend.compile.orders import inverse
+from softneuro.torch_backend.compile.products import Product, lower_product
 from softneuro.torch_backend.compile.quantized import BYTES
 from softneuro.torch_backend.compile.quantized_weights import QuantizedWeight, quantized_weight
 from softneuro.torch_backend.compile.reals import REALS, in_float32, is_conversion
@@ -47,12 +48,15 @@ class Lowering:
         weights: dict[Node, tuple[int, torch.Tensor]],
         constants: set[Node],
         steps: Sequence[Sequence[Node]] = (),
+        products: Sequence[Product] = (),
     ) -> None:
         self.result = Lowered(softneuro.Graph())
         self._module = module
         self._weights = weights  # by placeholder: index and tensor
         self._constants = constants
         self._steps = {node: nodes for nodes in steps for node in nodes}
+        self._products = {product.root: product for product in products}
+        self._spelt = {node for product in products for node in product.members}
         self._values: dict[Node, Any] = {}
         self._blobs: dict[Node, int | list[int]] = {}
         self._casts: dict[Node, int] = {}  # to reals, of integers
@@ -132,6 +136,9 @@ class Lowering:
         if step := self._steps.get(node):
             if node is step[-1]:
                 self._add_step(step)
+        elif node in self._spelt:
+            if product := self._products.get(node):
+                self._add_product(product)
         elif node.target is operator.getitem:
             source = self._blobs[node.args[0]]
             self._blobs[node] = source[node.args[1]] if isinstance(source, list) else source
@@ -158,6 +165,17 @@ class Lowering:
                 raise softneuro.Error(f"{list(self.result.graph.shape(blob))} for the host's {list(expected.shape)}")
         return made
 
+    def _add_product(self, product: Product) -> None:
+        node, graph = product.root, self.result.graph
+        try:
+            blob = lower_product(self, product)
+            shape = self._values[node].shape
+            same = tuple(graph.shape(blob)) == tuple(shape)
+            self._blobs[node] = blob if same else self.add("reshape", [blob], shape=list(shape))
+        except (softneuro.Error, ValueError) as error:
+            self._module.meta.setdefault("declined", {})[node] = str(error)
+            raise softneuro.Error(f"{layer_name(node)}: {error}") from error
+
     def _leave(self, node: Node, reason: str) -> None:
         """Makes a step of an op that a converter has declined. Raises softneuro.Error if it cannot be one."""
         self._module.meta.setdefault("declined", {})[node] = reason
@@ -172,7 +190,7 @@ class Lowering:
         self._add_step([node, *items])
 
     def _add_step(self, nodes: Sequence[Node]) -> None:
-        step = HostStep(nodes, self._values, lambda n: self._evaluate(n) if n in self._constants else None)
+        step = HostStep(nodes, self._values, lambda n: self.evaluate(n) if n in self._constants else None)
         if not step.outputs:
             return
         # In the order of the host's memory, which is likely to be what transposes around it are there for.
@@ -235,11 +253,11 @@ class Lowering:
 
     def weight(self, node: Node) -> torch.Tensor | QuantizedWeight:
         """A constant for a layer that multiplies by it: in the host's bytes where that can be."""
-        return quantized_weight(node, self._evaluate) or self.constant(node)
+        return quantized_weight(node, self.evaluate) or self.constant(node)
 
     def constant(self, node: Node) -> torch.Tensor:
         """Value of a constant node, in a weight's own memory and type where that can be; need not be contiguous."""
-        value: torch.Tensor = self._evaluate(node).detach()
+        value: torch.Tensor = self.evaluate(node).detach()
         if value.device.type != "cpu":
             raise softneuro.Error(f"{layer_name(node)}: weight on {value.device.type}")
         return value if value.dtype in REALS else value.to(torch.float32)
@@ -250,7 +268,7 @@ class Lowering:
             read = with_sources([node], lambda n: () if n in self._weights else n.all_input_nodes)
             self.result.watched.update(self._weights[n][0] for n in read if n in self._weights)
 
-    def _evaluate(self, node: Node) -> Any:
+    def evaluate(self, node: Node) -> Any:
         """The real value of a node that follows from weights alone, not rounded to halves on the way."""
         known = self._evaluated
         if node in self._weights:

@@ -12,13 +12,15 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from softneuro.torch_backend.compile.constants import find_constants, free_of_values
+from softneuro.torch_backend.compile.constants import find_constants, free_of_sizes, free_of_values
 from softneuro.torch_backend.compile.converters import decline_reason
 from softneuro.torch_backend.compile.cuts import Cut, find_cuts
 from softneuro.torch_backend.compile.grouping import assign_regions, find_steps, is_computing, moves_between
 from softneuro.torch_backend.compile.host_steps import step_reason
 from softneuro.torch_backend.compile.names import layer_name
 from softneuro.torch_backend.compile.orders import axis_order
+from softneuro.torch_backend.compile.product_forms import find_products
+from softneuro.torch_backend.compile.products import Product
 from softneuro.torch_backend.compile.purity import effects
 from softneuro.torch_backend.compile.quantized import dequantizes, quantizes, read_quantized
 from softneuro.torch_backend.compile.reals import changes_type
@@ -40,6 +42,7 @@ class Region:
     ops: int  # that compute
     steps: list[list[Node]]  # in module.graph: ops of the host that follow each other
     step_ops: dict[str, list[tuple[str, str]]]  # by op: (name, reason) of what the host runs
+    products: list[Product]  # in module.graph
 
     @property
     def declined(self) -> Mapping[Node, str]:
@@ -50,7 +53,8 @@ class Region:
     @functools.cached_property
     def quantizes(self) -> bool:
         """Whether any op makes bytes of reals."""
-        return any(map(quantizes, self.module.graph.nodes))
+        rounding = any(product.static or product.dynamic for product in self.products)
+        return rounding or any(map(quantizes, self.module.graph.nodes))
 
 
 @dataclass
@@ -79,10 +83,12 @@ def trim(nodes: list[Node], steps: Set[Node]) -> list[Node]:
     return [node for node in nodes if node in kept]
 
 
-def build_region(nodes: list[Node], constants: Set[Node], steps: Mapping[Node, str]) -> Region:
+def build_region(
+    nodes: list[Node], constants: Set[Node], steps: Mapping[Node, str], products: Sequence[Product] = ()
+) -> Region:
     """Copies the nodes, and the constants that they need, into a module of their own.
 
-    `steps`: ops of the host, and why they are.
+    `steps`: ops of the host, and why they are. `products`: of the whole graph.
     """
     inside = set(nodes)
     computed_before = {n for n in constants if n.op == "call_function"}
@@ -126,6 +132,7 @@ def build_region(nodes: list[Node], constants: Set[Node], steps: Mapping[Node, s
         ops=sum(n not in steps and is_computing(n) for n in nodes),
         steps=joined,
         step_ops=step_ops,
+        products=[product.copied(copies) for product in products if product.root in inside],
     )
 
 
@@ -168,9 +175,12 @@ def find_regions(
     graph = module.graph
     partition = Partition(module)
     free_of_values(graph)
+    free_of_sizes(graph)
     constants = find_constants(graph, static)
     known = declined or {}
-    quantized = read_quantized(graph, constants, known)
+    products = find_products(graph, constants, known.keys())
+    spelt = {node for product in products for node in product.members}
+    quantized = {**read_quantized(graph, constants, known), **dict.fromkeys(spelt)}
     supported: set[Node] = set()
     reasons: dict[Node, str] = {}  # of all others
     for node in graph.nodes:
@@ -179,6 +189,7 @@ def find_regions(
         value = node.meta.get("val")
         if isinstance(value, torch.SymInt | int | torch.SymBool | torch.SymFloat):
             continue
+        reason: str | None
         if node in quantized:
             reason = quantized[node]
         else:
@@ -205,7 +216,8 @@ def find_regions(
         ops = sum(n not in steps and is_computing(n) for n in kept)
         if ops and ops >= min_region_size:
             parts.append(kept)
-            partition.regions.append(build_region(kept, constants, {n: reasons[n] for n in kept if n in steps}))
+            own = {n: reasons[n] for n in kept if n in steps}
+            partition.regions.append(build_region(kept, constants, own, products))
             continue
         for node in nodes:
             if node not in steps and is_computing(node):

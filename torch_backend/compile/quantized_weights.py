@@ -52,6 +52,16 @@ class QuantizedWeight:
         return self.stored.contiguous().numpy(), grid
 
 
+def scaled_bytes(stored: torch.Tensor, scales: torch.Tensor) -> QuantizedWeight | None:
+    """Bytes and the scales of one axis, which are broadcast; None if kernels do not take them."""
+    scales = scales.detach().to(torch.float32)
+    if stored.dtype != torch.int8 or stored.device.type != "cpu" or stored.dim() == 0:
+        return None
+    if not ((scales > 0) & scales.isfinite()).all():
+        return None
+    return QuantizedWeight(stored.detach(), scales.expand(stored.shape))
+
+
 def quantized_weight(node: Node, evaluate: Callable[[Node], Any]) -> QuantizedWeight | None:
     """What a constant is a DQ of, at once or before moves. `evaluate` gives the value of a constant.
 
@@ -75,12 +85,10 @@ def quantized_weight(node: Node, evaluate: Callable[[Node], Any]) -> QuantizedWe
         return None
     if isinstance(zeros, Node):
         zeros = int(evaluate(zeros).count_nonzero())
-    scales = scales.detach().to(torch.float32)
-    if zeros or stored.dtype != torch.int8 or stored.device.type != "cpu" or stored.dim() == 0:
+    weight = scaled_bytes(stored, scales)
+    if zeros or weight is None:
         return None
-    if not ((scales > 0) & scales.isfinite()).all():
-        return None
-    tensors = [stored.detach(), scales.expand(stored.shape)]
+    tensors = [weight.stored, weight.scales]
     for move in reversed(moves):
         # Scales may need a copy where bytes do not; they then differ along several axes.
         op = aten.reshape.default if move.target in _VIEWS else move.target
