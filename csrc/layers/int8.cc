@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kernels/dynamic_rows/dynamic_rows.h"
 #include "layers/moving.h"
 
 namespace softneuro {
@@ -28,6 +29,9 @@ double weight_scale(const Quantization& q, int64_t output) {
   // Transposed convolutions have scales by output of a group.
   return static_cast<double>(q.scales[q.axis < 0 ? 0 : static_cast<size_t>(output) % q.scales.size()]);
 }
+
+// Of weights that have one, as signed bytes.
+int32_t signed_zero_point(const Quantization& q) { return q.zero_points[0] - (q.is_signed() ? 0 : 128); }
 
 }  // namespace
 
@@ -62,15 +66,18 @@ Refusal check_int8_blobs(const Problem& problem) {
   return problem.out().quantization != nullptr ? check_unsigned(problem.out()) : Refusal();
 }
 
-Refusal check_int8(const Problem& problem, const Int8Shape& shape, int axis) {
+Refusal check_int8(const Problem& problem, const Int8Shape& shape, int axis, bool zero_point) {
   if (const Refusal refusal = check_int8_blobs(problem); !refusal.accepted()) return refusal;
-  const Refusal weights = check_signed_weight(*problem.layer->weight("weight"), axis);
+  const ConstantData& weight = *problem.layer->weight("weight");
+  const Refusal weights = zero_point ? check_weight(weight, axis) : check_signed_weight(weight, axis);
   if (!weights.accepted()) return weights;
   const PostOps& post = problem.layer->post;
   if (post.quantize_first != nullptr && !(in_steps(problem) && problem.in.back().quantization != nullptr)) {
     return "adds floats to what was quantized, or needs them then";
   }
-  return shape.k <= GemmInt8::most_k ? Refusal() : "sums of " + std::to_string(shape.k) + " products may overflow";
+  // Products of a zero point take as much room again.
+  const int64_t most_k = zero_point ? GemmInt8::most_k / 2 : GemmInt8::most_k;
+  return shape.k <= most_k ? Refusal() : "sums of " + std::to_string(shape.k) + " products may overflow";
 }
 
 Packing int8_packing(const Int8Shape& shape) {
@@ -97,8 +104,26 @@ std::string int8_pack_key(const Problem& problem) {
   return key;
 }
 
-const int8_t* int8_weights(const Problem& problem) {
-  return static_cast<const int8_t*>(problem.layer->weight("weight")->memory().get());
+std::shared_ptr<const int8_t> int8_weights(const Problem& problem) {
+  const ConstantData& weight = *problem.layer->weight("weight");
+  if (weight.desc().quantization->is_signed()) return std::static_pointer_cast<const int8_t>(weight.memory());
+  const auto count = static_cast<size_t>(weight.elements());
+  const auto* from = static_cast<const uint8_t*>(weight.memory().get());
+  const std::shared_ptr<int8_t[]> moved(new int8_t[count]);
+  std::transform(from, from + count, moved.get(), [](uint8_t byte) { return static_cast<int8_t>(byte ^ 0x80); });
+  return {moved, moved.get()};
+}
+
+Int8RowStarts::Int8RowStarts(const Problem& problem, const Int8Shape& shape)
+    : zero_(signed_zero_point(*problem.layer->weight("weight")->desc().quantization)),
+      k_(shape.k),
+      sum_(dynamic_rows_kernels(available_isas().front())->sum) {}
+
+void Int8RowStarts::set(GemmInt8& call, std::byte* scratch) const {
+  if (zero_ == 0) return;
+  auto* starts = reinterpret_cast<int32_t*>(scratch);
+  for (int row = 0; row < call.m; ++row) starts[row] = -zero_ * sum_(call.a + row * call.a_stride, k_);
+  call.row_start = starts;
 }
 
 Int8Scales int8_scales(const Problem& problem, const Int8Shape& shape, const int8_t* rows) {
@@ -106,10 +131,11 @@ Int8Scales int8_scales(const Problem& problem, const Int8Shape& shape, const int
   const Constant* bias = problem.layer->find_weight("bias");
   const std::vector<double> offsets = bias != nullptr ? (*bias)->doubles() : std::vector<double>();
   const double steps = sum_unit(problem);
+  const int32_t zero = signed_zero_point(w);
   Int8Scales scales;
   for (int64_t output = 0; output < shape.outputs(); ++output) {
     const int32_t sum = std::accumulate(rows + output * shape.k, rows + (output + 1) * shape.k, int32_t{0});
-    scales.start.push_back(-x.zero_points[0] * sum);
+    scales.start.push_back(-x.zero_points[0] * (sum - static_cast<int32_t>(shape.k) * zero));
     scales.scale.push_back(static_cast<float>(static_cast<double>(x.scales[0]) * weight_scale(w, output) * steps));
     scales.bias.push_back(bias != nullptr ? static_cast<float>(offsets[static_cast<size_t>(output)] * steps) : 0);
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lines.h"
 #include "kernels/gemm_int8/gemm_int8.h"
 #include "layers/quantization.h"
 
@@ -25,8 +26,9 @@ struct Int8Shape {
 RoutineInfo int8_info(const char* layer_type, Isa isa, const Layout& layout, DType out);
 // Whether inputs and outputs are quantized as kernels have them.
 Refusal check_int8_blobs(const Problem& problem);
-// And the weights, whose outputs are along `axis`, and no sum can overflow.
-Refusal check_int8(const Problem& problem, const Int8Shape& shape, int axis = 0);
+// And the weights, whose outputs are along `axis`, and no sum can overflow. zero_point: whether they may have one other
+// than that of signed bytes, which Int8RowStarts then takes off.
+Refusal check_int8(const Problem& problem, const Int8Shape& shape, int axis = 0, bool zero_point = false);
 
 // What becomes of a kernel's sums, by output: what they start with, and how they are brought to steps of the output.
 struct Int8Scales {
@@ -49,8 +51,23 @@ void pack_int8_part(const Problem& problem, const Int8Shape& shape, const int8_t
                     Packed& to);
 // Where a part is all.
 void pack_int8(const Problem& problem, const Int8Shape& shape, const int8_t* rows, Packed& to);
-// The layer's weights, [outputs] first.
-const int8_t* int8_weights(const Problem& problem);
+// The layer's weights as signed bytes, in their order.
+std::shared_ptr<const int8_t> int8_weights(const Problem& problem);
+
+// What the weights' zero point adds to the sums of each row.
+class Int8RowStarts {
+ public:
+  Int8RowStarts(const Problem& problem, const Int8Shape& shape);
+  // Of scratch, for so many rows.
+  size_t bytes(int64_t rows) const { return zero_ == 0 ? 0 : round_to_line(static_cast<size_t>(rows) * 4); }
+  // Of a call that knows its rows.
+  void set(GemmInt8& call, std::byte* scratch) const;
+
+ private:
+  int32_t zero_;
+  int64_t k_;
+  int32_t (*sum_)(const uint8_t* src, int64_t count);
+};
 
 // What a kernel does with sums, but for their scale and bias. residual: how it is stored.
 Epilogue int8_epilogue(const Problem& problem, DType residual);

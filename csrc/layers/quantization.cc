@@ -49,13 +49,20 @@ Refusal check_unsigned(const TensorDesc& desc) {
   return desc.quantization->is_signed() ? Refusal("a blob's bytes are signed") : Refusal();
 }
 
-Refusal check_signed_weight(const ConstantData& weight, int axis) {
+Refusal check_weight(const ConstantData& weight, int axis) {
   const Quantization* q = weight.desc().quantization.get();
   if (q == nullptr || weight.memory() == nullptr) return "the weights are not quantized";
-  if (!q->is_signed()) return "the weights' bytes are not signed";
   if (q->axis >= 0 && q->axis != axis) return "the weights have a scale for each of their inputs";
-  const bool centred = std::all_of(q->zero_points.begin(), q->zero_points.end(), [](int32_t z) { return z == 0; });
-  return centred ? Refusal() : Refusal("the weights have zero points");
+  const std::vector<int32_t>& zeros = q->zero_points;
+  const bool one = std::all_of(zeros.begin(), zeros.end(), [&](int32_t z) { return z == zeros[0]; });
+  return one ? Refusal() : Refusal("the weights have several zero points");
+}
+
+Refusal check_signed_weight(const ConstantData& weight, int axis) {
+  if (const Refusal refusal = check_weight(weight, axis); !refusal.accepted()) return refusal;
+  const Quantization& q = *weight.desc().quantization;
+  if (!q.is_signed()) return "the weights' bytes are not signed";
+  return q.zero_points[0] == 0 ? Refusal() : Refusal("the weights have a zero point");
 }
 
 }  // namespace softneuro

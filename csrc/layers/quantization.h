@@ -32,7 +32,9 @@ std::optional<ByteBounds> byte_bounds(const Problem& problem);
 
 // Whether kernels take the blob as unsigned bytes.
 Refusal check_unsigned(const TensorDesc& desc);
-// Whether weights are signed bytes around zero, with one scale or one for each output.
+// Whether weights are bytes with one zero point and one scale, or one for each output.
+Refusal check_weight(const ConstantData& weight, int axis);
+// Whether they are signed bytes around zero, with one scale or one for each output.
 Refusal check_signed_weight(const ConstantData& weight, int axis = 0);
 
 }  // namespace softneuro

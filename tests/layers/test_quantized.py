@@ -62,12 +62,17 @@ def quantized_weight(
     scales = rng.uniform(0.001, 0.02, max(count, 1)).astype(np.float32)
     kind = draw(st.sampled_from(["any", "any", "extreme", "small"]))
     if kind == "extreme":
-        values = rng.choice(np.int8([-128, -127, 127]), weight.shape)
+        values = rng.choice([-128, -127, 127], weight.shape)
     else:
         values = rng.integers(-128, 128, weight.shape) if kind == "any" else rng.integers(-60, 60, weight.shape)
     q: dict[str, Any] = {"scale": [float(s) for s in scales], "least": -128, "most": 127}
     if count:
         q["axis"] = axis
+    if draw(st.integers(0, 3)) == 0:
+        unsigned = draw(st.booleans())
+        zero = draw(st.sampled_from([-128, 3, 127])) + 128 * unsigned
+        q.update(least=-128 + 128 * unsigned, most=127 + 128 * unsigned, zero_point=[zero] * max(count, 1))
+        return (values + 128).astype(np.uint8) if unsigned else values.astype(np.int8), q
     return values.astype(np.int8), q
 
 

@@ -105,7 +105,8 @@ class DepthwiseInt8 final : public Routine {
   }
   void pack(const Problem& problem, const Tuning&, Packed& to) const override {
     const Conv2dParams p = conv2d_params(problem);
-    const int8_t* weights = int8_weights(problem);
+    const auto held = int8_weights(problem);
+    const int8_t* weights = held.get();
     conv_depthwise_int8_pack(narrow(p.c), narrow(p.kh), narrow(p.kw), block(), weights, to.at<int8_t>("weights"));
     const Int8Scales scales = int8_scales(problem, {p.groups, 1, p.kh * p.kw}, weights);
     const int64_t places = (p.c + block() - 1) / block() * block();

@@ -25,6 +25,7 @@ class PreparedInt8Conv2d final : public Prepared {
         shape_(int8_shape(p_)),
         gemm_(int8_gemm(problem, shape_, *packed_, residual)),
         residual_(problem.layer->post.residual),
+        row_starts_(problem, shape_),
         zero_(static_cast<uint8_t>(problem.in[0].quantization->zero_points[0])) {
     direct_ = p_.pointwise() && p_.sh == 1 && p_.sw == 1 && p_.group_c() % GemmInt8::group == 0;
     if (p_.empty()) return;
@@ -37,7 +38,8 @@ class PreparedInt8Conv2d final : public Prepared {
     gemm_.a_stride = direct_ ? p_.c : gemm_.k;
     gemm_.dst_stride = p_.k;
     columns_ = direct_ ? 0 : round_to_line(static_cast<size_t>(rows_ * gemm_.k + 2 * move));
-    scratch_ = columns_ + round_to_line(kernels_.scratch_bytes(gemm_));
+    kernel_ = columns_ + row_starts_.bytes(gemm_.m);
+    scratch_ = kernel_ + round_to_line(kernels_.scratch_bytes(gemm_));
   }
 
   bool works_on_residual() const override { return true; }
@@ -81,13 +83,14 @@ class PreparedInt8Conv2d final : public Prepared {
                    columns);
       call.a = columns;
     }
+    row_starts_.set(call, scratch + columns_);
     const int64_t at = pixels.begin * p_.k + group * p_.group_k();
     call.dst = out.at(image * out.strides[0] + at);
     if (residual_) {
       const TensorView& residual = args.in[1];
       call.epilogue.residual.data = residual.at(image * residual.strides[0] + at);
     }
-    kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), 0, call.m, scratch + columns_);
+    kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), 0, call.m, scratch + kernel_);
   }
 
   // Rows of gemm_.k bytes, [kh][kw][c], with zeros (of no account) behind.
@@ -148,10 +151,11 @@ class PreparedInt8Conv2d final : public Prepared {
   Int8Shape shape_;
   GemmInt8 gemm_;
   bool residual_, direct_ = false;
+  Int8RowStarts row_starts_;
   uint8_t zero_;
   int64_t rows_ = 0;
   WorkSplit split_;
-  size_t columns_ = 0, scratch_ = 0;  // bytes of a task
+  size_t columns_ = 0, kernel_ = 0, scratch_ = 0;  // bytes of a task
 };
 
 class Int8Conv2d final : public Routine {
@@ -165,7 +169,7 @@ class Int8Conv2d final : public Routine {
 
   Refusal check(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
-    if (const Refusal refusal = check_int8(problem, int8_shape(p)); !refusal.accepted()) return refusal;
+    if (const Refusal refusal = check_int8(problem, int8_shape(p), 0, true); !refusal.accepted()) return refusal;
     return check_int_sizes(p);
   }
   // A channel for itself is what depthwise kernels are for.
@@ -196,7 +200,8 @@ class Int8Conv2d final : public Routine {
   void pack(const Problem& problem, const Tuning&, Packed& to) const override {
     const Conv2dParams p = conv2d_params(problem);
     const Int8Shape shape = int8_shape(p);
-    const int8_t* from = int8_weights(problem);
+    const auto weights = int8_weights(problem);
+    const int8_t* from = weights.get();
     std::vector<int8_t> rows(static_cast<size_t>(shape.outputs() * shape.k));
     const int64_t taps = p.kh * p.kw, c = p.group_c();
     for (int64_t output = 0; output < shape.outputs(); ++output) {

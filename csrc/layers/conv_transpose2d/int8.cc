@@ -187,7 +187,8 @@ class Int8ConvTranspose2d final : public Routine {
   }
   void pack(const Problem& problem, const Tuning&, Packed& to) const override {
     const ConvTranspose2dParams p = sizes(problem);
-    const int8_t* from = int8_weights(problem);
+    const auto weights_held = int8_weights(problem);
+    const int8_t* from = weights_held.get();
     const std::vector<Phase> phases = phases_of(p);
     auto *weights = to.at<int8_t>("weights"), *end = weights;
     for (size_t i = 0; i < phases.size(); ++i) {

@@ -291,7 +291,8 @@ class DynamicInt8 final : public Routine {
   void pack(const Problem& problem, const Tuning&, Packed& to) const override {
     const DynamicLinearParams p = dynamic_linear_params(*problem.layer, problem.in[0]);
     const auto [rows, c, k] = p.size;
-    const int8_t* values = int8_weights(problem);
+    const auto held = int8_weights(problem);
+    const int8_t* values = held.get();
     const Quantization& q = weight_quantization(problem);
     auto* weights = to.at<int8_t>("weights");
     gemm_int8_pack(narrow(k), narrow(c), values, c, weights);

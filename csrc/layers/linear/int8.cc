@@ -25,7 +25,8 @@ class PreparedInt8Linear final : public Prepared {
         kernels_(kernels),
         p_(linear_params(*problem.layer, problem.in[0])),
         gemm_(int8_gemm(problem, int8_shape(p_), *packed_, residual)),
-        residual_(problem.layer->post.residual) {
+        residual_(problem.layer->post.residual),
+        row_starts_(problem, int8_shape(p_)) {
     if (p_.rows * p_.k == 0) return;
     const double products = static_cast<double>(p_.rows * p_.k) * static_cast<double>(p_.c);
     const double bytes = static_cast<double>(p_.rows * (p_.c + p_.k)) + static_cast<double>(p_.k * p_.c);
@@ -36,7 +37,8 @@ class PreparedInt8Linear final : public Prepared {
     gemm_.dst_stride = p_.k;
     gemm_.a_stride = gemm_.k;
     copied_ = p_.c == gemm_.k ? 0 : round_to_line(static_cast<size_t>(p_.rows) * static_cast<size_t>(gemm_.k));
-    scratch_ = copied_ + round_to_line(kernels_.scratch_bytes(gemm_));
+    kernel_ = copied_ + row_starts_.bytes(p_.rows);
+    scratch_ = kernel_ + round_to_line(kernels_.scratch_bytes(gemm_));
   }
 
   WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
@@ -75,9 +77,10 @@ class PreparedInt8Linear final : public Prepared {
       }
       call.a = to;
     }
+    row_starts_.set(call, scratch + copied_);
     call.dst = row_of(args.out);
     if (residual_) call.epilogue.residual.data = row_of(args.in[1]);
-    kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), 0, call.m, scratch + copied_);
+    kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), 0, call.m, scratch + kernel_);
     return end;
   }
 
@@ -86,8 +89,9 @@ class PreparedInt8Linear final : public Prepared {
   LinearParams p_;
   GemmInt8 gemm_;
   bool residual_;
+  Int8RowStarts row_starts_;
   WorkSplit split_;
-  size_t copied_ = 0, scratch_ = 0;  // bytes of a task
+  size_t copied_ = 0, kernel_ = 0, scratch_ = 0;  // bytes of a task
 };
 
 class Int8Linear final : public Routine {
@@ -96,7 +100,7 @@ class Int8Linear final : public Routine {
 
   Refusal check(const Problem& problem) const override {
     const LinearParams p = linear_params(*problem.layer, problem.in[0]);
-    if (const Refusal refusal = check_int8(problem, int8_shape(p)); !refusal.accepted()) return refusal;
+    if (const Refusal refusal = check_int8(problem, int8_shape(p), 0, true); !refusal.accepted()) return refusal;
     return check_kernel_sizes({p.rows, p.k, p.c});
   }
 
@@ -114,7 +118,7 @@ class Int8Linear final : public Routine {
     return int8_packing(int8_shape(linear_params(*problem.layer, problem.in[0])));
   }
   void pack(const Problem& problem, const Tuning&, Packed& to) const override {
-    pack_int8(problem, int8_shape(linear_params(*problem.layer, problem.in[0])), int8_weights(problem), to);
+    pack_int8(problem, int8_shape(linear_params(*problem.layer, problem.in[0])), int8_weights(problem).get(), to);
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
