@@ -147,3 +147,24 @@ def test_tuning_tries_bytes_and_keeps_no_floats(tmp_path: Path, monkeypatch: pyt
     assert "dot_int8" in (tmp_path / "costs.txt").read_text()
     (layer,) = _C.tune(graph, _C.parse_options({"max_memory": "0.4"}), 1).layers
     assert "/dot_int8_" in layer.descriptor
+
+
+@pytest.mark.parametrize("layer", ["dot_int8", "blocks"])
+@pytest.mark.parametrize(("function", "sign"), [("add", 1), ("mul", 1), ("mul", -1)])
+def test_what_follows_goes_into_scales_and_bias(layer: str, function: str, sign: int) -> None:
+    """As exporters write a linear layer's bias. Scales of bytes are positive."""
+    graph = softneuro.Graph()
+    x = graph.input("x", (2, 64))
+    if layer == "blocks":
+        y = graph.add("linear_blocks", [x], weights=blocks(24, 64, 4, 32, zeros=True)[0], bits=4, block=32)
+    else:
+        y = graph.add("linear", [x], weights=byte_weights(24, 64))
+    other = sign * np.exp2(RNG.integers(-2, 3, 24)).astype(np.float32)
+    graph.output(graph.add("binary", [y], weights={"other": other}, function=function))
+    values = integers(2, 64)
+    (expected,) = graph.reference([values])
+    graph.optimize()
+    plan = _C.tune(graph, _C.parse_options({"tune": "off"}), 1)
+    (chosen,) = plan.layers
+    assert ("dot_int8" in chosen.descriptor) == (layer == "dot_int8" and sign == 1)
+    np.testing.assert_array_equal(softneuro.Net(graph, plan).run([values])[0], expected)
