@@ -65,4 +65,9 @@ Refusal check_signed_weight(const ConstantData& weight, int axis) {
   return q.zero_points[0] == 0 ? Refusal() : Refusal("the weights have a zero point");
 }
 
+std::vector<float> output_scales(const ConstantData& weight) {
+  const Quantization& q = *weight.desc().quantization;
+  return q.axis < 0 ? std::vector<float>(static_cast<size_t>(weight.shape()[0]), q.scales[0]) : q.scales;
+}
+
 }  // namespace softneuro

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "kernels/combine_bytes/combine_bytes.h"
 #include "kernels/epilogue.h"
@@ -36,5 +37,7 @@ Refusal check_unsigned(const TensorDesc& desc);
 Refusal check_weight(const ConstantData& weight, int axis);
 // Whether they are signed bytes around zero, with one scale or one for each output.
 Refusal check_signed_weight(const ConstantData& weight, int axis = 0);
+// Of such weights the scale of each index of axis 0.
+std::vector<float> output_scales(const ConstantData& weight);
 
 }  // namespace softneuro

@@ -65,6 +65,15 @@ def test_bytes_are_exact(descriptor: str, k: int) -> None:
                 np.testing.assert_array_equal(result, x @ weights["weight"][0].T.astype(np.float32) * 0.5)
 
 
+@pytest.mark.parametrize("descriptor", available("linear", "decoded_int8"))
+def test_decoded_bytes_are_exact(descriptor: str) -> None:
+    for k in (1, 15, 64, 131):
+        for rows, n in ((1, 5), (5, 33), (19, 70)):
+            weights, x = byte_weights(n, k), integers(rows, k)
+            result = _C.testing.run_routine("linear", {}, weights, [x], descriptor + "{panel=1}", {}, 2)
+            np.testing.assert_array_equal(result, x @ weights["weight"][0].T.astype(np.float32) * 0.5)
+
+
 @pytest.mark.parametrize("descriptor", available("linear_blocks", "dot") + available("linear_blocks", "gemm"))
 @pytest.mark.parametrize("zeros", [False, True], ids=["middle", "zeros"])
 @pytest.mark.parametrize(("bits", "block"), [(4, 16), (4, 32), (8, 16), (8, 128)])
@@ -98,6 +107,8 @@ def test_no_floats_are_kept(bits: int) -> None:
     """Bytes are read where the model has them; blocks are packed in what they take."""
     n, k = 64, 1024
     descriptor = available("linear", "dot_int8")[0] + "{streams=4,fetch=0}"
+    assert _C.testing.packed_bytes("linear", {}, byte_weights(n, k), [(1, k)], descriptor) == (0, 0)
+    descriptor = available("linear", "decoded_int8")[0] + "{panel=2}"
     assert _C.testing.packed_bytes("linear", {}, byte_weights(n, k), [(1, k)], descriptor) == (0, 0)
     weights, _ = blocks(n, k, bits, 32, zeros=False)
     own = weights["weight"][0].nbytes + weights["scales"].nbytes
@@ -133,7 +144,7 @@ def linear(rows: int, size: int) -> softneuro.Graph:
     return graph
 
 
-@pytest.mark.parametrize(("rows", "best"), [(1, "dot_int8"), (16, "dot_int8"), (17, "gemm")])
+@pytest.mark.parametrize(("rows", "best"), [(1, "dot_int8"), (16, "dot_int8"), (17, "decoded_int8")])
 def test_bytes_are_the_choice_where_nothing_is_measured(rows: int, best: str) -> None:
     (layer,) = _C.tune(linear(rows, 64), _C.parse_options({"tune": "off"}), 1).layers
     assert f"/{best}_" in layer.descriptor

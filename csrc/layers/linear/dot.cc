@@ -28,9 +28,7 @@ class PreparedDot final : public Prepared {
       args_.weights = memory_.get();
     }
     if (type == DType::int8) {
-      const std::vector<float>& scales = weight.desc().quantization->scales;
-      scales_.assign(static_cast<size_t>(p.k), scales[0]);
-      if (scales.size() > 1) scales_ = scales;
+      scales_ = output_scales(weight);
       args_.factors = scales_.data();
     }
     if (const Constant* bias = problem.layer->find_weight("bias")) {

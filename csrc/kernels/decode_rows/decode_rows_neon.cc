@@ -1,0 +1,1 @@
+#include "kernels/decode_rows/generic.h"

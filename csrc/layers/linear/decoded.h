@@ -1,0 +1,32 @@
+// Products with weights that become floats in scratch, a panel at a time, so that no copy of them in floats is kept.
+#pragma once
+
+#include "layers/gemm_tasks.h"
+#include "layers/linear/rows.h"
+
+namespace softneuro {
+
+class DecodedGemm : public Prepared {
+ public:
+  DecodedGemm(const Problem& problem, const LinearParams& p, const GemmKernels& kernels, int panel);
+
+  WorkspaceSize workspace() const final { return {.task = scratch_, .tasks = split_.tasks}; }
+  void run(const RunArgs& args) const final;
+
+ protected:
+  void set_bias(const float* bias) { args_.epilogue.bias = bias; }
+
+ private:
+  // Outputs [first, end), of which the first is that of a vector, as floats [input][output, rounded up to vectors],
+  // zero past the last.
+  virtual void decode(int first, int end, float* to) const = 0;
+
+  const GemmKernels& kernels_;
+  bool residual_;
+  int outputs_;
+  GemmArgs args_;
+  WorkSplit split_;
+  size_t decoded_ = 0, scratch_ = 0;  // bytes of a task
+};
+
+}  // namespace softneuro
