@@ -67,8 +67,8 @@ def test_bytes_are_exact(descriptor: str, k: int) -> None:
 
 @pytest.mark.parametrize("descriptor", available("linear", "decoded_int8"))
 def test_decoded_bytes_are_exact(descriptor: str) -> None:
-    for k in (1, 15, 64, 131):
-        for rows, n in ((1, 5), (5, 33), (19, 70)):
+    for k in (1, 15, 64, 131, 2100):
+        for rows, n in ((1, 5), (5, 33), (19, 300)):
             weights, x = byte_weights(n, k), integers(rows, k)
             result = _C.testing.run_routine("linear", {}, weights, [x], descriptor + "{panel=1}", {}, 2)
             np.testing.assert_array_equal(result, x @ weights["weight"][0].T.astype(np.float32) * 0.5)
@@ -79,7 +79,7 @@ def test_decoded_bytes_are_exact(descriptor: str) -> None:
 @pytest.mark.parametrize(("bits", "block"), [(4, 16), (4, 32), (8, 16), (8, 128)])
 def test_blocks_are_exact(descriptor: str, bits: int, block: int, zeros: bool) -> None:
     params = "{panel=1}" if "gemm" in descriptor else "{fetch=1}"
-    for k in (1, 7, 16, 41, 96, 333):
+    for k in (1, 7, 16, 41, 96, 333, 1100):
         for rows, n in ((1, 5), (2, 40), (5, 33), (16, 70)):
             weights, reals = blocks(n, k, bits, block, zeros=zeros)
             x = integers(rows, k)
@@ -91,7 +91,7 @@ def test_blocks_are_exact(descriptor: str, bits: int, block: int, zeros: bool) -
 @pytest.mark.parametrize(
     ("weights", "rows", "reason"),
     [
-        (byte_weights(8, 8, zero_point=3), 1, "the weights have zero points"),
+        (byte_weights(8, 8, zero_point=3), 1, "the weights have a zero point"),
         (byte_weights(8, 8, scale=[0.5] * 8, axis=1), 1, "the weights have a scale for each of their inputs"),
         (byte_weights(8, 8), 17, "more than 16 rows"),
         ({"weight": np.ones((8, 8), np.float32)}, 1, "the weights are not quantized"),

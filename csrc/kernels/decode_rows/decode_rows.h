@@ -10,8 +10,8 @@
 
 namespace softneuro {
 
-// rows: dense. to: [k][n, rounded up to whole vectors], zero past n.
-using DecodeRowsKernel = void (*)(int n, int k, const int8_t* rows, const float* scales, float* to);
+// to: [k][n, rounded up to whole vectors], zero past n.
+using DecodeRowsKernel = void (*)(int n, int k, const int8_t* rows, ptrdiff_t stride, const float* scales, float* to);
 
 // Null if this build has none for the level.
 DecodeRowsKernel decode_rows_kernel(Isa isa);

@@ -4,7 +4,8 @@
 
 namespace softneuro::SN_ISA {
 
-[[gnu::flatten]] inline void decode_rows(int n, int k, const int8_t* rows, const float* scales, float* to) {
+[[gnu::flatten]] inline void decode_rows(int n, int k, const int8_t* rows, ptrdiff_t stride, const float* scales,
+                                         float* to) {
   const ptrdiff_t width = round_up(n, lanes);
   for (int first = 0; first < n; first += lanes) {
     for (int l = 0; l < k; l += lanes) {
@@ -15,7 +16,7 @@ namespace softneuro::SN_ISA {
           x[i] = zero();
           continue;
         }
-        const int8_t* const row = rows + static_cast<ptrdiff_t>(first + i) * k + l;
+        const int8_t* const row = rows + (first + i) * stride + l;
         x[i] = (left == lanes ? load(row) : load_n(row, left)) * set(scales[first + i]);
       }
       transpose(x);

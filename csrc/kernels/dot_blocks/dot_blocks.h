@@ -45,8 +45,9 @@ struct DotBlocksKernels {
   void (*pack)(const DotBlocks& p, const WeightBlocks& from, int32_t* packed);
   // Panels [begin, end).
   void (*run)(const DotBlocks& p, int begin, int end);
-  // Panels [begin, end) as floats [k][lane of all these panels], zero past output n.
-  void (*decode)(const DotBlocks& p, int begin, int end, float* to);
+  // Panels [begin, end), of which floats [k_begin, k_end), as [float][lane of all these panels], zero past output n.
+  // k_begin is the first of a block.
+  void (*decode)(const DotBlocks& p, int begin, int end, int k_begin, int k_end, float* to);
 };
 
 // Null where this build or machine lacks the level.

@@ -125,12 +125,15 @@ inline void run(const DotBlocks& p, int begin, int end) {
 }
 
 template <int bits, bool zeros>
-[[gnu::flatten]] void decode_panel(const DotBlocks& p, const int32_t* packed, ptrdiff_t stride, float* to) {
-  constexpr int step = dot_blocks_step(bits);
+[[gnu::flatten]] void decode_panel(const DotBlocks& p, const int32_t* packed, int k_begin, int k_end, ptrdiff_t stride,
+                                   float* to) {
+  constexpr int step = dot_blocks_step(bits), head = zeros ? 2 : 1;
+  packed += static_cast<ptrdiff_t>(k_begin / p.block * head + k_begin / step) * lanes;
+  to -= k_begin * stride;
   Walk<1, zeros> walk{{packed}, {}, {}};
-  for (int l = 0; l < p.k; l += p.block) {
+  for (int l = k_begin; l < k_end; l += p.block) {
     walk.begin_block();
-    const int end = p.k - l < p.block ? p.k : l + p.block;
+    const int end = k_end - l < p.block ? k_end : l + p.block;
     for (int k = l; k < end; k += step) {
       const Vi all = load(walk.w[0]);
       walk.w[0] += lanes;
@@ -143,16 +146,14 @@ template <int bits, bool zeros>
   }
 }
 
-inline void decode(const DotBlocks& p, int begin, int end, float* to) {
+inline void decode(const DotBlocks& p, int begin, int end, int k_begin, int k_end, float* to) {
   const size_t size = dot_blocks_panel_size(p, lanes);
   const ptrdiff_t stride = static_cast<ptrdiff_t>(end - begin) * lanes;
   for (int n = begin; n < end; ++n, to += lanes) {
     const int32_t* const packed = p.weights + static_cast<size_t>(n) * size;
-    if (p.bits == 4) {
-      p.zeros ? decode_panel<4, true>(p, packed, stride, to) : decode_panel<4, false>(p, packed, stride, to);
-    } else {
-      p.zeros ? decode_panel<8, true>(p, packed, stride, to) : decode_panel<8, false>(p, packed, stride, to);
-    }
+    const auto panel = p.bits == 4 ? (p.zeros ? decode_panel<4, true> : decode_panel<4, false>)
+                                   : (p.zeros ? decode_panel<8, true> : decode_panel<8, false>);
+    panel(p, packed, k_begin, k_end, stride, to);
   }
 }
 

@@ -1,4 +1,4 @@
-// Products with weights that become floats in scratch, a panel at a time, so that no copy of them in floats is kept.
+// Products with weights that become floats in scratch, a part at a time, so that no copy of them in floats is kept.
 #pragma once
 
 #include "layers/gemm_tasks.h"
@@ -8,7 +8,8 @@ namespace softneuro {
 
 class DecodedGemm : public Prepared {
  public:
-  DecodedGemm(const Problem& problem, const LinearParams& p, const GemmKernels& kernels, int panel);
+  // unit: inputs that have to be decoded together, a power of two.
+  DecodedGemm(const Problem& problem, const LinearParams& p, const GemmKernels& kernels, int panel, int unit);
 
   WorkspaceSize workspace() const final { return {.task = scratch_, .tasks = split_.tasks}; }
   void run(const RunArgs& args) const final;
@@ -17,13 +18,14 @@ class DecodedGemm : public Prepared {
   void set_bias(const float* bias) { args_.epilogue.bias = bias; }
 
  private:
-  // Outputs [first, end), of which the first is that of a vector, as floats [input][output, rounded up to vectors],
-  // zero past the last.
-  virtual void decode(int first, int end, float* to) const = 0;
+  // Outputs, of which the first is that of a vector, as floats [input][output, rounded up to vectors], zero past the
+  // last.
+  virtual void decode(Range outputs, Range inputs, float* to) const = 0;
+  void run_strip(const RunArgs& args, Range panels, Range rows, std::byte* scratch) const;
 
   const GemmKernels& kernels_;
   bool residual_;
-  int outputs_;
+  int outputs_, depth_;  // depth: inputs of a part
   GemmArgs args_;
   WorkSplit split_;
   size_t decoded_ = 0, scratch_ = 0;  // bytes of a task

@@ -12,7 +12,7 @@ class PreparedGemmBlocks final : public DecodedGemm {
  public:
   PreparedGemmBlocks(const Problem& problem, const LinearBlocksParams& p, const DotBlocksKernels& kernels,
                      const GemmKernels& gemm, int panel, std::shared_ptr<const Packed> packed)
-      : DecodedGemm(problem, p, gemm, panel),
+      : DecodedGemm(problem, p, gemm, panel, p.block),
         packed_(std::move(packed)),
         kernels_(kernels),
         weights_(dot_blocks_args(problem, *packed_)) {
@@ -20,8 +20,9 @@ class PreparedGemmBlocks final : public DecodedGemm {
   }
 
  private:
-  void decode(int first, int end, float* to) const override {
-    kernels_.decode(weights_, first / kernels_.lanes, ceil_div(end, kernels_.lanes), to);
+  void decode(Range outputs, Range inputs, float* to) const override {
+    kernels_.decode(weights_, narrow(outputs.begin / kernels_.lanes), narrow(ceil_div(outputs.end, kernels_.lanes)),
+                    narrow(inputs.begin), narrow(inputs.end), to);
   }
 
   std::shared_ptr<const Packed> packed_;
