@@ -123,6 +123,7 @@ def test_no_floats_are_kept(bits: int) -> None:
     [
         ({"bits": 2}, "bits is 2, not 4 or 8"),
         ({"block": 24}, "block is 24, not a power of two"),
+        ({"block": 8192}, "block is 8192, not a power of two from 16 to 4096"),
         ({"weight": np.zeros((8, 2, 16), np.float32)}, "weight must be uint8"),
         ({"weight": (np.zeros((8, 3, 16), np.uint8), "uint8")}, "weight has shape"),
         ({"scales": np.ones((8, 3), np.float32)}, "scales has shape"),

@@ -17,7 +17,7 @@ namespace softneuro {
 struct DotBlocks {
   static constexpr int most_vectors = 16;
   static constexpr bool has_bits(int bits) { return bits == 4 || bits == 8; }
-  static constexpr bool has_block(int block) { return block >= 16 && (block & (block - 1)) == 0; }
+  static constexpr bool has_block(int block) { return block >= 16 && block <= 4096 && (block & (block - 1)) == 0; }
 
   const int32_t* weights;  // as pack makes them
   int n, k;                // outputs, floats of a vector

@@ -39,7 +39,7 @@ LinearBlocksParams linear_blocks_params(const Layer& layer, const TensorDesc& in
   const int64_t bits = layer.attrs.integer("bits"), block = layer.attrs.integer("block");
   if (bits != 4 && bits != 8) throw Error("bits is " + std::to_string(bits) + ", not 4 or 8");
   if (block > 1 << 20 || !DotBlocks::has_block(static_cast<int>(block))) {
-    throw Error("block is " + std::to_string(block) + ", not a power of two from 16 on");
+    throw Error("block is " + std::to_string(block) + ", not a power of two from 16 to 4096");
   }
   const int rank = in.shape.rank();
   if (rank < 1) throw Error("the input must have at least one axis");

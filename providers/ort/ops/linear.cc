@@ -125,7 +125,7 @@ Refusal check_matmul_blocks(const OpView& view) {
   const OpNode& node = view.node();
   const int64_t bits = node.integer("bits", 4), block = node.integer("block_size", 0);
   if (bits != 4 && bits != 8) return "its weights have " + std::to_string(bits) + " bits";
-  if (block < 16 || !std::has_single_bit(static_cast<uint64_t>(block))) {
+  if (block < 16 || block > 4096 || !std::has_single_bit(static_cast<uint64_t>(block))) {
     return "its blocks are of " + std::to_string(block) + " weights";
   }
   if (view.has(4)) return "its blocks are in an order of their own";
