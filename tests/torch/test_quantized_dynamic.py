@@ -87,10 +87,13 @@ def encoder():
     return nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, activation="gelu")
 
 
+KINDS = ("dynamic_linear", "linear", "linear_blocks", "host")
+
+
 def kinds(compiled, *inputs):
     """How many layers there are of each type."""
     words = [line.split()[1] for line in explain(compiled, *inputs).splitlines() if "/cpu:" in line]
-    return {kind: sum(word.startswith(kind + "/") for word in words) for kind in ("dynamic_linear", "linear", "host")}
+    return {kind: sum(word.startswith(kind + "/") for word in words) for kind in KINDS}
 
 
 def check(compiled, model, *inputs, bound=1e-5):
@@ -101,10 +104,10 @@ def check(compiled, model, *inputs, bound=1e-5):
     assert error <= bound, f"{error:.2e}"
 
 
-def check_whole(compiled, model, *inputs, linear=0, dynamic_linear=0, host=0, bound=1e-5):
+def check_whole(compiled, model, *inputs, bound=1e-5, **counts):
     """One region, right, of these layers."""
     check(compiled, model, *inputs, bound=bound)
-    assert kinds(compiled, *inputs) == {"linear": linear, "dynamic_linear": dynamic_linear, "host": host}
+    assert kinds(compiled, *inputs) == {**dict.fromkeys(KINDS, 0), **counts}
     text = explain(compiled, *inputs)
     assert "1 region(s)" in text
     assert "on the host" not in text
@@ -125,6 +128,20 @@ def test_weight_only_in_groups(compile_model):
     from torchao.quantization import PerGroup
 
     model = weight_only(Perceptron(), granularity=PerGroup(16))
+    model.layers[0].weight.zero_point[3, 1] = 5
+    compiled = compile_model(model)
+    check_whole(compiled, model, X, linear_blocks=2)
+    for change in ("qdata", "scale", "zero_point"):
+        before = compiled(X)
+        getattr(model.layers[2].weight, change)[4, 2] += 1
+        check(compiled, model, X)
+        assert not torch.equal(compiled(X), before)
+
+
+def test_groups_of_other_sizes_are_floats(compile_model):
+    from torchao.quantization import PerGroup
+
+    model = weight_only(Perceptron(), granularity=PerGroup(8))
     check_whole(compile_model(model), model, X, linear=2)
 
 
@@ -245,7 +262,7 @@ def test_open_sizes_of_the_export_flow(compile_model, regions):
     for batch in (2, 7):
         x = torch.randn(batch, 5, 32)
         check(compiled, model, x)
-        assert kinds(compiled, x) == {"linear": 0, "dynamic_linear": 2 if batch == 2 else 4, "host": 0}
+        assert kinds(compiled, x) == {**dict.fromkeys(KINDS, 0), "dynamic_linear": 2 if batch == 2 else 4}
     assert len(regions()) == 1
 
 

@@ -291,5 +291,7 @@ def _memory(value: torch.Tensor | QuantizedWeight) -> Any:
     if isinstance(value, QuantizedWeight):
         return value.memory()
     value = value.reshape(-1) if value.dim() == 0 else value.contiguous()
+    if value.dtype == torch.uint8:
+        return value.numpy(), "uint8"  # and not what floats are made of
     # NumPy has no bfloat16.
     return (value.view(torch.uint16).numpy(), "bfloat16") if value.dtype == torch.bfloat16 else value.numpy()

@@ -14,6 +14,7 @@ from softneuro.torch_backend.compile.converters.registry import Call, aten, tens
 from softneuro.torch_backend.compile.converters.shape import COPIES, RESHAPES
 from softneuro.torch_backend.compile.products import Product, keeps_rows, last_size, source_rows
 from softneuro.torch_backend.compile.quantized import BYTES
+from softneuro.torch_backend.compile.quantized_weights import find_groups
 
 _CHOOSE = "quantized_decomposed.choose_qparams.tensor"
 _FILLED = (aten.zeros_like.default, aten.full_like.default, aten.full.default)
@@ -260,6 +261,8 @@ def _real_product(match: _Match, node: Node) -> Product:
         _want(bias is None)
         end, scales = match.scaled(node, columns)
         return match.product(end, source=values, weight=weight.args[0], scales=scales, turned=turned)
+    if (groups := find_groups(weight, turned)) is not None:
+        return match.product(node, source=values, weight=weight, turned=turned, bias=bias, groups=groups)
     made = match.args(match.back(values), *DEQUANTIZE)
     taken = match.args(match.back(made["input"]), *QUANTIZE)
     names = ("scale", "zero_point", "quant_min", "quant_max", "dtype")

@@ -15,7 +15,7 @@ import torch
 from torch.fx import Node
 
 from softneuro.torch_backend.compile.converters.shape import COPIES, RESHAPES
-from softneuro.torch_backend.compile.quantized_weights import QuantizedWeight, scaled_bytes
+from softneuro.torch_backend.compile.quantized_weights import Groups, QuantizedWeight, scaled_bytes
 from softneuro.torch_backend.compile.reals import is_conversion
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Product:
-    """Ops that are one layer: `linear`, or `dynamic_linear`."""
+    """Ops that are one layer: `linear`, `linear_blocks` or `dynamic_linear`."""
 
     members: list[Node]  # the last one has the result; none but that is wanted elsewhere
     source: Node
@@ -34,6 +34,7 @@ class Product:
     bias: Node | None = None
     static: dict[str, Any] | None = None  # the grid of the source, or
     dynamic: dict[str, Any] | None = None  # how that is computed; neither of both where the source stays real
+    groups: Groups | None = None  # that the weight, which is real, has been made of
 
     @property
     def root(self) -> Node:
@@ -42,14 +43,18 @@ class Product:
 
     def copied(self, copies: Mapping[Node, Node]) -> Product:
         """The same in another graph."""
-        return Product(**torch.fx.node.map_arg(dict(vars(self)), copies.__getitem__))
+        parts = {**vars(self), "groups": self.groups and dict(vars(self.groups))}
+        copied = dict(torch.fx.node.map_arg(parts, copies.__getitem__))
+        return Product(**{**copied, "groups": self.groups and Groups(**copied["groups"])})
 
 
 def lower_product(low: Lowering, product: Product) -> int:
     """Adds the layer."""
-    blob, weights = low.blob(source_rows(product.source)), {"weight": _weight(low, product)}
-    if product.bias is not None:
-        weights["bias"] = low.constant(product.bias).reshape(-1)
+    blob, bias = low.blob(source_rows(product.source)), low.weights(bias=product.bias)
+    bias = {role: value.reshape(-1) for role, value in bias.items()}
+    if product.groups is not None and (found := product.groups.weights(low.evaluate)) is not None:
+        return low.add("linear_blocks", [blob], {**found, **bias}, bits=8, block=found["weight"].shape[2])
+    weights = {"weight": _weight(low, product), **bias}
     if product.dynamic is not None:
         return low.add("dynamic_linear", [blob], weights, **product.dynamic)
     if product.static is not None:

@@ -95,3 +95,51 @@ def quantized_weight(node: Node, evaluate: Callable[[Node], Any]) -> QuantizedWe
         tensors = [op(tensor, *move.args[1:], **move.kwargs) for tensor in tensors]
     weight = QuantizedWeight(*tensors)
     return weight if len(weight.axes) <= 1 else None
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Constants that reals [K, C] are made of: each row is in groups, of a scale and a zero point each."""
+
+    stored: Node  # [K, groups, C of a group]
+    zeros: Node
+    scales: Node
+
+    def weights(self, evaluate: Callable[[Node], Any]) -> dict[str, torch.Tensor] | None:
+        """As the core takes them, in unsigned bytes; None if it does not."""
+        stored, zeros, scales = (evaluate(node).detach() for node in (self.stored, self.zeros, self.scales))
+        size = stored.shape[2]
+        if size < 16 or size & (size - 1) or not scales.isfinite().all():
+            return None
+        scales = scales.to(torch.float32).reshape(stored.shape[:2])
+        zeros = zeros.reshape(stored.shape[:2])
+        return {
+            "weight": _unsigned(stored),
+            "scales": scales,
+            **({"zero_points": _unsigned(zeros)} if zeros.any() else {}),
+        }
+
+
+def _unsigned(values: torch.Tensor) -> torch.Tensor:
+    return values.contiguous().view(torch.uint8) ^ 128
+
+
+def find_groups(node: Node, turned: bool) -> Groups | None:
+    """What a constant [K, C], or its transpose, has been made of, as torchao does."""
+    if turned:
+        if node.target is not aten.t.default:
+            return None
+        node = node.args[0]
+    if node.target not in _VIEWS or node.args[0].target is not aten.mul.Tensor:
+        return None
+    less, scales = node.args[0].args
+    if not isinstance(scales, Node) or less.target is not aten.sub.Tensor or less.kwargs:
+        return None
+    if any(getattr(part, "target", None) is not aten._to_copy.default for part in less.args):
+        return None
+    stored, zeros = (part.args[0] for part in less.args)
+    shapes = [tuple(part.meta["val"].shape) for part in (stored, zeros, scales)]
+    bytes_ = all(part.meta["val"].dtype == torch.int8 for part in (stored, zeros))
+    k, count, *size = shapes[0] if len(shapes[0]) == 3 else (0, 0)
+    fits = shapes[1:] == [(k, count, 1)] * 2 and node.meta["val"].shape == (k, count * (*size, 0)[0])
+    return Groups(stored, zeros, scales) if bytes_ and fits else None
