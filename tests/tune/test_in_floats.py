@@ -31,6 +31,7 @@ def graph_of_layers() -> softneuro.Graph:
     graph.output(graph.add("linear", [q], name="zeros", weights={"weight": weight(*range(8))}))
     graph.output(graph.add("linear", [q], name="zero", weights={"weight": weight(3)}))
     graph.output(graph.add("linear", [x], name="real", weights={"weight": weight(0)}))
+    graph.output(graph.add("dynamic_linear", [x], name="dynamic", weights={"weight": weight(0)}))
     graph.output(graph.add("softmax", [q], name="softmax", axis=1))
     graph.output(graph.add("softmax", [x], name="plain", axis=1))
     return graph
@@ -42,6 +43,7 @@ def test_reasons(tmp_path: Path) -> None:
         "zero": "",
         "zeros": "the weights have several zero points",
         "real": "its input is not quantized",
+        "dynamic": "",
         "softmax": "no routine of softmax reads bytes and writes floats",
         "plain": "",
     }
