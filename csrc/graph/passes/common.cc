@@ -61,6 +61,7 @@ Constant with_row_factors(const Constant& weight, const ConstantData::MakeFactor
   const Quantization* own = weight->desc().quantization.get();
   if (own != nullptr && own->axis <= 0 && weight->memory() != nullptr) {
     const std::vector<double> factors = make();
+    if (std::all_of(factors.begin(), factors.end(), [](double factor) { return factor == 1; })) return weight;
     auto scaled = std::make_shared<Quantization>(*own);
     scaled->scales.clear(), scaled->zero_points.clear();
     bool whole = true;

@@ -95,24 +95,6 @@ int channel_axis(const Layer& layer, const Shape& out) {
   return layer.type == "linear" || layer.type == "linear_blocks" ? out.rank() - 1 : -1;
 }
 
-// Of quantized rows the scales take the factors, so that bytes stay bytes; null where they cannot.
-Constant folded_bytes(const Constant& rows, const std::vector<double>& factors) {
-  if (rows->memory() == nullptr || rows->desc().quantization == nullptr) return nullptr;
-  if (std::all_of(factors.begin(), factors.end(), [](double factor) { return factor == 1; })) return rows;
-  Quantization q = *rows->desc().quantization;
-  if (q.axis > 0) return nullptr;
-  std::vector<float> scales;
-  for (size_t row = 0; row < factors.size(); ++row) {
-    scales.push_back(static_cast<float>(static_cast<double>(q.scales[q.axis < 0 ? 0 : row]) * factors[row]));
-    if (!std::isfinite(scales.back()) || scales.back() <= 0) return nullptr;
-  }
-  if (q.axis < 0) q.zero_points.assign(scales.size(), q.zero_points[0]);
-  q.scales = std::move(scales), q.axis = 0;
-  TensorDesc desc = rows->desc();
-  desc.quantization = std::make_shared<const Quantization>(std::move(q));
-  return std::make_shared<const ConstantData>(std::move(desc), rows->dtype(), rows->memory());
-}
-
 Constant folded_scales(const Layer& before, int64_t channels, const MakeAffine& make) {
   const Constant scales = before.weight("scales");
   const int64_t blocks = scales->elements() / std::max<int64_t>(1, channels);
@@ -129,9 +111,6 @@ Constant folded_scales(const Layer& before, int64_t channels, const MakeAffine& 
 Constant folded_weight(const Layer& before, const MakeAffine& make) {
   const Constant weight = before.weight("weight");
   if (before.type != "conv_transpose2d") {
-    if (weight->desc().quantization != nullptr) {
-      if (Constant bytes = folded_bytes(weight, make().scale)) return bytes;
-    }
     return with_row_factors(weight, [make] { return make().scale; });
   }
   // Output channels are not the rows: [C, K/groups, ...].
