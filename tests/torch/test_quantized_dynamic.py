@@ -138,11 +138,12 @@ def test_weight_only_in_groups(compile_model):
         assert not torch.equal(compiled(X), before)
 
 
-def test_groups_of_other_sizes_are_floats(compile_model):
+@pytest.mark.parametrize(("size", "columns"), [(8, 16), (24, 48), (8192, 16384)])
+def test_groups_of_other_sizes_are_floats(size, columns, compile_model):
     from torchao.quantization import PerGroup
 
-    model = weight_only(Perceptron(), granularity=PerGroup(8))
-    check_whole(compile_model(model), model, X, linear=2)
+    model = weight_only(nn.Sequential(nn.Linear(columns, 3), nn.ReLU()), granularity=PerGroup(size))
+    check_whole(compile_model(model), model, torch.randn(2, columns), linear=1)
 
 
 DYNAMIC = {

@@ -109,7 +109,7 @@ class Groups:
         """As the core takes them, in unsigned bytes; None if it does not."""
         stored, zeros, scales = (evaluate(node).detach() for node in (self.stored, self.zeros, self.scales))
         size = stored.shape[2]
-        if size < 16 or size & (size - 1) or not scales.isfinite().all():
+        if not 16 <= size <= 4096 or size & (size - 1) or not scales.isfinite().all():
             return None
         scales = scales.to(torch.float32).reshape(stored.shape[:2])
         zeros = zeros.reshape(stored.shape[:2])
