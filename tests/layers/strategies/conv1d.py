@@ -7,9 +7,11 @@ from .conv2d import CHANNELS, output_size
 
 
 @st.composite
-def problems(draw: st.DrawFn, first: bool = False, last: bool = False) -> Problem:
+def problems(draw: st.DrawFn, first: bool = False, last: bool = False, depthwise: bool = False) -> Problem:
     """Layers whose kernel fits the padded input. first: such as nets begin with; last: with few output channels."""
     group_c, group_k, groups = (draw(st.integers(1, 4)), draw(st.integers(8, 64)), 1) if first else draw(CHANNELS)
+    if depthwise:
+        group_c, group_k, groups = 1, 1, draw(st.integers(2, 150))
     kernel = draw(st.sampled_from([3, 5, 7]) if first else st.integers(1, 9))
     stride, dilation = (draw(st.one_of(st.just(1), st.integers(1, 3))) for _ in range(2))
     if first:
@@ -30,6 +32,14 @@ def problems(draw: st.DrawFn, first: bool = False, last: bool = False) -> Proble
     inputs = [normal(rng, batch, group_c * groups, length)]
     inputs, post = with_post_ops(draw, rng, inputs, (batch, group_k * groups, out))
     return {"attrs": attrs, "weights": weights, "inputs": inputs, "post": post}
+
+
+@st.composite
+def quantized(draw: st.DrawFn) -> Problem:
+    """What networks of bytes are made of: depthwise kernels, mostly clamped."""
+    post = draw(st.sampled_from([{}, {"activation": "relu"}, {"activation": "clamp", "a": 0.0, "b": 6.0}]))
+    problem = draw(problems(depthwise=True))
+    return {**problem, "inputs": problem["inputs"][:1], "post": post}
 
 
 def special() -> list[st.SearchStrategy[Problem]]:
