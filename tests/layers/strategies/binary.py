@@ -69,7 +69,7 @@ def problems(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def quantized(draw: st.DrawFn) -> dict[str, Any]:
-    """Two blobs whose values are bytes: alike, or one value for each channel on either side."""
+    """Two blobs whose values are bytes: alike, or one value for each channel on either side. Or one, and a number."""
     rng = random(draw)
     shape = draw(channel_shapes())
     left, right = shape, shape
@@ -77,5 +77,8 @@ def quantized(draw: st.DrawFn) -> dict[str, Any]:
         right = (*shape[:2], *[1] * (len(shape) - 2))
         left, right = draw(st.sampled_from([(left, right), (right, left)]))
     post = draw(st.sampled_from([{}, {"activation": "relu"}, {"activation": "clamp", "a": -0.7, "b": 1.3}]))
-    attrs = {"function": draw(st.sampled_from(["add", "sub", "mul"]))}
+    attrs: dict[str, Any] = {"function": draw(st.sampled_from(["add", "sub", "mul"]))}
+    if draw(st.integers(0, 4)) == 0:
+        attrs["scalar"] = draw(st.sampled_from([0.5, 2.0, 3.0, 0.37]))
+        return {"attrs": attrs, "weights": {}, "inputs": [normal(rng, shape)], "post": post}
     return {"attrs": attrs, "weights": {}, "inputs": [normal(rng, left), normal(rng, right)], "post": post}
