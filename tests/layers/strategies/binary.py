@@ -78,7 +78,7 @@ def quantized(draw: st.DrawFn) -> dict[str, Any]:
         left, right = draw(st.sampled_from([(left, right), (right, left)]))
     post = draw(st.sampled_from([{}, {"activation": "relu"}, {"activation": "clamp", "a": -0.7, "b": 1.3}]))
     attrs: dict[str, Any] = {"function": draw(st.sampled_from(["add", "sub", "mul"]))}
-    if draw(st.integers(0, 4)) == 0:
+    if draw(st.integers(0, 2)) == 0:
         attrs["scalar"] = draw(st.sampled_from([0.5, 2.0, 3.0, 0.37]))
         return {"attrs": attrs, "weights": {}, "inputs": [normal(rng, shape)], "post": post}
     return {"attrs": attrs, "weights": {}, "inputs": [normal(rng, left), normal(rng, right)], "post": post}
