@@ -18,8 +18,8 @@ from softneuro.providers.report import events
 from softneuro.torch_backend import registry
 from tests.providers.conftest import cpu_session, reasons, relative_error, whole_session
 
-QUICK = ["resnet18", "mobilenet_v2", "squeezenet1_1"]
-SLOW = ["resnet50", "mobilenet_v3_large", "vgg16", "inception_v3", "densenet121"]
+QUICK = ["squeezenet1_1"]
+SLOW = ["resnet18", "mobilenet_v2", "resnet50", "mobilenet_v3_large", "vgg16", "inception_v3", "densenet121"]
 # Their own sizes, where a smaller one is another network: VGG's adaptive pooling would have to enlarge, and Inception
 # with random weights magnifies rounding errors (PyTorch against itself in float64: 3e-2 at 96, 2e-5 at 299).
 SIZES = {"inception_v3": 299, "vgg16": 224}
@@ -68,6 +68,7 @@ def test_large_network(name: str, tmp_path: Path) -> None:
     check(name, tmp_path)
 
 
+@pytest.mark.slow
 def test_dynamic_batch(tmp_path: Path) -> None:
     path, _, example = export("resnet18", tmp_path, dynamic=True)
     ours, cpu = whole_session(path, min_region_size=2), cpu_session(path)

@@ -231,7 +231,7 @@ def test_nothing_is_kept(image, ready) -> None:
 
 def test_another_module_in_its_place(image, compile_model, around, agree) -> None:
     """One that lies where a module was which is gone is not taken for it."""
-    for _ in range(20):
+    for _ in range(8):
         model = small()
         compiled = compile_model(model)
         for _ in range(3):

@@ -10,7 +10,8 @@ import torch
 from benchmarks import models
 from softneuro.error_measure import relative_error
 
-NETWORKS = ["resnet18", "mobilenet_v2", "mobilenet_v3_small", "squeezenet1_1", "shufflenet_v2_x0_5"]
+NETWORKS = ["mobilenet_v3_small", "squeezenet1_1", "shufflenet_v2_x0_5"]
+MORE = ["resnet18", "mobilenet_v2", "resnet50", "vgg11", "densenet121", "googlenet", "efficientnet_b0", "convnext_tiny"]
 if importlib.util.find_spec("torchvision") is None:
     pytest.skip("torchvision is not installed", allow_module_level=True)
 
@@ -30,7 +31,7 @@ def test_network(name, compile_model, agree, states):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["resnet50", "vgg11", "densenet121", "googlenet", "efficientnet_b0", "convnext_tiny"])
+@pytest.mark.parametrize("name", MORE)
 def test_more_networks(name, compile_model, agree):
     model, x = models.build(name, size=96)
     agree(compile_model(model), model, x, tolerance=tolerance(model, x))
