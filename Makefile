@@ -57,8 +57,8 @@ format: $(VENV)/.requirements
 check-extra: install lower-levels slow sanitize arm
 
 lower-levels: install
-	SOFTNEURO_MAX_ISA=scalar $(PYTEST) -m 'not slow' tests/layers
-	SOFTNEURO_MAX_ISA=avx2 $(PYTEST) -m 'not slow' tests/layers
+	SOFTNEURO_TEST_EXAMPLES=30 SOFTNEURO_MAX_ISA=scalar $(PYTEST) -m 'not slow' tests/layers
+	SOFTNEURO_TEST_EXAMPLES=30 SOFTNEURO_MAX_ISA=avx2 $(PYTEST) -m 'not slow' tests/layers
 
 slow: install
 	$(PYTEST) --dist loadfile -m slow

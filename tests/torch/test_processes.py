@@ -43,7 +43,7 @@ def test_torch_logs(tmp_path):
     assert "3 ops" in output
 
 
-@pytest.mark.parametrize("verbose", [2, 3])
+@pytest.mark.parametrize("verbose", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_option_verbose(tmp_path, verbose):
     """Results and each layer's best, then each candidate too."""
     output = run(CALL.replace('"tune": "off"', f'"verbose": {verbose}'), tmp_path)

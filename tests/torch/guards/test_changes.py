@@ -74,7 +74,15 @@ def recompilations(make, change, x, compile_model, watch: bool) -> list[int]:
     return graphs
 
 
-@pytest.mark.parametrize("name", CHANGES)
+# Kinds of changes that others stand for, too: these alone are for every run.
+QUICK = {"nothing", "train", "stride", "by __dict__", "another class", "another module", "bias", "in place", "data"}
+
+
+def each_change() -> list[object]:
+    return [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in CHANGES]
+
+
+@pytest.mark.parametrize("name", each_change())
 def test_changes_are_noticed_as_by_all_guards(name, image, watching, compile_model) -> None:
     state = torch.get_rng_state()
 
