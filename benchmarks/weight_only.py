@@ -15,6 +15,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,7 @@ def main() -> None:
 
             ways: dict[str, Callable[[], Runner]] = {"softneuro": own}
             for level, (model, _) in models.items():
-                ways[f"level {level}"] = lambda m=model, t=threads, level=level: host(m, t, level)  # type: ignore[misc]
+                ways[f"level {level}"] = partial(host, model, threads, level)
             example = torch.randn(count, arguments.size)
             runners = set_up(ways, example, console)
             progress.advance(task)

@@ -153,4 +153,5 @@ def _gives_no_gradients(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor)
 
 
 def _no_gradients(ctx: Any, gradient: torch.Tensor) -> Any:
+    """Torch wants one. It is not asked, as no output is differentiable."""
     raise NotImplementedError("ops on bytes have no gradients")

@@ -1,14 +1,27 @@
-// Products of weights with more vectors than there are registers for.
+// What products of weights with a few vectors share.
 #pragma once
 
 #include "kernels/epilogue.h"
 #include "kernels/integers.h"
-#include "simd/simd.h"
+#include "kernels/store/policy.h"
 
 namespace softneuro::SN_ISA {
 
-// Calls run(p, begin, end) for [begin, end), or for `block` of it after the other, whose weights stay in L2, with at
-// most `most` of the vectors at a time.
+// From sums to the outputs of panel n, a vector of outputs of each of the vectors.
+template <int vectors, class Dot>
+SN_INLINE void finish_panel(const Dot& p, const ClampBounds& bounds, int n, const Vf* sums) {
+  const int at = n * lanes, count = p.n - at < lanes ? p.n - at : lanes;
+  const float* residual = p.epilogue.residual.f32();
+  for (int i = 0; i < vectors; ++i) {
+    Vf sum = sums[i];
+    if (p.epilogue.bias != nullptr) sum = sum + load_n(p.epilogue.bias + at, count);
+    if (residual != nullptr) sum = sum + Reading<float>().value(residual + i * p.dst_stride + at, count);
+    Writing<float>().put(p.dst + i * p.dst_stride + at, clamp(sum, set(bounds.lo), set(bounds.hi)), count);
+  }
+}
+
+// Calls run(p, begin, end) for [begin, end). With more vectors than there are registers for, at most `most` at a time,
+// and for `block` of it after the other, whose weights stay in L2.
 template <class Dot, class Run>
 SN_INLINE void in_groups(const Dot& p, int most, int block, int begin, int end, const Run& run) {
   if (p.vectors <= most) return run(p, begin, end);

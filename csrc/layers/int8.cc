@@ -80,16 +80,19 @@ Refusal check_int8(const Problem& problem, const Int8Shape& shape, int axis, boo
   return shape.k <= most_k ? Refusal() : "sums of " + std::to_string(shape.k) + " products may overflow";
 }
 
-Packing int8_packing(const Int8Shape& shape) {
-  const int64_t columns = shape.groups * shape.padded();
-  const size_t bytes = gemm_int8_packed_bytes(static_cast<int>(shape.n), static_cast<int>(shape.k));
+Packing int8_packing(const Int8Shape& shape, int64_t bytes, int64_t columns, int64_t starts) {
   Packing packing;
-  packing.add("weights", shape.groups * static_cast<int64_t>(bytes), DType::int8, shape.outputs() * shape.k);
-  packing.add("start", columns, DType::int32, shape.outputs());
+  packing.add("weights", bytes, DType::int8, shape.outputs() * shape.k);
+  packing.add("start", starts * columns, DType::int32, shape.outputs());
   packing.add("scale", columns, DType::float32, shape.outputs());
   packing.add("bias", columns, DType::float32, shape.outputs());
   packing.add("narrow", 1, DType::int32);
   return packing;
+}
+
+Packing int8_packing(const Int8Shape& shape) {
+  const size_t bytes = gemm_int8_packed_bytes(static_cast<int>(shape.n), static_cast<int>(shape.k));
+  return int8_packing(shape, shape.groups * static_cast<int64_t>(bytes), shape.groups * shape.padded());
 }
 
 std::string int8_pack_key(const Problem& problem) {

@@ -38,6 +38,8 @@ struct Int8Scales {
 // rows: the weights as [outputs][k].
 Int8Scales int8_scales(const Problem& problem, const Int8Shape& shape, const int8_t* rows);
 
+// Of so many bytes of weights, and so many times as many starts as there are columns, which are padded outputs.
+Packing int8_packing(const Int8Shape& shape, int64_t bytes, int64_t columns, int64_t starts = 1);
 Packing int8_packing(const Int8Shape& shape);
 // What a packing depends on beside the layer.
 std::string int8_pack_key(const Problem& problem);

@@ -24,11 +24,10 @@ bool reads_bytes(const Routine& routine, const Problem& problem) {
 }
 
 std::string reason(const Problem& problem, const Routine& chosen, bool measured) {
+  // It makes bytes of its input itself.
   if (problem.layer->type == "dynamic_linear") return chosen.info().fallback ? "no routine of integers takes it" : "";
   if (std::none_of(problem.in.begin(), problem.in.end(), is_quantized)) {
-    // What finds the scale in the run makes bytes of its input itself.
-    const bool makes_bytes = problem.layer->type == "dynamic_linear";
-    return has_quantized_weights(*problem.layer) && !makes_bytes ? "its input is not quantized" : "";
+    return has_quantized_weights(*problem.layer) ? "its input is not quantized" : "";
   }
   if (chosen.info().view || reads_bytes(chosen, problem)) return {};
   const DType out = is_quantized(problem.out()) ? DType::qint8 : DType::float32;

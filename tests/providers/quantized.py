@@ -70,6 +70,16 @@ class Maker:
         return make_model(self.nodes, inputs, dict.fromkeys(outputs), self.constants, self.opset, types)
 
 
+def averages() -> bytes:
+    """Of four bytes each, and a resize that regions leave to the host: what are ties tells how it computed them."""
+    m = Maker()
+    pooled = m.add("AveragePool", m.dq("x", 0.02), kernel_shape=[2, 2], strides=[2, 2])
+    scales = m.constant(np.float32([1, 1, 1.7, 1.3]))
+    m.add("Resize", m.q(pooled, 0.02), "", scales, mode="nearest", nearest_mode="ceil")
+    m.rename("y")
+    return m.model({"x": ("n", 3, "h", "w")}, ["y"], {"x": "UINT8", "y": "UINT8"})
+
+
 def steps(result: np.ndarray, reference: np.ndarray, scale: float) -> np.ndarray:
     """By element, how many steps of the scale the two differ by."""
     assert result.shape == reference.shape

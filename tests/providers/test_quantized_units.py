@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 from softneuro import providers
 from softneuro.providers.report import events
 from tests.providers.conftest import cpu_session, random_feeds, reasons
-from tests.providers.quantized import Maker, steps
+from tests.providers.quantized import Maker, averages, steps
 
 
 def session(model: bytes, **options: Any) -> Any:
@@ -155,12 +155,7 @@ def test_moved_bytes_between_ops_of_the_host() -> None:
 
 def test_a_region_that_the_host_runs_is_fused_there() -> None:
     """Averages that are ties tell whether it is."""
-    m = Maker()
-    pooled = m.add("AveragePool", m.dq("x", 0.02), kernel_shape=[2, 2], strides=[2, 2])
-    scales = m.constant(np.float32([1, 1, 1.7, 1.3]))
-    m.add("Resize", m.q(pooled, 0.02), "", scales, mode="nearest", nearest_mode="ceil")
-    m.rename("y")
-    model = m.model({"x": ("n", 3, "h", "w")}, ["y"], {"x": "UINT8", "y": "UINT8"})
+    model = averages()
     made, cpu = session(model), cpu_session(model)
     settings = onnxruntime.SessionOptions()
     settings.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

@@ -14,7 +14,7 @@ from softneuro import Error, providers
 from softneuro.providers import library
 from softneuro.providers.report import events
 from tests.providers.conftest import cpu_session, make_model, random_feeds, reasons
-from tests.providers.quantized import Maker, steps
+from tests.providers.quantized import Maker, averages, steps
 from tests.providers.test_quantized_units import host_nodes
 from tests.providers.test_sessions import f32
 
@@ -103,12 +103,7 @@ def test_weights_that_the_runtime_has_made_floats_of() -> None:
 
 def test_the_host_inside_a_region_is_told_the_same() -> None:
     """Averages that are ties tell whether it computes them with integers."""
-    m = Maker()
-    pooled = m.add("AveragePool", m.dq("x", 0.02), kernel_shape=[2, 2], strides=[2, 2])
-    scales = m.constant(np.float32([1, 1, 1.7, 1.3]))
-    m.add("Resize", m.q(pooled, 0.02), "", scales, mode="nearest", nearest_mode="ceil")
-    m.rename("y")
-    model = m.model({"x": ("n", 3, "h", "w")}, ["y"], {"x": "UINT8", "y": "UINT8"})
+    model = averages()
     feeds = random_feeds(cpu_session(model), {"n": 1, "h": 14, "w": 18})
     hosts = []
     for values in {}, UNFUSED:

@@ -35,19 +35,6 @@ struct Walk {
   }
 };
 
-// Outputs of panel n.
-template <int vectors>
-SN_INLINE void finish(const DotBlocks& p, const ClampBounds& bounds, int n, const Vf* sums) {
-  const int at = n * lanes, count = p.n - at < lanes ? p.n - at : lanes;
-  const float* residual = p.epilogue.residual.f32();
-  for (int i = 0; i < vectors; ++i) {
-    Vf sum = sums[i];
-    if (p.epilogue.bias != nullptr) sum = sum + load_n(p.epilogue.bias + at, count);
-    if (residual != nullptr) sum = sum + Reading<float>().value(residual + i * p.dst_stride + at, count);
-    Writing<float>().put(p.dst + i * p.dst_stride + at, clamp(sum, set(bounds.lo), set(bounds.hi)), count);
-  }
-}
-
 // `count` panels: first, first + distance, ...
 template <int bits, bool zeros, int count, int vectors>
 [[gnu::flatten]] void compute(const DotBlocks& p, const ClampBounds& bounds, int first, int distance) {
@@ -93,7 +80,7 @@ template <int bits, bool zeros, int count, int vectors>
       sum[i] = fma(all, walk.scale[i / vectors], sum[i]);
     });
   }
-  unroll<count>([&](auto n) { finish<vectors>(p, bounds, first + n * distance, sum + n * vectors); });
+  unroll<count>([&](auto n) { finish_panel<vectors>(p, bounds, first + n * distance, sum + n * vectors); });
 }
 
 template <int bits, bool zeros>

@@ -2,6 +2,7 @@
 #include "kernels/store/policy.h"
 #include "kernels/store/rest.h"
 #include "kernels/unroll.h"
+#include "kernels/vector_groups.h"
 #include "simd/integers.h"
 
 namespace softneuro::SN_ISA {
@@ -35,19 +36,6 @@ SN_INLINE void unpack(const int32_t* w, Vf scale, Vf (&weight)[2]) {
   }
   weight[0] = to_float(first) * scale;
   weight[1] = to_float(second) * scale;
-}
-
-// Outputs of panel n.
-template <int vectors>
-SN_INLINE void finish(const DotScaled& p, const ClampBounds& bounds, int n, const Vf* sums) {
-  const int at = n * lanes, count = p.n - at < lanes ? p.n - at : lanes;
-  const float* residual = p.epilogue.residual.f32();
-  for (int i = 0; i < vectors; ++i) {
-    Vf sum = sums[i];
-    if (p.epilogue.bias != nullptr) sum = sum + load_n(p.epilogue.bias + at, count);
-    if (residual != nullptr) sum = sum + Reading<float>().value(residual + i * p.dst_stride + at, count);
-    Writing<float>().put(p.dst + i * p.dst_stride + at, clamp(sum, set(bounds.lo), set(bounds.hi)), count);
-  }
 }
 
 // `count` panels: first, first + distance, ...
@@ -97,7 +85,7 @@ template <int bits, int count, int vectors, bool fetch>
     }
   }
   if constexpr (sets == 2) unroll<sums>([&](auto i) { sum[0][i] = sum[0][i] + sum[1][i]; });
-  unroll<count>([&](auto n) { finish<vectors>(p, bounds, first + n * distance, sum[0] + n * vectors); });
+  unroll<count>([&](auto n) { finish_panel<vectors>(p, bounds, first + n * distance, sum[0] + n * vectors); });
 }
 
 template <int bits, int vectors, bool fetch>

@@ -33,7 +33,7 @@ inline void to_bytes(const QuantizeSteps& q, const float* src, uint8_t* dst, int
   const Vf scale = set(q.scale);
 #if SN_LEVEL != SN_LEVEL_scalar
   // The remainder makes the product with the reciprocal the rounded quotient itself, as long as no exponent is at an
-  // end of its range (Markstein 1990). It takes half the time.
+  // end of its range (Markstein 1990).
   if (q.scale > 0x1p-60f && q.scale < 0x1p60f) {
     const Vf inverse = set(1 / q.scale), bound = set(1024 * q.scale);  // beyond all steps
     return to_bytes(q, src, dst, count, [=](Vf x) {

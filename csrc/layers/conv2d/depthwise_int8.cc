@@ -95,13 +95,7 @@ class DepthwiseInt8 final : public Routine {
   Packing packing(const Problem& problem, const Tuning&) const override {
     const Conv2dParams p = conv2d_params(problem);
     const int64_t places = (p.c + block() - 1) / block() * block();
-    Packing packing;
-    packing.add("weights", static_cast<int64_t>(packed_bytes(p)), DType::int8, p.c * p.kh * p.kw);
-    packing.add("start", places, DType::int32, p.c);
-    packing.add("scale", places, DType::float32, p.c);
-    packing.add("bias", places, DType::float32, p.c);
-    packing.add("narrow", 1, DType::int32);
-    return packing;
+    return int8_packing({p.groups, 1, p.kh * p.kw}, static_cast<int64_t>(packed_bytes(p)), places);
   }
   void pack(const Problem& problem, const Tuning&, Packed& to) const override {
     const Conv2dParams p = conv2d_params(problem);

@@ -171,19 +171,12 @@ class Int8ConvTranspose2d final : public Routine {
   Packing packing(const Problem& problem, const Tuning&) const override {
     const ConvTranspose2dParams p = sizes(problem);
     const Int8Shape shape = whole_shape(p);
-    const int64_t columns = shape.groups * shape.padded();
     int64_t bytes = 0;
     for (const Phase& phase : phases_of(p)) {
       bytes += p.groups *
                static_cast<int64_t>(gemm_int8_packed_bytes(static_cast<int>(shape.n), static_cast<int>(phase.shape.k)));
     }
-    Packing packing;
-    packing.add("weights", bytes, DType::int8, shape.outputs() * shape.k);
-    packing.add("start", p.sh * p.sw * columns, DType::int32, shape.outputs());
-    packing.add("scale", columns, DType::float32, shape.outputs());
-    packing.add("bias", columns, DType::float32, shape.outputs());
-    packing.add("narrow", 1, DType::int32);
-    return packing;
+    return int8_packing(shape, bytes, shape.groups * shape.padded(), p.sh * p.sw);
   }
   void pack(const Problem& problem, const Tuning&, Packed& to) const override {
     const ConvTranspose2dParams p = sizes(problem);

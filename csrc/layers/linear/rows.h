@@ -82,6 +82,34 @@ void run_dots(const RunArgs& args, const WorkSplit& split, bool has_residual, in
   });
 }
 
+// Kernels that read packed panels of outputs, two at a time. Dot: the kernel's arguments, of which those of the blobs
+// are not set.
+template <typename Dot, typename Kernels>
+class PreparedDots final : public Prepared {
+ public:
+  PreparedDots(const Problem& problem, const LinearParams& p, const Kernels& kernels, const Dot& dot,
+               std::shared_ptr<const Packed> packed)
+      : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual), dot_(dot) {
+    rows_ = p.rows;
+    if (p.rows * p.k == 0) return;
+    const auto weights = static_cast<double>(p.k * p.c);
+    const int threads =
+        worth_threads(2 * static_cast<double>(p.rows) * weights, weights * dot.bits / 8, problem.threads);
+    constexpr int64_t unit = 2;
+    split_ = WorkSplit(1, ceil_div(p.k, kernels.lanes), 1, threads, SplitBy::panels, unit);
+  }
+
+  void run(const RunArgs& args) const override { run_dots(args, split_, residual_, rows_, dot_, kernels_.run); }
+
+ private:
+  std::shared_ptr<const Packed> packed_;
+  const Kernels& kernels_;
+  bool residual_;
+  Dot dot_;
+  int64_t rows_ = 0;
+  WorkSplit split_;
+};
+
 inline WorkSplit split_linear(const LinearParams& p, int panels, int threads, SplitBy by) {
   const auto flop = 2.0 * static_cast<double>(p.rows * p.k * p.c);
   const auto bytes = 4.0 * static_cast<double>(p.k * p.c + p.rows * (p.k + p.c));

@@ -12,32 +12,6 @@ namespace {
 
 SN_PARAMS(ScaledParams, bits, fetch);
 
-class PreparedScaled final : public Prepared {
- public:
-  PreparedScaled(const Problem& problem, const DotScaledKernels& kernels, const DotScaled& args,
-                 std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual), args_(args) {
-    const LinearParams p = linear_params(*problem.layer, problem.in[0]);
-    rows_ = p.rows;
-    if (p.rows * p.k == 0) return;
-    const auto weights = static_cast<double>(p.k * p.c);
-    const int threads =
-        worth_threads(2 * static_cast<double>(p.rows) * weights, weights * args.bits / 8, problem.threads);
-    constexpr int64_t unit = 2;  // that the kernel reads at a time
-    split_ = WorkSplit(1, dot_scaled_panels(args.n, kernels.lanes), 1, threads, SplitBy::panels, unit);
-  }
-
-  void run(const RunArgs& args) const override { run_dots(args, split_, residual_, rows_, args_, kernels_.run); }
-
- private:
-  std::shared_ptr<const Packed> packed_;
-  const DotScaledKernels& kernels_;
-  bool residual_;
-  DotScaled args_;
-  int64_t rows_ = 0;
-  WorkSplit split_;
-};
-
 class ScaledLinear final : public Routine {
  public:
   explicit ScaledLinear(Isa isa)
@@ -95,7 +69,7 @@ class ScaledLinear final : public Routine {
     args.bits = own.bits;
     args.fetch = own.fetch != 0;
     args.epilogue = {.bias = packed->find<float>("bias"), .activation = problem.layer->post.activation};
-    return std::make_unique<PreparedScaled>(problem, kernels(), args, std::move(packed));
+    return std::make_unique<PreparedDots<DotScaled, DotScaledKernels>>(problem, p, kernels(), args, std::move(packed));
   }
 
   double expected_error(const Problem&, const Tuning& tuning) const override {
