@@ -29,6 +29,11 @@ def build(layer: str, problem: dict[str, Any]) -> softneuro.Graph:
     return graph
 
 
+def floats(weights: dict[str, Any]) -> list[np.ndarray[Any, Any]]:
+    """Those of the weights that are float32."""
+    return [w for w in weights.values() if isinstance(w, np.ndarray) and w.dtype == np.float32]
+
+
 @pytest.mark.parametrize("layer", TYPES)
 def test_every_routine_matches_the_reference(layer: str) -> None:
     """All accepting routines and tunings, at one and three threads."""
@@ -40,7 +45,7 @@ def test_every_routine_matches_the_reference(layer: str) -> None:
     def check(problem: dict[str, Any]) -> None:
         post, dtypes = problem.get("post", {}), problem.get("dtypes", [])
         inputs = [np.asarray(x, dtype=np.float32, order="C") for x in problem["inputs"]]
-        clean = all(np.isfinite(x).all() for x in inputs)
+        clean = all(np.isfinite(x).all() for x in [*inputs, *floats(problem["weights"])])
         with np.errstate(all="ignore"):
             expected = build(layer, problem).reference(inputs)[0]
         for threads in (1, 3):

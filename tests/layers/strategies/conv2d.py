@@ -3,6 +3,7 @@
 from hypothesis import strategies as st
 
 from .common import Problem, generator, normal, with_post_ops
+from .sparse import with_zeros
 
 #: input channels per group, output channels per group, groups
 CHANNELS = st.one_of(
@@ -84,7 +85,7 @@ def whole_blocks(draw: st.DrawFn) -> Problem:
 
 def special() -> list[st.SearchStrategy[Problem]]:
     """What random problems seldom are."""
-    return [problems(first=True), problems(last=True), whole_blocks()]
+    return [problems(first=True), problems(last=True), whole_blocks(), with_zeros(problems())]
 
 
 @st.composite

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from .common import Problem, generator, normal, stored, with_post_ops
+from .sparse import with_zeros
 
 
 @st.composite
@@ -31,3 +32,8 @@ def problems(draw: st.DrawFn) -> Problem:
         weights["bias"] = normal(rng, k)
     inputs, post = with_post_ops(draw, rng, [normal(rng, *lead, c)], (*lead, k))
     return {"attrs": {}, "weights": weights, "inputs": inputs, "post": post}
+
+
+def special() -> list[st.SearchStrategy[Problem]]:
+    """What random problems never are."""
+    return [with_zeros(problems())]
