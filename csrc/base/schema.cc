@@ -1,5 +1,7 @@
 #include "base/schema.h"
 
+#include <tuple>
+
 namespace softneuro {
 namespace {
 
@@ -35,6 +37,7 @@ Platform parse_platform(std::string_view name) {
 std::string Layout::str() const {
   std::string text = kind == Kind::nhwc ? "nhwc" : "nchw";
   if (is_blocked()) text += std::to_string(block) + "c";
+  if (is_tiled()) text += std::to_string(block) + "t";
   if (strided) text += strided_suffix;
   return text;
 }
@@ -48,9 +51,11 @@ Layout parse_layout(std::string_view text) {
     for (const Layout& layout : {Layout::nchw(), Layout::nhwc()})
       if (text == layout.with_strides(strided).str()) return layout.with_strides(strided);
   }
-  for (int block : known_blocks)
-    if (text == Layout::blocked(block).str()) return Layout::blocked(block);
-  unknown("layout", text, "nchw, nhwc, nchw_strided, nhwc_strided, nchw4c, nchw8c, nchw16c");
+  for (int block : known_blocks) {
+    for (const Layout& layout : {Layout::blocked(block), Layout::tiled(block)})
+      if (text == layout.str()) return layout;
+  }
+  unknown("layout", text, "nchw, nhwc, nchw_strided, nhwc_strided, nchw4c, nchw8c, nchw16c, nchw4t, nchw8t, nchw16t");
 }
 
 Schema parse_schema(std::string_view text) {
@@ -70,8 +75,25 @@ std::vector<int> memory_order(int rank, const Layout& layout) {
   return order;
 }
 
+TileGrid tile_grid(int64_t height, int64_t width, int lanes) {
+  TileGrid best;
+  for (int64_t down = 1; down <= lanes; down *= 2) {
+    const int64_t across = lanes / down;
+    const TileGrid grid{down, across, (height + down - 1) / down, (width + across - 1) / across};
+    const auto rank = [](const TileGrid& g) { return std::tuple(g.h * g.w, g.h + g.w, -g.w); };
+    if (down == 1 || rank(grid) < rank(best)) best = grid;
+  }
+  return best;
+}
+
 int64_t physical_elements(const Shape& shape, const Layout& layout) {
   int64_t total = 1;
+  if (layout.is_tiled()) {
+    const TileGrid grid = tile_grid(shape[2], shape[3], layout.block);
+    for (const int64_t dim : {shape[0], shape[1], grid.h, grid.w, int64_t{layout.block}})
+      total = checked_product(total, dim, shape);
+    return total;
+  }
   for (int axis = 0; axis < shape.rank(); ++axis) {
     int64_t dim = shape[axis];
     if (dim < 0) throw Error("negative dimension in shape " + shape.str());
@@ -92,6 +114,8 @@ bool layout_fits(const Shape& shape, const Layout& layout) {
       return shape.rank() >= 3;
     case Layout::Kind::blocked:
       return shape.rank() >= 2 && !layout.strided;
+    case Layout::Kind::tiled:
+      return shape.rank() == 4 && !layout.strided;
   }
   return false;
 }

@@ -20,7 +20,7 @@ int64_t TensorView::image_elements() const {
 
 bool TensorView::dense() const {
   const Strides wanted = dense_strides(shape, schema.layout);
-  const int axes = schema.layout.is_blocked() ? std::min(shape.rank(), 1) : shape.rank();
+  const int axes = schema.layout.whole_images() ? std::min(shape.rank(), 1) : shape.rank();
   for (int axis = 0; axis < axes; ++axis) {
     const auto i = static_cast<size_t>(axis);
     if (shape[axis] > 1 && strides[i] != wanted[i]) return false;
@@ -30,7 +30,7 @@ bool TensorView::dense() const {
 
 Strides dense_strides(const Shape& shape, const Layout& layout) {
   Strides strides{};
-  if (layout.is_blocked()) {
+  if (layout.whole_images()) {
     Shape image = shape;
     image[0] = 1;
     strides[0] = physical_elements(image, layout);
@@ -51,7 +51,7 @@ TensorView dense_view(void* data, const Shape& shape, const Schema& schema) {
 
 int64_t spanned_elements(const Shape& shape, const Strides& strides, const Layout& layout) {
   if (shape.elements() == 0) return 0;
-  if (layout.is_blocked()) {
+  if (layout.whole_images()) {
     Shape image = shape;
     image[0] = 1;
     return (shape[0] - 1) * strides[0] + physical_elements(image, layout);

@@ -12,7 +12,7 @@ namespace softneuro {
 using Strides = std::array<int64_t, Shape::max_rank>;
 
 // Memory, not owned. Blobs of dense layouts may have a larger stride along axis 0, being a part of a concatenation; of
-// a blocked one only that stride is of use.
+// a blocked or tiled one only that stride is of use.
 struct TensorView {
   void* data = nullptr;
   Shape shape;

@@ -70,6 +70,8 @@ AxisSplit split_axis(const Shape& shape, const Layout& layout, int axis) {
       return {shape.product(2, axis), shape[axis], shape.product(axis + 1, rank) * shape[1], 1};
     case Layout::Kind::blocked:
       break;
+    case Layout::Kind::tiled:
+      return {shape[1], shape.product(2, rank), 1, 1};
   }
   const int64_t c = layout.block, blocks = (shape[1] + c - 1) / c;
   if (axis == 1) return {1, blocks, shape.product(2, rank) * c, c};

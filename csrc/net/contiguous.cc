@@ -4,6 +4,12 @@ namespace softneuro {
 
 std::optional<size_t> stretch_offset(const Shape& shape, const Schema& schema, int axis, int64_t start, int64_t end) {
   const Layout& layout = schema.layout;
+  if (layout.is_tiled()) {
+    if (axis > 1 || (axis == 1 && shape[0] != 1)) return std::nullopt;
+    Shape one = shape;
+    for (int before = 0; before <= axis; ++before) one[before] = 1;
+    return dtype_bytes(schema.dtype, start * physical_elements(one, layout));
+  }
   // Elements before and after the axis in memory order; a blocked channel axis counts whole blocks.
   int64_t outer = 1, inner = 1;
   const bool channels = axis == 1 && layout.kind != Layout::Kind::nchw;
@@ -42,7 +48,7 @@ bool same_memory(const Shape& shape, const Schema& from, const Schema& to) {
   if (from.platform != to.platform || from.dtype != to.dtype || from.layout.strided) return false;
   const Layout a = from.layout, b = to.layout.with_strides(false);
   if (a == b) return true;
-  if (shape.rank() < 2) return false;
+  if (shape.rank() < 2 || a.is_tiled() || b.is_tiled()) return false;
   const int64_t channels = shape[1], inner = shape.product(2, shape.rank());
   const auto block = [&](const Layout& layout) -> int64_t { return layout.is_blocked() ? layout.block : 1; };
   if (channels % block(a) != 0 || channels % block(b) != 0) return false;  // padding lanes

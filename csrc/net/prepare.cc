@@ -212,7 +212,7 @@ class Builder {
       Strides strides = dense_strides(problem.outs[k].shape, schema.layout);
       if (routine.info().view) {
         strides = routine.view_strides(problem, values_[at(plan.reads[0])].strides);
-        if (!schema.layout.is_blocked())
+        if (!schema.layout.whole_images())
           guarded(where, [&] { check_strides(problem.outs[k].shape, strides, schema.layout); });
       }
       plan.writes.push_back(static_cast<int>(new_value(layer.outputs[k], schema, false, strides)));

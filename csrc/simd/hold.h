@@ -19,6 +19,14 @@ SN_INLINE Vf hold(Vf x) {
   return x;
 }
 
+// A pointer, in a register from here on: what is read at constant distances from it is then not addressed from further
+// away.
+template <class T>
+SN_INLINE T* hold(T* p) {
+  __asm__("" : "+r"(p));
+  return p;
+}
+
 // Prefetches stay on their side of this: schedulers gather those of a whole loop body at its top.
 SN_INLINE void in_order() { __asm__ volatile(""); }
 

@@ -33,6 +33,14 @@ inline Layer layer(const char* type, std::initializer_list<std::pair<const char*
   return made;
 }
 
+// Of which nine in ten are zero.
+inline Constant sparse_ramp(const Shape& shape) {
+  std::vector<float> values(static_cast<size_t>(shape.elements()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = i * 7919 % 97 % 10 == 0 ? 0.3f + 0.01f * static_cast<float>(i % 100) : 0.0f;
+  }
+  return constant_from(shape, std::move(values));
+}
 inline Constant ramp(const Shape& shape) {
   std::vector<float> values(static_cast<size_t>(shape.elements()));
   for (size_t i = 0; i < values.size(); ++i) values[i] = 0.3f + 0.01f * static_cast<float>(i);
@@ -126,6 +134,11 @@ inline std::vector<Case> cases() {
   for (const Axes& axes : {Axes{2, 3}, Axes{0, 2}, Axes{1, 3}, Axes{0, 1, 2, 3}}) {
     list.push_back({layer("reduce", {{"function", "sum"}, {"axes", axes}}), {image}});
     list.push_back({layer("reduce", {{"function", "mean"}, {"axes", axes}, {"keepdim", int64_t{1}}}), {image}});
+  }
+  for (const int64_t stride : {1, 2}) {
+    Layer sparse = layer("conv2d", {{"stride", Axes{stride, stride}}, {"padding", Axes{1, 1, 1, 1}}});
+    sparse.set_weight("weight", sparse_ramp({24, 19, 3, 3}));
+    list.push_back({sparse, {Shape{3, 19, 15, 21}}});
   }
   add_moving_cases(list);
   return list;

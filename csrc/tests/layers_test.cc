@@ -27,6 +27,11 @@ int64_t place(const Shape& shape, const Layout& layout, int64_t position) {
   const int rank = shape.rank();
   if (layout.kind == Layout::Kind::nchw || rank < 2) return position;
   const int64_t inner = shape.product(2, rank), c = shape[1];
+  if (layout.is_tiled()) {
+    const TileGrid grid = tile_grid(shape[2], shape[3], layout.block);
+    return position / inner * grid.h * grid.w * layout.block +
+           grid.at(position % inner / shape[3], position % shape[3]);
+  }
   const int64_t pixel = position % inner, channel = position / inner % c, n = position / (inner * c);
   if (layout.kind == Layout::Kind::nhwc) return (n * inner + pixel) * c + channel;
   const int64_t block = layout.block, blocks = (c + block - 1) / block;

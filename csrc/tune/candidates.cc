@@ -11,9 +11,18 @@ bool schema_allowed(const Schema& schema, const std::vector<std::string>& allowe
                      [&](const std::string& text) { return text == dtype_name(schema.dtype) || text == schema.str(); });
 }
 
+// Zeros that come in a pattern may be worth it however few they are.
+bool below_floor(const Candidate& candidate, const Problem& problem, const SearchLimits& limits) {
+  if (!candidate.choice.routine->info().by_pattern) return false;
+  return std::all_of(problem.layer->weights.begin(), problem.layer->weights.end(), [&](const auto& weight) {
+    const WeightTraits& traits = weight.second->traits();
+    return traits.zeros < limits.sparse_floor && traits.of == 0 && traits.block_rows * traits.block_columns == 1;
+  });
+}
+
 bool within(const Candidate& candidate, const Problem& problem, const SearchLimits& limits) {
   if (candidate.choice.routine->info().spreads_nonfinite && limits.strict_nonfinite) return false;
-  if (candidate.error > limits.max_error) return false;
+  if (candidate.error > limits.max_error || below_floor(candidate, problem, limits)) return false;
   // Where values lie on a grid, results are likely to be brought to one, too, and then a small error is a whole step.
   const bool on_grid = std::any_of(problem.in.begin(), problem.in.end(),
                                    [](const TensorDesc& desc) { return desc.quantization != nullptr; });

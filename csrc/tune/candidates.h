@@ -24,6 +24,7 @@ struct SearchLimits {
   std::vector<std::string> schemas;  // dtypes or full schemas; row-major float32 is always there to fall back on
   double max_error = 1e-4;
   bool strict_nonfinite = false;
+  double sparse_floor = 0;  // routines that leave zeros out are no candidates where fewer weights are zero
 };
 
 // Never empty for a valid problem: if the limits leave nothing, the row-major routines stand.

@@ -6,6 +6,7 @@
 
 #include "tune/measuring.h"
 #include "tune/solution.h"
+#include "tune/sparse_floor.h"
 #include "tune/work.h"
 
 namespace softneuro {
@@ -61,10 +62,12 @@ GraphCosts guess_costs(const Graph& graph, const TuneSettings& settings) {
   return costs;
 }
 
-GraphCosts find_costs(const Graph& graph, const TuneSettings& settings, CostDb& db, const ParallelFor& parallel_for,
+GraphCosts find_costs(const Graph& graph, const TuneSettings& asked, CostDb& db, const ParallelFor& parallel_for,
                       const Progress& progress, Timekeeper& timekeeper) {
   auto stage = std::make_optional<Timekeeper::Stage>(timekeeper, "enumerate");
-  if (settings.mode == TuneMode::off) return guess_costs(graph, settings);
+  if (asked.mode == TuneMode::off) return guess_costs(graph, asked);
+  TuneSettings settings = asked;
+  settings.limits.sparse_floor = sparse_floor(graph, asked, db, parallel_for, timekeeper);
   GraphCosts costs;
   Work work = collect(graph, settings, costs);
   const Coldness coldness = coldness_for(static_cast<size_t>(model_weight_bytes(graph)));

@@ -81,7 +81,7 @@ static std::vector<py::ssize_t> back(const std::vector<py::ssize_t>& axes) {
 }
 
 py::array border_array(const py::handle& value, const Shape& shape, const Schema& schema, const std::string& what) {
-  if (schema.layout.is_blocked()) throw Error("arrays are not blocked", what, "give nchw or nhwc");
+  if (schema.layout.whole_images()) throw Error("arrays are neither blocked nor tiled", what, "give nchw or nhwc");
   py::array array = py::array::ensure(value);
   if (!array) throw Error("is no array", what);
   Shape given;
@@ -103,7 +103,7 @@ py::array border_array(const py::handle& value, const Shape& shape, const Schema
 }
 
 py::array new_border_array(const Shape& shape, const Schema& schema) {
-  if (schema.layout.is_blocked()) throw Error("arrays are not blocked", {}, "give nchw or nhwc");
+  if (schema.layout.whole_images()) throw Error("arrays are neither blocked nor tiled", {}, "give nchw or nhwc");
   const auto [sizes, axes] = memory_axes(shape, schema.layout);
   return py::array(numpy_type(schema.dtype), sizes).attr("transpose")(py::cast(back(axes)));
 }

@@ -22,6 +22,11 @@ int64_t physical_index(const TensorView& view, int64_t position) {
     const int64_t block = layout.block, blocks = (c + block - 1) / block;
     return ((n * blocks + channel / block) * inner + pixel) * block + channel % block;
   }
+  if (layout.is_tiled()) {
+    const int64_t plane = shape[2] * shape[3], x = position % shape[3], y = position / shape[3] % shape[2];
+    const TileGrid grid = tile_grid(shape[2], shape[3], layout.block);
+    return position / plane * grid.h * grid.w * layout.block + grid.at(y, x);
+  }
   int64_t index = 0;
   for (int axis = rank; axis-- > 0; position /= shape[axis]) {
     index += position % shape[axis] * view.strides[static_cast<size_t>(axis)];
@@ -96,7 +101,7 @@ class GuardedBlob {
     for (size_t i = 0; i < guard; ++i) {
       if (all[i] != guard_byte || all[guard + bytes_ + i] != guard_byte) throw Error("wrote outside a blob", where);
     }
-    if (!view_.schema.layout.is_blocked()) return;
+    if (!view_.schema.layout.whole_images()) return;
     with_dtype(view_.schema.dtype, [&](auto kind) {
       using T = decltype(kind);
       const T zero{};

@@ -197,6 +197,7 @@ constexpr CustomOpKind kinds[] = {
 std::span<const CustomOpKind> custom_op_kinds() { return kinds; }
 
 std::vector<int64_t> logical_dims(std::vector<int64_t> given, const Layout& layout, int64_t channels) {
+  if (layout.is_tiled()) throw Error("no tensor comes in " + layout.str(), {}, "give nchw, nhwc or nchw{c}c");
   if (layout.is_blocked()) {
     if (given.size() < 3 || (given.back() >= 0 && given.back() != layout.block)) {
       throw Error("a tensor in " + layout.str() + " is [N,C/" + std::to_string(layout.block) + ",...," +
@@ -216,6 +217,7 @@ std::vector<int64_t> logical_dims(std::vector<int64_t> given, const Layout& layo
 }
 
 std::vector<int64_t> memory_dims(std::vector<int64_t> logical, const Layout& layout) {
+  if (layout.is_tiled()) throw Error("no tensor comes in " + layout.str(), {}, "give nchw, nhwc or nchw{c}c");
   if (layout.is_blocked()) {
     if (logical.size() < 2) throw Error(layout.str() + " needs a tensor of rank 2 or more");
     if (logical[1] >= 0) logical[1] = (logical[1] + layout.block - 1) / layout.block;

@@ -40,6 +40,10 @@ def test_every_conversion_is_exact(x: np.ndarray[Any, Any], threads: int) -> Non
     layouts = [layout for layout in LAYOUTS if layout != "nhwc" or x.ndim >= 3]
     wanted = {(a, b) for a in layouts for b in layouts if a != b}
     plain = [layout for layout in layouts if not layout.endswith("c") or layout == "nhwc"]
+    if x.ndim == 4:  # tiles come from rows, and from blocks of as many channels
+        wanted |= {
+            pair for n in (4, 8, 16) for a in ("nchw", f"nchw{n}c") for pair in ((a, f"nchw{n}t"), (f"nchw{n}t", a))
+        }
     wanted |= {pair for a in plain for pair in ((a, f"{a}_strided"), (f"{a}_strided", a))}
     assert pairs == {f"cpu:float32:{a}->cpu:float32:{b}" for a, b in wanted}
 
@@ -71,7 +75,7 @@ def test_the_best_level_comes_first() -> None:
     for entry in softneuro.registry():
         if entry["layer"] == "adapt" and "_" in entry["descriptor"].rsplit("/", 1)[1]:
             by_pair.setdefault(entry["in"] + entry["out"], []).append(order[entry["isa"]])
-    assert len(by_pair) == 20 + 32  # layouts, and types to and from float32 in two layouts
+    assert len(by_pair) == 20 + 12 + 32  # layouts, tiles, and types to and from float32 in two layouts
     assert all(levels == sorted(levels) for levels in by_pair.values())
 
 

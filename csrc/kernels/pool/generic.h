@@ -244,10 +244,26 @@ SN_INLINE void pool_line_of(const PoolRow& p) {
 
 inline void pool_line(const PoolRow& p) { p.is_max ? pool_line_of<true>(p) : pool_line_of<false>(p); }
 
+inline void max_vectors(const PoolVectors& p) {
+  float* dst = p.dst;
+  for (int y = 0; y < p.rows; ++y) {
+    for (int x = 0; x < p.vectors; ++x, dst += lanes) {
+      const float* src = p.src + y * p.src_row + x * lanes;
+      Vf most = load(src + p.offsets[0]);
+      for (int tap = 1; tap < p.taps; ++tap) most = max(most, load(src + p.offsets[tap]));
+      store(dst, most);
+    }
+  }
+}
+
 }  // namespace softneuro::SN_ISA
 
 namespace softneuro {
 
-SN_KERNEL_TABLE(PoolKernels, pool) = {.lanes = SN_ISA::pool_lanes, .line = SN_ISA::pool_line};
+SN_KERNEL_TABLE(PoolKernels, pool) = {
+    .lanes = SN_ISA::pool_lanes,
+    .line = SN_ISA::pool_line,
+    .max_vectors = SN_ISA::max_vectors,
+};
 
 }  // namespace softneuro

@@ -1,6 +1,7 @@
 // One row of a pooling's outputs over windows of any position and size.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace softneuro {
@@ -38,10 +39,21 @@ struct PoolRow {
 
 using PoolKernel = void (*)(const PoolRow&);
 
+// Maxima of vectors: dst[y][x] = max over taps of src[offsets[tap] + y * src_row + x * lanes], NaN if any is NaN.
+struct PoolVectors {
+  const float* src;
+  ptrdiff_t src_row;       // floats from a row of positions to the next
+  const int32_t* offsets;  // [taps]
+  int taps;
+  float* dst;  // rows of vectors, one after the other
+  int rows, vectors;
+};
+
 // `lanes`: vectors over channels, which are side by side. `line`: one channel, pixel = dst_pixel = 1, vectors over
 // columns.
 struct PoolKernels {
   PoolKernel lanes = nullptr, line = nullptr;
+  void (*max_vectors)(const PoolVectors&) = nullptr;
 };
 
 // Nulls if this build has none for the level.

@@ -20,6 +20,7 @@ Planes plane_split(const Shape& shape, const Layout& layout, int64_t lane_groups
     case Layout::Kind::nhwc:
       return {lane_groups, shape[1], shape[1], 0};
     case Layout::Kind::blocked:
+    case Layout::Kind::tiled:
       break;
   }
   return {(shape[1] + layout.block - 1) / layout.block, layout.block, layout.block, pixels * layout.block};

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from .common import Problem, generator, normal, with_post_ops
 from .conv2d import CHANNELS, output_size
+from .sparse import with_zeros
 
 
 @st.composite
@@ -44,4 +45,4 @@ def quantized(draw: st.DrawFn) -> Problem:
 
 def special() -> list[st.SearchStrategy[Problem]]:
     """What random problems seldom are."""
-    return [problems(first=True), problems(last=True)]
+    return [problems(first=True), problems(last=True), with_zeros(problems()), with_zeros(problems())]

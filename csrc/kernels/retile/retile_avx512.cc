@@ -1,0 +1,1 @@
+#include "kernels/retile/generic.h"

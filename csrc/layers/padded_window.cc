@@ -1,0 +1,85 @@
+#include "layers/padded_window.h"
+
+#include "base/lines.h"
+#include "kernels/integers.h"
+#include "layers/kernel_sizes.h"
+
+namespace softneuro {
+
+PaddedWindow::PaddedWindow(const Conv2dParams& p, const ConvSparseKernels& kernels, bool tiled, float outside)
+    : p_(p),
+      tiled_(tiled),
+      padding_(outside),
+      lanes_(kernels.lanes),
+      copy_plane_(kernels.copy_plane),
+      copy_tiles_(kernels.copy_tiles),
+      in_(tiled ? tile_grid(p.h, p.w, lanes_) : TileGrid{1, 1, p.h, p.w}),
+      out_(tiled ? tile_grid(p.oh, p.ow, lanes_) : TileGrid{1, 1, p.oh, p.ow}),
+      unit_(tiled ? lanes_ : 1) {
+  vectors_ = tiled ? out_.w : ceil_div(p.ow, lanes_);
+  last_ = tiled ? lanes_ : p.ow - (vectors_ - 1) * lanes_;
+  dst_row_ = out_.w * unit_;
+  src_channel_ = in_.h * in_.w * unit_;
+  columns_ = (tiled ? out_.w : vectors_ * lanes_) + (p.kw - 1) * p.dw / p.sw;
+  row_ = p.sw * columns_ * unit_;
+}
+
+int64_t PaddedWindow::plane(int64_t rows) const {
+  return odd_lines(((rows - 1) * p_.sh + (p_.kh - 1) * p_.dh + 1) * row_);
+}
+
+std::vector<int32_t> PaddedWindow::offsets(int64_t channels, int64_t rows) const {
+  std::vector<int32_t> offsets;
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t r = 0; r < p_.kh; ++r) {
+      for (int64_t s = 0; s < p_.kw; ++s) {
+        const int64_t x = s * p_.dw;
+        const int64_t column = x % p_.sw * columns_ + x / p_.sw;
+        offsets.push_back(narrow(c * plane(rows) + r * p_.dh * row_ + column * unit_));
+      }
+    }
+  }
+  return offsets;
+}
+
+bool PaddedWindow::copy(const float* channel, Range rows, float* to) const {
+  const int top = narrow(rows.begin * p_.sh - p_.pt), left = narrow(-p_.pl);
+  const int count = narrow((rows.end - rows.begin - 1) * p_.sh + (p_.kh - 1) * p_.dh + 1);
+  if (!tiled_) {
+    return copy_plane_({.src = channel,
+                        .h = narrow(p_.h),
+                        .w = narrow(p_.w),
+                        .top = top,
+                        .left = left,
+                        .rows = count,
+                        .phases = narrow(p_.sw),
+                        .columns = narrow(columns_),
+                        .dst = to});
+  }
+  return copy_tiles_({.src = {channel, narrow(in_.down), narrow(in_.across), narrow(in_.h), narrow(in_.w)},
+                      .h = narrow(p_.h),
+                      .w = narrow(p_.w),
+                      .across = narrow(out_.across),
+                      .step_h = narrow(out_.h * p_.sh),
+                      .step_w = narrow(out_.w * p_.sw),
+                      .top = top,
+                      .left = left,
+                      .rows = count,
+                      .phases = narrow(p_.sw),
+                      .columns = narrow(columns_),
+                      .outside = padding_,
+                      .dst = to});
+}
+
+std::vector<int32_t> PaddedWindow::outside(int64_t row) const {
+  std::vector<int32_t> elements;
+  for (int64_t x = 0; x < (tiled_ ? out_.w : 0); ++x) {
+    for (int64_t lane = 0; lane < lanes_; ++lane) {
+      if (lane / out_.across * out_.h + row < p_.oh && lane % out_.across * out_.w + x < p_.ow) continue;
+      elements.push_back(narrow((row * out_.w + x) * lanes_ + lane));
+    }
+  }
+  return elements;
+}
+
+}  // namespace softneuro
