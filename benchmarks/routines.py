@@ -59,7 +59,7 @@ class Row:
 def routine_key(entry: dict[str, Any]) -> str:
     """What the levels of one routine have in common."""
     name = entry["descriptor"].removesuffix("_" + entry["isa"])
-    return re.sub(r"nchw\d+c", "nchwc", name)
+    return re.sub(r"nchw\d+([ct])", r"nchw\1", name)
 
 
 def accepting(shape: Shape, weights: Weights, settings: Settings) -> dict[str, list[str]]:
