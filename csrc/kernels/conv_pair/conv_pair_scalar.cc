@@ -1,0 +1,1 @@
+#include "kernels/conv_pair/generic.h"
