@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/arena.h"
@@ -96,6 +97,16 @@ Layer conv_pool() {
   return made;
 }
 
+Layer conv2d_pair() {
+  Layer made = layer("conv2d_pair", {{"first_padding", Axes{1, 1, 1, 1}}, {"second_padding", Axes{1, 1, 1, 1}}});
+  for (const auto& [role, k, c] : {std::tuple{"first_weight", 40, 8}, {"second_weight", 32, 40}}) {
+    std::vector<float> values = some(k * c * 9);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = i % 5 == 0 ? values[i] : 0;
+    made.set_weight(role, constant_from({k, c, 3, 3}, std::move(values)));
+  }
+  return made;
+}
+
 struct Shared {
   Case item;
   std::string only;  // routines with this in their descriptor
@@ -103,12 +114,17 @@ struct Shared {
 
 // Large enough for pieces: a task of less than some microseconds is none.
 std::vector<Shared> shared_cases() {
-  std::vector<Shared> list{
-      {{conv(32, 3, 3, 2, 1), {{1, 3, 72, 60}}}, ""},        {{conv(32, 16, 3, 1, 1), {{1, 16, 19, 22}}}, ""},
-      {{conv(72, 40, 1, 1, 1), {{1, 40, 21, 19}}}, ""},      {{conv(400, 80, 1, 1, 1), {{1, 80, 7, 7}}}, ""},
-      {{conv(200, 200, 3, 1, 200), {{1, 200, 20, 20}}}, ""}, {{conv(40, 80, 1, 1, 1), {{5, 80, 7, 8}}}, ""},
-      {{block(16, 800, 0, 1), {{1, 16, 9, 9}}}, ""},         {{block(24, 48, 24, 1), {{1, 24, 26, 28}}}, ""},
-      {{block(3, 32, 16, 3), {{1, 3, 64, 60}}}, ""},         {{conv_pool(), {{1, 3, 40, 44}}}, ""}};
+  std::vector<Shared> list{{{conv(32, 3, 3, 2, 1), {{1, 3, 72, 60}}}, ""},
+                           {{conv(32, 16, 3, 1, 1), {{1, 16, 19, 22}}}, ""},
+                           {{conv(72, 40, 1, 1, 1), {{1, 40, 21, 19}}}, ""},
+                           {{conv(400, 80, 1, 1, 1), {{1, 80, 7, 7}}}, ""},
+                           {{conv(200, 200, 3, 1, 200), {{1, 200, 20, 20}}}, ""},
+                           {{conv(40, 80, 1, 1, 1), {{5, 80, 7, 8}}}, ""},
+                           {{block(16, 800, 0, 1), {{1, 16, 9, 9}}}, ""},
+                           {{block(24, 48, 24, 1), {{1, 24, 26, 28}}}, ""},
+                           {{block(3, 32, 16, 3), {{1, 3, 64, 60}}}, ""},
+                           {{conv_pool(), {{1, 3, 40, 44}}}, ""},
+                           {{conv2d_pair(), {{1, 8, 60, 33}}}, ""}};
   Layer linear = layer("linear", {});
   linear.set_weight("weight", weight({803, 320}));
   for (const int64_t rows : {1, 3, 20}) list.push_back({{linear, {{rows, 320}}}, ""});
