@@ -5,16 +5,7 @@ from hypothesis import strategies as st
 
 from .common import ACTIVATIONS, Problem, generator, normal, with_post_ops
 from .conv2d import output_size
-
-
-def sparse(draw: st.DrawFn, rng: np.random.Generator, weight: np.ndarray) -> np.ndarray:
-    """The weight with zeros, of all kernels and channels or of some more than of others."""
-    zeros = draw(st.sampled_from([0.4, 0.7, 0.9, 0.97, 1.0]))
-    weight[rng.random(weight.shape) < zeros] = draw(st.sampled_from([0.0, -0.0]))
-    if draw(st.booleans()):
-        weight[rng.integers(weight.shape[0])] = 0
-        weight[:, rng.integers(weight.shape[1])] = 0
-    return weight
+from .sparse import sparse_weights
 
 
 @st.composite
@@ -55,7 +46,7 @@ def problems(draw: st.DrawFn, usual: bool = False) -> Problem:
     }
     which = draw(st.sampled_from([("first_weight",), ("second_weight",), ("first_weight", "second_weight")]))
     for role in which:
-        weights[role] = sparse(draw, rng, weights[role])
+        weights[role] = sparse_weights(draw, rng, weights[role].shape)
     for role, count in (("first_bias", between), ("second_bias", outputs)):
         if draw(st.booleans()):
             weights[role] = normal(rng, count)
