@@ -68,9 +68,8 @@ struct ConvPairArgs {
 struct ConvPairKernels {
   int lanes;
   void (*run)(const ConvPairArgs&);
-  // A row of the padded source, [phase][column]: column q of a phase is element q * phases + phase - before of src,
-  // zero outside [0, count). Whether all of src is finite.
-  bool (*spread_row)(const float* src, int count, int before, int phases, int columns, float* dst);
+  // Whether all of so many floats are finite.
+  bool (*all_finite)(const float* p, int64_t count);
 };
 
 // Null where this build or machine lacks the level.

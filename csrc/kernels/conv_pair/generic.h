@@ -150,24 +150,17 @@ inline void run(const ConvPairArgs& a) {
   }
 }
 
-inline bool spread_row(const float* src, int count, int before, int phases, int columns, float* dst) {
-  Vf zeros = zero();
-  for (int i = 0; i < count; i += lanes)
-    zeros = fma(load_n(src + i, count - i < lanes ? count - i : lanes), zero(), zeros);
-  for (int phase = 0; phase < phases; ++phase, dst += columns) {
-    const int x = phase - before;  // of column 0
-    int begin = x >= 0 ? 0 : ceil_div(-x, phases), end = x >= count ? 0 : ceil_div(count - x, phases);
-    if (end > columns) end = columns;
-    if (begin > end) begin = end;
-    int q = 0;
-    for (; q < begin; ++q) dst[q] = 0.0f;
-    if (phases == 1) {
-      for (; q + lanes <= end; q += lanes) store(dst + q, load(src + x + q));
-    }
-    for (; q < end; ++q) dst[q] = src[x + q * phases];
-    for (; q < columns; ++q) dst[q] = 0.0f;
+inline bool all_finite(const float* p, int64_t count) {
+  Vf zeros[4] = {zero(), zero(), zero(), zero()};
+  int64_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+    unroll<4>([&](auto v) { zeros[v] = fma(load(p + i + v * lanes), zero(), zeros[v]); });
   }
-  return !any(is_nan(zeros));
+  for (; i < count; i += lanes) {
+    const int n = count - i < lanes ? static_cast<int>(count - i) : lanes;
+    zeros[0] = fma(load_n(p + i, n), zero(), zeros[0]);
+  }
+  return !any(is_nan(zeros[0] + zeros[1] + zeros[2] + zeros[3]));
 }
 
 }  // namespace conv_pair
@@ -178,7 +171,7 @@ namespace softneuro {
 SN_KERNEL_TABLE(ConvPairKernels, conv_pair) = {
     .lanes = SN_ISA::lanes,
     .run = SN_ISA::conv_pair::run,
-    .spread_row = SN_ISA::conv_pair::spread_row,
+    .all_finite = SN_ISA::conv_pair::all_finite,
 };
 
 }  // namespace softneuro

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/activate/activate.h"
+#include "kernels/conv_sparse/conv_sparse.h"
 #include "layers/conv2d_pair/conv2d_pair.h"
 #include "layers/conv2d_pair/tile_grid.h"
 #include "layers/images.h"
@@ -94,6 +95,7 @@ class PreparedFusedDsconv final : public Prepared {
         first_(part_of(packed_, "first")),
         second_(part_of(packed_, "second")),
         kernels_(*conv_pair_kernels(isa)),
+        copy_plane_(conv_sparse_kernels(isa)->copy_plane),
         activate_(activate_kernel(isa)),
         p1_(stages.p1),
         p2_(stages.p2),
@@ -170,18 +172,17 @@ class PreparedFusedDsconv final : public Prepared {
   // The rows that a row of tiles reads. Whether they are finite.
   bool fill_band(const float* src, const PairTiles::Band& part, float* band) const {
     bool finite = true;
-    for (int64_t c = 0; c < p1_.c; ++c) {
-      for (int64_t i = 0; i < part.rows; ++i) {
-        const int64_t y = part.top + i;
-        float* const row = band + c * tiles_->band_plane() + i * tiles_->band_row();
-        if (y < 0 || y >= p1_.h) {
-          std::fill_n(row, tiles_->band_row(), 0.0F);
-          continue;
-        }
-        finite = kernels_.spread_row(src + (c * p1_.h + y) * p1_.w, narrow(p1_.w), narrow(tiles_->before()),
-                                     narrow(tiles_->phases()), narrow(tiles_->band_columns()), row) &&
-                 finite;
-      }
+    for (int64_t c = 0; part.rows > 0 && c < p1_.c; ++c) {
+      finite = copy_plane_({.src = src + c * p1_.h * p1_.w,
+                            .h = narrow(p1_.h),
+                            .w = narrow(p1_.w),
+                            .top = narrow(part.top),
+                            .left = narrow(-tiles_->before()),
+                            .rows = narrow(part.rows),
+                            .phases = narrow(tiles_->phases()),
+                            .columns = narrow(tiles_->band_columns()),
+                            .dst = band + c * tiles_->band_plane()}) &&
+               finite;
     }
     return finite;
   }
@@ -204,6 +205,7 @@ class PreparedFusedDsconv final : public Prepared {
 
   std::shared_ptr<const Packed> packed_, first_, second_;
   const ConvPairKernels& kernels_;
+  decltype(ConvSparseKernels::copy_plane) copy_plane_;
   ActivateKernel activate_;
   Conv2dParams p1_, p2_;
   bool residual_;
