@@ -1,7 +1,6 @@
 #include "layers/sparse_lists.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -17,8 +16,9 @@ constexpr int64_t most_codes = int64_t{1} << 16;
 }  // namespace
 
 int64_t nonzeros(const ConstantData& weight) {
-  const auto elements = static_cast<double>(weight.elements());
-  return weight.elements() - std::llround(weight.traits().zeros * elements);
+  // Of the values themselves: a factor of rows may be zero, or make NaN of zeros.
+  const auto values = weight.values();
+  return weight.elements() - std::count(values.get(), values.get() + weight.elements(), 0.0F);
 }
 
 int64_t most_chunk(int64_t taps) { return most_codes / std::max<int64_t>(taps, 1); }
