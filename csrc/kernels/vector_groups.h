@@ -20,6 +20,18 @@ SN_INLINE void finish_panel(const Dot& p, const ClampBounds& bounds, int n, cons
   }
 }
 
+// Likewise of row n of the weights alone, a sum of each of the vectors.
+template <int vectors, class Dot>
+SN_INLINE void finish_row(const Dot& p, const ClampBounds& bounds, int n, const float (&sums)[vectors]) {
+  const float* residual = p.epilogue.residual.f32();
+  for (int i = 0; i < vectors; ++i) {
+    float sum = sums[i];
+    if (p.epilogue.bias != nullptr) sum += p.epilogue.bias[n];
+    if (residual != nullptr) sum += residual[i * p.dst_stride + n];
+    Writing<float>().put(p.dst + i * p.dst_stride + n, clamp(set(sum), set(bounds.lo), set(bounds.hi)), 1);
+  }
+}
+
 // Calls run(p, begin, end) for [begin, end). With more vectors than there are registers for, at most `most` at a time,
 // and for `block` of it after the other, whose weights stay in L2.
 template <class Dot, class Run>

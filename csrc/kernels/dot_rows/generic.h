@@ -14,18 +14,6 @@ constexpr int ahead = 4160;
 // Rows of weights in bytes that stay in L2 while they meet more vectors than there are registers for.
 constexpr int block = 16;
 
-template <int vectors>
-SN_INLINE void finish(const DotRows& p, const ClampBounds& bounds, int n, const float (&products)[vectors]) {
-  for (int i = 0; i < vectors; ++i) {
-    float sum = products[i];
-    if (p.factors != nullptr) sum *= p.factors[n];
-    if (p.epilogue.bias != nullptr) sum += p.epilogue.bias[n];
-    const float* residual = p.epilogue.residual.f32();
-    if (residual != nullptr) sum += residual[i * p.dst_stride + n];
-    Writing<float>().put(p.dst + i * p.dst_stride + n, clamp(set(sum), set(bounds.lo), set(bounds.hi)), 1);
-  }
-}
-
 // Rows first, first + step, ...
 template <int rows, int vectors, bool fetch, class Weight>
 [[gnu::flatten]] void products(const DotRows& p, const ClampBounds& bounds, int first, int step) {
@@ -69,8 +57,10 @@ template <int rows, int vectors, bool fetch, class Weight>
   unroll<sets - 1>([&](auto s) { unroll<count>([&](auto i) { sum[i] = sum[i] + sum[(s + 1) * count + i]; }); });
   unroll<rows>([&](auto r) {
     float sums[vectors];
-    unroll<vectors>([&](auto i) { sums[i] = reduce_add(sum[r * vectors + i]); });
-    finish<vectors>(p, bounds, first + r * step, sums);
+    const int n = first + r * step;
+    const float factor = p.factors == nullptr ? 1 : p.factors[n];
+    unroll<vectors>([&](auto i) { sums[i] = reduce_add(sum[r * vectors + i]) * factor; });
+    finish_row<vectors>(p, bounds, n, sums);
   });
 }
 

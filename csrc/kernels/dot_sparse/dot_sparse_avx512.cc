@@ -1,0 +1,1 @@
+#include "kernels/dot_sparse/generic.h"
