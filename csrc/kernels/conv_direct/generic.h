@@ -1,6 +1,7 @@
 // conv_direct over Vf: which tiles make up rows, bands and panels. Layouts and contract: conv_direct.h.
 #pragma once
 
+#include "kernels/conv_direct/band.h"
 #include "kernels/conv_direct/tiles.h"
 #include "kernels/store/pixels.h"
 #include "kernels/turn_rows.h"
@@ -112,39 +113,6 @@ inline void finish_panel(const PixelStore& to, const Panel& panel, int pixel, in
   }
 }
 
-// The rows of src that a band of output rows needs, copied with the padding in place and columns sorted by
-// x % stride_w, so that neighbours in a tile are neighbours in memory: [in block][row][phase][column][lane].
-struct Buffer {
-  int rows, columns;
-  size_t row, block;  // strides in floats
-
-  Buffer(const ConvDirectShape& s, int out_rows) {
-    rows = (out_rows - 1) * s.stride_h + (s.kernel_h - 1) * s.dilation_h + 1;
-    if (rows > s.h) rows = s.h;
-    columns = s.out_w + (s.kernel_w - 1) * s.dilation_w / s.stride_w;
-    row = static_cast<size_t>(columns) * s.stride_w * lanes;
-    // An odd number of lines apart, so that blocks do not compete for the same cache sets.
-    block = (static_cast<size_t>(rows) * row / lanes | 1) * lanes;
-  }
-};
-
-inline bool tap_reaches(int distance, int kernel, int dilation, int stride) {
-  for (int k = 0; k < kernel; ++k) {
-    if ((distance - k * dilation) % stride == 0) return true;
-  }
-  return false;
-}
-
-inline void copy_row(const ConvDirectShape& s, const Buffer& buffer, const float* src, float* dst) {
-  for (int phase = 0; phase < s.stride_w; ++phase, dst += buffer.columns * lanes) {
-    if (!tap_reaches(phase, s.kernel_w, s.dilation_w, s.stride_w)) continue;
-    int x = phase - s.pad_left;
-    for (int q = 0; q < buffer.columns; ++q, x += s.stride_w) {
-      store(dst + q * lanes, x >= 0 && x < s.w ? load(src + x * lanes) : zero());
-    }
-  }
-}
-
 inline void copy_band(const ConvDirectArgs& args, const Buffer& buffer, int group, int y0, int rows, float* dst) {
   const ConvDirectShape& s = args.shape;
   const int in_blocks = ceil_div(s.in_channels, lanes);
@@ -222,10 +190,7 @@ inline void run(const ConvDirectArgs& args, int panel_begin, int panel_end, int 
   const Buffer buffer(s, step);
   int* tap_x = static_cast<int*>(scratch);
   float* src = reinterpret_cast<float*>(static_cast<char*>(scratch) + taps_bytes(s));
-  for (int k = 0; k < s.kernel_w; ++k) {
-    const int x = k * s.dilation_w;
-    tap_x[k] = (x % s.stride_w * buffer.columns + x / s.stride_w) * lanes;
-  }
+  for (int k = 0; k < s.kernel_w; ++k) tap_x[k] = buffer.tap(s, k);
   const float* end = source_end(args, panel_begin, panel_end);
   for (int row = row_begin; row < row_end; row += step) {
     const int band_end = row_end - row < step ? row_end : row + step;

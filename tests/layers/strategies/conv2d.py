@@ -85,7 +85,13 @@ def whole_blocks(draw: st.DrawFn) -> Problem:
 
 def special() -> list[st.SearchStrategy[Problem]]:
     """What random problems seldom are."""
-    return [problems(first=True), problems(last=True), whole_blocks(), with_zeros(problems())]
+    return [
+        problems(first=True),
+        problems(last=True),
+        whole_blocks(),
+        with_zeros(problems()),
+        with_zeros(problems(), kinds=["blocks"]),
+    ]
 
 
 @st.composite

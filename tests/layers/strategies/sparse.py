@@ -16,10 +16,13 @@ def repeated(mask: np.ndarray, shape: tuple[int, ...], rows: int, columns: int) 
     return mask.repeat(rows, 0).repeat(columns, 1)[: shape[0], : shape[1]]
 
 
-def sparse_mask(draw: st.DrawFn, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+KINDS = ["random", "random", "rows", "uneven", "n:m", "blocks", "blocks", "inputs", "none"]
+
+
+def sparse_mask(draw: st.DrawFn, rng: np.random.Generator, shape: tuple[int, ...], kinds: list[str]) -> np.ndarray:
     """Where weights of the shape, which has two axes at least, are not zero: mostly less than half."""
     density = draw(st.sampled_from([0.02, 0.1, 0.25, 0.4, 0.6]))
-    kind = draw(st.sampled_from(["random", "random", "rows", "uneven", "n:m", "blocks", "blocks", "inputs", "none"]))
+    kind = draw(st.sampled_from(kinds))
     mask = rng.random(shape) < density
     if kind == "rows":  # some of which are all zero
         mask[rng.random(shape[0]) < 0.3] = False
@@ -41,10 +44,10 @@ def sparse_mask(draw: st.DrawFn, rng: np.random.Generator, shape: tuple[int, ...
 
 
 def sparse_weights(
-    draw: st.DrawFn, rng: np.random.Generator, shape: tuple[int, ...], finite: bool = True
+    draw: st.DrawFn, rng: np.random.Generator, shape: tuple[int, ...], finite: bool = True, kinds: list[str] = KINDS
 ) -> np.ndarray:
     """White float32 weights of which most are zero, some of these -0.0; denormals and, unless finite, NaN and Inf."""
-    weights = np.where(sparse_mask(draw, rng, shape), normal(rng, *shape), np.float32(0))
+    weights = np.where(sparse_mask(draw, rng, shape, kinds), normal(rng, *shape), np.float32(0))
     if weights.size > 0 and draw(st.integers(0, 3)) == 0:
         odd = [-0.0, 1e-41, -1e-45] if finite else [-0.0, 1e-41, np.nan, np.inf, -np.inf]
         for value in draw(st.lists(st.sampled_from(odd), min_size=1, max_size=3)):
@@ -53,7 +56,9 @@ def sparse_weights(
 
 
 @st.composite
-def with_zeros(draw: st.DrawFn, problems: st.SearchStrategy[Problem], role: str = "weight") -> Problem:
+def with_zeros(
+    draw: st.DrawFn, problems: st.SearchStrategy[Problem], role: str = "weight", kinds: list[str] = KINDS
+) -> Problem:
     """Problems whose weight is sparse instead, and float32; odd values only where a result of them is well defined."""
     problem = draw(problems)
     weight: Any = problem["weights"][role]
@@ -62,5 +67,5 @@ def with_zeros(draw: st.DrawFn, problems: st.SearchStrategy[Problem], role: str 
     plain = problem["post"].get("activation", "relu") in ("relu", "clamp") and not any(
         problem["attrs"].get("padding", [])
     )
-    problem["weights"][role] = sparse_weights(draw, generator(draw), shape, finite=not plain)
+    problem["weights"][role] = sparse_weights(draw, generator(draw), shape, not plain, kinds)
     return problem

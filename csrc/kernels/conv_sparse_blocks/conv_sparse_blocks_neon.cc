@@ -1,0 +1,1 @@
+#include "kernels/conv_sparse_blocks/generic.h"

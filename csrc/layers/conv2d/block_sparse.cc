@@ -1,0 +1,138 @@
+// Convolution on nchw{c}c blobs whose weights are zero a block of output channels at a time.
+#include <algorithm>
+
+#include "layers/conv2d/shapes.h"
+#include "layers/params.h"
+#include "layers/sparse_blocks.h"
+
+namespace softneuro {
+namespace {
+
+// ConvSparseBlocks' band, and how work is dealt to threads (SplitBy).
+SN_PARAMS(BlockSparseParams, band, split);
+
+class PreparedBlockSparse final : public Prepared {
+ public:
+  PreparedBlockSparse(const Problem& problem, const ConvSparseBlocksKernels& kernels, const BlockSparseParams& params,
+                      std::shared_ptr<const Packed> packed)
+      : kernels_(kernels),
+        blocks_(*problem.layer, direct_shape(conv2d_params(problem)), params.band, kernels, std::move(packed)),
+        residual_(problem.layer->post.residual) {
+    const Conv2dParams p = conv2d_params(problem);
+    if (p.empty()) return;
+    const ConvDirectShape& shape = blocks_.args().shape;
+    const SplitBy by = parse_split(params.split);
+    const auto pixels = static_cast<double>(p.n * p.oh * p.ow);
+    const double bytes = 4.0 * static_cast<double>(p.n * (p.k * p.oh * p.ow + p.c * p.h * p.w));
+    split_ = WorkSplit(p.n, conv_sparse_blocks_count(shape, kernels.block), shape.pointwise() ? p.oh * p.ow : p.oh,
+                       softneuro::worth_threads(pixels * blocks_.flop(), bytes, problem.threads), by, unit(shape, by));
+    scratch_ = kernels.scratch_bytes(shape, params.band);
+  }
+
+  bool works_on_residual() const override { return true; }
+  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
+
+  void run(const RunArgs& args) const override {
+    SharedWork work(split_);
+    args.parallel_for(split_.tasks, [&](int64_t task) {
+      work.for_task(task, [&](int64_t image, Range blocks, Range rows) {
+        ConvSparseBlocks call = blocks_.args();
+        call.src = args.in[0].f32() + image * args.in[0].strides[0];
+        call.dst = args.out.f32() + image * args.out.strides[0];
+        if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].strides[0];
+        kernels_.run(call, static_cast<int>(blocks.begin), static_cast<int>(blocks.end), static_cast<int>(rows.begin),
+                     static_cast<int>(rows.end), args.workspace.task(task));
+      });
+    });
+  }
+
+ private:
+  // What goes on in pieces: pixels in tiles, rows, and blocks where the rows that they read are not copied before.
+  static int64_t unit(const ConvDirectShape& shape, SplitBy by) {
+    if (by == SplitBy::panels) return shape.pointwise() ? 1 : 0;
+    constexpr int64_t tile = 28;
+    return shape.pointwise() ? tile : 1;
+  }
+
+  const ConvSparseBlocksKernels& kernels_;
+  SparseBlocks blocks_;
+  WorkSplit split_;
+  bool residual_;
+  size_t scratch_ = 0;  // bytes of a task
+};
+
+class BlockSparseConv2d final : public Routine {
+ public:
+  explicit BlockSparseConv2d(Isa isa)
+      : Routine({.layer_type = "conv2d",
+                 .algorithm = "block_sparse",
+                 .isa = isa,
+                 .in = f32_blocked(isa_block(isa)),
+                 .out = f32_blocked(isa_block(isa)),
+                 .by_pattern = true}) {}
+
+  Refusal check(const Problem& problem) const override {
+    const Conv2dParams p = conv2d_params(problem);
+    if (p.groups > 1 && (p.group_c() % block() != 0 || p.group_k() % block() != 0)) {
+      return "channels per group are not a multiple of " + std::to_string(block());
+    }
+    if (const Refusal sizes = check_int_sizes(p); !sizes.accepted()) return sizes;
+    const int64_t row = copied_row(p), channels = round_up(p.group_c(), block());
+    const int64_t rows = std::max(p.h, (p.oh - 1) * p.sh + (p.kh - 1) * p.dh + 1);
+    if (Refusal sizes = check_kernel_sizes({channels * row * rows / 16}); !sizes.accepted()) return sizes;
+    if (4 * channels * row * ((p.kh - 1) * p.dh + 1) > static_cast<int64_t>(most_scratch)) {
+      return "a row's window is larger than scratch may be";
+    }
+    return check_sparse_blocks(*problem.layer->weight("weight"), direct_shape(p), block());
+  }
+
+  std::vector<std::string> param_names() const override { return BlockSparseParams::names(); }
+  std::vector<Tuning> tunings(const Problem& problem) const override {
+    const Conv2dParams p = conv2d_params(problem);
+    const int split = likely_split(p.oh * p.ow);
+    // What all blocks of outputs read again is to stay in L2, or in L1.
+    const int far = band(p, l2_bytes() / 2), near = band(p, 32 << 10);
+    std::vector<Tuning> list{BlockSparseParams{far, split}};
+    if (near != far) list.push_back(BlockSparseParams{near, split});
+    if (problem.threads > 1) list.push_back(BlockSparseParams{far, 1 - split});
+    return list;
+  }
+
+  std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
+  Packing packing(const Problem& problem, const Tuning&) const override {
+    return sparse_blocks_packing(*problem.layer, direct_shape(conv2d_params(problem)), block());
+  }
+  void pack(const Problem& problem, const Tuning&, Packed& to) const override {
+    pack_sparse_blocks(*problem.layer, direct_shape(conv2d_params(problem)), block(), to);
+  }
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed> packed) const override {
+    const auto params = BlockSparseParams::of(tuning);
+    const Conv2dParams p = conv2d_params(problem);
+    const int64_t outputs = p.pointwise() ? p.oh * p.ow : p.oh;
+    parse_within("band", params.band, 1, std::max(narrow(outputs), 1));
+    return std::make_unique<PreparedBlockSparse>(problem, *conv_sparse_blocks_kernels(info().isa), params,
+                                                 std::move(packed));
+  }
+
+ private:
+  int block() const { return info().in.layout.block; }
+  static int64_t copied_row(const Conv2dParams& p) { return (p.ow + p.kw * p.dw / p.sw + 1) * p.sw; }
+
+  // Output rows, or pixels, whose input is within so many bytes; of bands of equal height.
+  static int band(const Conv2dParams& p, int64_t bytes) {
+    const bool pointwise = direct_shape(p).pointwise();
+    const int64_t outputs = std::max<int64_t>(pointwise ? p.oh * p.ow : p.oh, 1);
+    const int64_t row = std::max<int64_t>(4 * p.group_c() * (pointwise ? 1 : copied_row(p)), 1);
+    const int64_t fit = pointwise ? bytes / row / 28 * 28 : (bytes / row - (p.kh - 1) * p.dh - 1) / p.sh + 1;
+    return narrow(ceil_div(outputs, ceil_div(outputs, std::min(std::max<int64_t>(fit, pointwise ? 28 : 1), outputs))));
+  }
+};
+
+}  // namespace
+
+void conv2d_block_sparse(RoutineList& list) {
+  for (Isa isa : all_isas()) list.add<BlockSparseConv2d>(isa);
+}
+
+}  // namespace softneuro
