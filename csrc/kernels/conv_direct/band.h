@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/conv_direct/conv_direct.h"
+#include "kernels/integers.h"
 #include "simd/simd.h"
 
 namespace softneuro::SN_ISA {
@@ -40,10 +41,15 @@ inline bool tap_reaches(int distance, int kernel, int dilation, int stride) {
 inline void copy_row(const ConvDirectShape& s, const Buffer& buffer, const float* src, float* dst) {
   for (int phase = 0; phase < s.stride_w; ++phase, dst += buffer.columns * lanes) {
     if (!tap_reaches(phase, s.kernel_w, s.dilation_w, s.stride_w)) continue;
-    int x = phase - s.pad_left;
-    for (int q = 0; q < buffer.columns; ++q, x += s.stride_w) {
-      store(dst + q * lanes, x >= 0 && x < s.w ? load(src + x * lanes) : zero());
-    }
+    const int first = phase - s.pad_left;  // column of the image that comes first
+    const auto reaching = [&](int x) {     // how many come before x
+      const int count = x <= first ? 0 : ceil_div(x - first, s.stride_w);
+      return count < buffer.columns ? count : buffer.columns;
+    };
+    const int begin = reaching(0), end = reaching(s.w);
+    for (int q = 0; q < begin; ++q) store(dst + q * lanes, zero());
+    for (int q = begin; q < end; ++q) store(dst + q * lanes, load(src + (first + q * s.stride_w) * lanes));
+    for (int q = end; q < buffer.columns; ++q) store(dst + q * lanes, zero());
   }
 }
 

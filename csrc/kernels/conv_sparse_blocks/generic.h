@@ -36,7 +36,7 @@ template <int rows, int columns>
     const Vf weight = hold(load(weights));
     const float* const src = t.src + *offset;
     unroll<rows>([&](auto r) {
-      const float* const row = src + r * t.src_row;
+      const float* const row = hold(src + r * t.src_row);
       unroll<columns>([&](auto p) {
         Vf& y = sum[r * columns + p];
         y = fma(set(row[p * lanes]), weight, y);
