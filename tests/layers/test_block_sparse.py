@@ -12,6 +12,7 @@ from softneuro import _C
 
 ROUTINES = [e for e in softneuro.registry() if e["available"] and "/block_sparse_" in e["descriptor"]]
 CONVS = [e["descriptor"] for e in ROUTINES if e["layer"] == "conv2d"]
+LINEARS = [e["descriptor"] for e in ROUTINES if e["layer"] == "linear"]
 Array = np.ndarray[Any, Any]
 
 
@@ -76,3 +77,25 @@ def test_bands_are_at_most_the_output(descriptor: str) -> None:
                 {},
                 1,
             )
+
+
+@pytest.mark.parametrize("descriptor", LINEARS)
+@pytest.mark.parametrize("post", [{}, {"residual": True, "activation": "gelu"}])
+def test_rows_as_pixels(descriptor: str, post: dict[str, Any]) -> None:
+    """More rows than a band has, and a value that is not finite: its row is NaN wherever its weights are all zero."""
+    rng = np.random.default_rng(0)
+    weight = blocks(rng, (64, 77), 16, 0.3)
+    x = rng.standard_normal((41, 77), dtype=np.float32)
+    inputs = [x, rng.standard_normal((41, 64), dtype=np.float32)][: 1 + len(post) // 2]
+    graph = softneuro.Graph()
+    blobs = [graph.input(f"x{i}", each.shape) for i, each in enumerate(inputs)]
+    graph.output(graph.add("linear", blobs, weights={"weight": weight}, post=post))
+    for bad in (False, True):
+        if bad:
+            x[17, 76] = np.inf
+        with np.errstate(all="ignore"):
+            expected = graph.reference(inputs)[0].astype(np.float32)
+        for band in (1, 28, 100):
+            params = f"{{band={band},split=0}}"
+            actual = _C.testing.run_routine("linear", {}, {"weight": weight}, inputs, descriptor + params, post, 3)
+            np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)

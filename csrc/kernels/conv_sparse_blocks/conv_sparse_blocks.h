@@ -30,8 +30,8 @@ struct ConvSparseBlocksKernels {
   int block;
   // Where taps, as conv_sparse_blocks_pack makes them, are from an output's first one on.
   void (*place)(const ConvDirectShape&, int band, const int32_t* taps, int count, int32_t* offsets);
-  // Rows of values, `stride` floats apart, as src of a pointwise shape with so many channels and pixels.
-  void (*block_rows)(const float* src, ptrdiff_t stride, int rows, int channels, float* dst);
+  // Rows of so many values, `stride` floats apart, to src of a pointwise shape with so many pixels: the first of them.
+  void (*block_rows)(const float* src, ptrdiff_t stride, int rows, int channels, int pixels, float* dst);
   // Bytes of scratch, 64-byte aligned; none for shape.pointwise().
   size_t (*scratch_bytes)(const ConvDirectShape&, int band);
   // Blocks [block_begin, block_end) of all groups' outputs, output rows [row_begin, row_end), or pixels where

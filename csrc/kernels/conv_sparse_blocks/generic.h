@@ -58,22 +58,19 @@ constexpr Tiles all_tiles() {
 }
 constexpr Tiles tiles = all_tiles();
 
-// Output rows of `width` pixels, in tiles of nearly equal width.
-inline void compute_rows(Tile t, int rows, int width) {
-  for (int row = 0; row < rows;) {
-    int h = 0;
+// Output rows of `width` pixels in tiles of nearly equal width: body(h, columns, row, column) of each, which has
+// heights[h] rows.
+template <class Body>
+SN_INLINE void for_tiles(int rows, int width, const Body& body) {
+  for (int row = 0, h = 0; row < rows; row += heights[h]) {
+    h = 0;
     while (h < 2 && heights[h + 1] <= rows - row && heights[h + 1] * width <= most) ++h;
     const int count = ceil_div(width, most / heights[h]);
-    Tile now = t;
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0, column = 0; i < count; ++i) {
       const int columns = width / count + (i < width % count ? 1 : 0);
-      tiles.of[h][columns](now);
-      now.src += columns * lanes, now.dst += columns * t.dst_pixel;
-      if (t.residual != nullptr) now.residual += columns * t.dst_pixel;
+      body(h, columns, row, column);
+      column += columns;
     }
-    t.src += heights[h] * t.src_row, t.dst += heights[h] * t.dst_row;
-    if (t.residual != nullptr) t.residual += heights[h] * t.dst_row;
-    row += heights[h];
   }
 }
 
@@ -134,13 +131,13 @@ inline void finish(const Activation& activation, const Target& target, float* ds
   for (int i = 0; i < pixels; ++i) activate_row(dst + i * target.pixel, dst + i * target.pixel, lanes, activation);
 }
 
-// Rows of as many values as there are input channels, as a blocked image of one row.
-inline void block_rows(const float* src, ptrdiff_t stride, int rows, int channels, float* dst) {
-  for (int first = 0; first < channels; first += lanes) {
+// Rows of as many values as there are input channels, as the first pixels of a blocked image of one row.
+inline void block_rows(const float* src, ptrdiff_t stride, int rows, int channels, int pixels, float* dst) {
+  for (int first = 0; first < channels; first += lanes, dst += pixels * lanes) {
     const int count = channels - first < lanes ? channels - first : lanes;
-    for (int i = 0; i < rows; ++i, dst += lanes) {
+    for (int i = 0; i < rows; ++i) {
       const float* const from = src + i * stride + first;
-      store(dst, count == lanes ? load(from) : load_n(from, count));
+      store(dst + i * lanes, count == lanes ? load(from) : load_n(from, count));
     }
   }
 }
@@ -197,6 +194,41 @@ inline bool finite_pixels(const ConvDirectShape& s, const float* src, int pixels
   return finite;
 }
 
+// Blocks of outputs whose weights stay in L1 while tile after tile meets all of them: at least one.
+inline int chunk_end(const ConvSparseBlocks& p, int begin, int end) {
+  constexpr int vectors = 16384 / (lanes * static_cast<int>(sizeof(float)));
+  int past = begin + 1;
+  while (past < end && p.starts[past + 1] - p.starts[begin] <= vectors) ++past;
+  return past;
+}
+
+inline void compute_chunk(const ConvSparseBlocks& p, const Source& source, const Target& target, int begin, int end,
+                          int pixel, int rows, int width) {
+  const float* const residual = p.epilogue.residual.f32();
+  Tile t;
+  t.src_row = source.out_row;
+  t.dst_pixel = target.pixel;
+  t.dst_row = width * target.pixel;
+  t.activation = &p.epilogue.activation;
+  for_tiles(rows, width, [&](int h, int columns, int row, int column) {
+    t.src = source.first + row * source.out_row + column * lanes;
+    for (int block = begin; block < end; ++block) {
+      const size_t at = target.at(block, pixel + row * width + column);
+      t.offset = p.offsets + p.starts[block];
+      t.end = p.offsets + p.starts[block + 1];
+      t.weights = p.weights + static_cast<size_t>(p.starts[block]) * lanes;
+      t.bias = p.epilogue.bias == nullptr ? nullptr : p.epilogue.bias + block * lanes;
+      t.dst = p.dst + at;
+      t.residual = residual == nullptr ? nullptr : residual + at;
+      tiles.of[h][columns](t);
+    }
+  });
+  for (int block = begin; block < end; ++block) {
+    const int left = p.shape.groups * p.shape.out_channels - block * lanes;
+    finish(p.epilogue.activation, target, p.dst + target.at(block, pixel), rows * width, left < lanes ? left : lanes);
+  }
+}
+
 inline void run(const ConvSparseBlocks& p, int block_begin, int block_end, int row_begin, int row_end, void* scratch) {
   const ConvDirectShape& s = p.shape;
   const bool pointwise = s.pointwise();
@@ -222,24 +254,9 @@ inline void run(const ConvSparseBlocks& p, int block_begin, int block_end, int r
         finite = copy_rows(s, buffer, src, row * s.stride_h - s.pad_top, need, copy);
         source.first = copy;
       }
-      for (int block = begin; block < end; ++block) {
-        const size_t at = target.at(block, pixel);
-        const float* const residual = p.epilogue.residual.f32();
-        const int left = s.groups * s.out_channels - block * lanes, channels = left < lanes ? left : lanes;
-        Tile t;
-        t.src = source.first;
-        t.src_row = source.out_row;
-        t.offset = p.offsets + p.starts[block];
-        t.end = p.offsets + p.starts[block + 1];
-        t.weights = p.weights + static_cast<size_t>(p.starts[block]) * lanes;
-        t.bias = p.epilogue.bias == nullptr ? nullptr : p.epilogue.bias + block * lanes;
-        t.dst = p.dst + at;
-        t.residual = residual == nullptr ? nullptr : residual + at;
-        t.dst_pixel = target.pixel;
-        t.dst_row = s.out_w * target.pixel;
-        t.activation = &p.epilogue.activation;
-        compute_rows(t, tall, wide);
-        finish(p.epilogue.activation, target, t.dst, rows * width, channels);
+      for (int block = begin, past; block < end; block = past) {
+        past = chunk_end(p, block, end);
+        compute_chunk(p, source, target, block, past, pixel, tall, wide);
       }
       if (!finite) spread(p, buffer, source, begin, end, tall, wide, pixel, target);
       begin = end;

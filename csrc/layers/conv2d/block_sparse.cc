@@ -90,11 +90,12 @@ class BlockSparseConv2d final : public Routine {
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
     const int split = likely_split(p.oh * p.ow);
-    // What all blocks of outputs read again is to stay in L2, or in L1.
-    const int far = band(p, l2_bytes() / 2), near = band(p, 32 << 10);
-    std::vector<Tuning> list{BlockSparseParams{far, split}};
-    if (near != far) list.push_back(BlockSparseParams{near, split});
-    if (problem.threads > 1) list.push_back(BlockSparseParams{far, 1 - split});
+    // What all blocks of outputs read again is to stay in L2, beside the rest or not; what is not copied, in L1.
+    const int64_t part = p.pointwise() ? 32 << 10 : l2_bytes() / 8;
+    const int near = band(p, part), far = band(p, l2_bytes() / 2);
+    std::vector<Tuning> list{BlockSparseParams{near, split}};
+    if (near != far) list.push_back(BlockSparseParams{far, split});
+    if (problem.threads > 1) list.push_back(BlockSparseParams{near, 1 - split});
     return list;
   }
 

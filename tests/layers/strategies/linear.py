@@ -10,13 +10,13 @@ from .sparse import with_zeros
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> Problem:
-    """Layers of up to three leading axes."""
+def problems(draw: st.DrawFn, whole: bool = False) -> Problem:
+    """Layers of up to three leading axes; whole: of whole vectors of outputs."""
     several = st.lists(st.integers(0, 6), max_size=3)
     one = st.integers(1, 70).map(lambda rows: [rows])
     lead = draw(several | one | st.just([1]))
     c = draw(st.integers(1, 70) | st.sampled_from([0, 300, 2100]))
-    k = draw(st.integers(1, 70) | st.sampled_from([128, 1000]))
+    k = draw(st.sampled_from([16, 48, 64, 128]) if whole else st.integers(1, 70) | st.sampled_from([128, 1000]))
 
     rng = generator(draw)
     dtype = draw(st.sampled_from(["float32", "float32", "float16", "bfloat16", "int8", "int8"]))
@@ -36,4 +36,4 @@ def problems(draw: st.DrawFn) -> Problem:
 
 def special() -> list[st.SearchStrategy[Problem]]:
     """What random problems never are."""
-    return [with_zeros(problems())]
+    return [with_zeros(problems()), with_zeros(problems(whole=True), kinds=["blocks"])]

@@ -1,0 +1,137 @@
+// Rows x weights that are zero a block of outputs at a time: a 1x1 convolution, for which some rows at a time are made
+// pixels of a blocked image.
+#include <algorithm>
+
+#include "layers/kernel_sizes.h"
+#include "layers/linear/rows.h"
+#include "layers/params.h"
+#include "layers/sparse_blocks.h"
+
+namespace softneuro {
+namespace {
+
+// Rows at a time, and how work is dealt to threads (SplitBy).
+SN_PARAMS(BlockSparseParams, band, split);
+
+ConvDirectShape shape_of(const LinearParams& p, int band) {
+  ConvDirectShape shape;
+  shape.in_channels = narrow(p.c);
+  shape.out_channels = narrow(p.k);
+  shape.h = shape.out_h = 1;
+  shape.w = shape.out_w = band;
+  return shape;
+}
+
+class PreparedBlockSparse final : public Prepared {
+ public:
+  PreparedBlockSparse(const Problem& problem, const LinearParams& p, const ConvSparseBlocksKernels& kernels,
+                      const BlockSparseParams& params, std::shared_ptr<const Packed> packed)
+      : kernels_(kernels),
+        blocks_(*problem.layer, shape_of(p, params.band), params.band, kernels, std::move(packed)),
+        residual_(problem.layer->post.residual) {
+    if (p.rows * p.k == 0) return;
+    const auto rows = static_cast<double>(p.rows);
+    const int threads =
+        worth_threads(rows * blocks_.flop(), 4 * rows * static_cast<double>(p.c + p.k), problem.threads);
+    split_ = WorkSplit(1, p.k / kernels.block, p.rows, threads, parse_split(params.split));
+    scratch_ = static_cast<size_t>(round_up(p.c, kernels.block) * params.band) * sizeof(float);
+  }
+
+  bool works_on_residual() const override { return true; }
+  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
+
+  void run(const RunArgs& args) const override {
+    args.parallel_for(split_.tasks, [&](int64_t task) {
+      auto* const pixels = reinterpret_cast<float*>(args.workspace.task(task));
+      split_.for_task(task, [&](int64_t, Range blocks, Range rows) {
+        for_even_rows(args, residual_, rows, [&](const EvenRows& even) {
+          ConvSparseBlocks call = blocks_.args();
+          call.src = pixels;
+          call.dst_pixel = static_cast<size_t>(even.dst_stride);
+          call.dst_block = static_cast<size_t>(kernels_.block);
+          for (int row = 0; row < even.count; row += call.band) {
+            const int count = std::min(call.band, even.count - row);
+            kernels_.block_rows(even.src + row * even.src_stride, even.src_stride, count, call.shape.in_channels,
+                                call.band, pixels);
+            call.dst = even.dst + row * even.dst_stride;
+            if (residual_) call.epilogue.residual = even.residual + row * even.dst_stride;
+            kernels_.run(call, static_cast<int>(blocks.begin), static_cast<int>(blocks.end), 0, count, nullptr);
+          }
+        });
+      });
+    });
+  }
+
+ private:
+  const ConvSparseBlocksKernels& kernels_;
+  SparseBlocks blocks_;
+  WorkSplit split_;
+  bool residual_;
+  size_t scratch_ = 0;  // bytes of a task
+};
+
+class BlockSparseLinear final : public Routine {
+ public:
+  explicit BlockSparseLinear(Isa isa)
+      : Routine({.layer_type = "linear",
+                 .algorithm = "block_sparse",
+                 .isa = isa,
+                 .in = f32_nchw,
+                 .out = f32_nchw,
+                 .by_pattern = true}) {}
+
+  Refusal check(const Problem& problem) const override {
+    const LinearParams p = params(problem);
+    if (p.k % block() != 0) return "outputs are not a multiple of " + std::to_string(block());
+    if (const Refusal sizes = check_kernel_sizes({p.rows, p.k, p.c, p.c * most_band}); !sizes.accepted()) return sizes;
+    return check_sparse_blocks(*problem.layer->weight("weight"), shape_of(p, 1), block());
+  }
+
+  std::vector<std::string> param_names() const override { return BlockSparseParams::names(); }
+  std::vector<Tuning> tunings(const Problem& problem) const override {
+    const LinearParams p = params(problem);
+    const int split = likely_linear_split(p);
+    // What all blocks of outputs read again is to stay in L1, or in L2.
+    const int near = band(p, 24 << 10), far = band(p, l2_bytes() / 2);
+    std::vector<Tuning> list{BlockSparseParams{near, split}};
+    if (far != near) list.push_back(BlockSparseParams{far, split});
+    if (problem.threads > 1 && p.rows > 1) list.push_back(BlockSparseParams{near, 1 - split});
+    return list;
+  }
+
+  std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
+  Packing packing(const Problem& problem, const Tuning&) const override {
+    return sparse_blocks_packing(*problem.layer, shape_of(params(problem), 1), block());
+  }
+  void pack(const Problem& problem, const Tuning&, Packed& to) const override {
+    pack_sparse_blocks(*problem.layer, shape_of(params(problem), 1), block(), to);
+  }
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed> packed) const override {
+    const auto own = BlockSparseParams::of(tuning);
+    parse_within("band", own.band, 1, most_band);
+    return std::make_unique<PreparedBlockSparse>(problem, params(problem), kernels(), own, std::move(packed));
+  }
+
+ private:
+  static constexpr int most_band = 28 * 16;
+
+  static LinearParams params(const Problem& problem) { return linear_params(*problem.layer, problem.in[0]); }
+  const ConvSparseBlocksKernels& kernels() const { return *conv_sparse_blocks_kernels(info().isa); }
+  int block() const { return static_cast<int>(isa_block(info().isa)); }
+
+  // Rows whose values are within so many bytes, tiles of which are whole.
+  static int band(const LinearParams& p, int64_t bytes) {
+    constexpr int64_t tile = 28;
+    const int64_t fit = bytes / std::max<int64_t>(4 * p.c, 1) / tile * tile;
+    return narrow(std::clamp<int64_t>(std::min(fit, p.rows), std::clamp<int64_t>(p.rows, 1, tile), most_band));
+  }
+};
+
+}  // namespace
+
+void linear_block_sparse(RoutineList& list) {
+  for (Isa isa : all_isas()) list.add<BlockSparseLinear>(isa);
+}
+
+}  // namespace softneuro
