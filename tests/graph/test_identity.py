@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
@@ -112,12 +113,23 @@ def test_zero_is_zero_with_either_sign_and_nan_is_not() -> None:
     assert "zeros" not in linear(values).canonical()
 
 
-def test_costs_of_pruned_layers_are_those_of_dense_ones() -> None:
-    """No routine makes use of zeros yet, so that nothing is measured twice."""
-    for values in (weight(0.0), weight(0.9)):
-        plan = softneuro.tune(linear(values), {"threads": 1, "time_budget_s": "2"})
-    assert plan.counts["measured"] == 0
-    assert plan.counts["recalled"] == plan.counts["candidates"]
+def test_costs_of_pruned_layers_are_those_of_dense_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for routines that make use of zeros, which are measured once for each class of pattern."""
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path))
+    options = {"threads": 1, "time_budget_s": "2"}
+    halves = weight(0.0)
+    halves[:, ::2] = 0
+    dense, pruned, again, other = (
+        softneuro.tune(linear(values), options).counts
+        for values in (weight(0.0), weight(0.9), weight(0.9, seed=5), halves)
+    )
+    for counts in (pruned, other):
+        assert counts["recalled"] == dense["candidates"]
+        assert counts["measured"] == counts["candidates"] - counts["recalled"] > 0
+    assert again["measured"] == 0
+    tried = [line for line in unquote((tmp_path / "costs.txt").read_text()).splitlines() if "/sparse_dot" in line]
+    assert any("[zeros=0.9]" in line for line in tried)
+    assert any("2:4" in line for line in tried)
 
 
 def test_costs_of_another_format_are_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
