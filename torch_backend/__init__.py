@@ -7,9 +7,11 @@ except ImportError as error:
 
 from softneuro.torch_backend import ops
 from softneuro.torch_backend.backend import softneuro
+from softneuro.torch_backend.compile.masks import let_dynamo_trace
 from softneuro.torch_backend.explain import explain, refresh, tune
 from softneuro.torch_backend.exported import load
 
+let_dynamo_trace()
 if ops.available():
     ops.load()
 

@@ -15,6 +15,7 @@ from softneuro import messages
 from softneuro.torch_backend import ops
 from softneuro.torch_backend.call.compiled import CompiledGraph
 from softneuro.torch_backend.call.direct import DirectCall
+from softneuro.torch_backend.call.kept import KeptOutputs
 from softneuro.torch_backend.compile import host
 from softneuro.torch_backend.compile.apart import put_regions
 from softneuro.torch_backend.compile.partitioner import find_regions
@@ -52,9 +53,10 @@ def compile_inference(
         log.info("no supported region: the graph stays with the host")
         return host.compile_graph(module, example_inputs, options)
     runtimes = put_regions(partition, options)
+    kept = KeptOutputs.of(module, partition.constants)
     direct = DirectCall.of(module)
     run = host.compile_graph(module, example_inputs, options)
-    return CompiledGraph(partition, runtimes, static, direct, run, inputs=len(example_inputs))
+    return CompiledGraph(partition, runtimes, static, direct, run, inputs=len(example_inputs), kept=kept)
 
 
 def _needs_gradients(example_inputs: Sequence[Any]) -> bool:

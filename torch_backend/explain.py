@@ -11,6 +11,7 @@ import torch
 
 import softneuro
 from softneuro.torch_backend import backend
+from softneuro.torch_backend.call import kept
 from softneuro.torch_backend.call.compiled import CompiledGraph
 from softneuro.torch_backend.call.direct import listeners
 from softneuro.torch_backend.call.runtime import RegionRuntime, Shaped, tune_anew
@@ -208,5 +209,6 @@ def refresh(model: Any = None) -> None:
         addresses = set(addresses_of(model.weights))
     elif isinstance(model, torch.nn.Module):
         addresses = set(addresses_of([*model.parameters(), *model.buffers()]))
+    kept.forget_all()
     for region in registry.all_regions():
         region.refresh(addresses)

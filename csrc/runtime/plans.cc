@@ -38,8 +38,25 @@ SharedPlan PlanPool::nearest(const std::string& structure, const Sizes& sizes) c
   return nearest ? plans[*nearest] : nullptr;
 }
 
-std::string structure_of(const Graph& graph, const Options& options, int threads) {
+namespace {
+
+constexpr std::string_view any_patterns = "any";
+
+}  // namespace
+
+std::string patterns_of(const Graph& graph) {
   std::string text;
+  for (size_t l = 0; l < graph.layers().size(); ++l) {
+    for (const auto& [role, value] : graph.layers()[l].weights) {
+      const std::string own = value->traits().str();
+      if (!own.empty()) text += " " + std::to_string(l) + role + own;
+    }
+  }
+  return text;
+}
+
+std::string structure_of(const Graph& graph, const std::string& patterns, const Options& options, int threads) {
+  std::string text = patterns + "\n";
   const auto add = [&](const std::string& more) { text += more + "\n"; };
   for (const Layer& layer : graph.layers()) {
     std::string line = layer.type + " ";
@@ -76,13 +93,14 @@ namespace {
 
 SharedPlan known(const Graph& graph, const Options& options, int threads, TuneResult result) {
   return std::make_shared<const KnownPlan>(
-      KnownPlan{graph.structural_hash(), tune_settings(options, threads), std::move(result)});
+      KnownPlan{graph.structural_hash(), patterns_of(graph), tune_settings(options, threads), std::move(result)});
 }
 
 }  // namespace
 
-SharedPlan near_plan(const Graph& graph, const Options& options, int threads) {
-  const SharedPlan near = PlanPool::global().nearest(structure_of(graph, options, threads), sizes_of(graph));
+SharedPlan near_plan(const Graph& graph, const Options& options, int threads, bool pruned) {
+  const std::string patterns = pruned ? std::string(any_patterns) : patterns_of(graph);
+  const SharedPlan near = PlanPool::global().nearest(structure_of(graph, patterns, options, threads), sizes_of(graph));
   if (near == nullptr) return nullptr;
   const TuneSettings settings = tune_settings(options, threads);
   if (options.plan.empty()) {
@@ -99,11 +117,15 @@ SharedPlan new_plan(const Graph& graph, const Options& options, int threads, con
   SharedPlan made =
       known(graph, options, threads, make_plan(graph, options, threads, shared_cost_db(), own_pool(threads), progress));
   if (!made->result.carried) {
-    PlanPool::global().add(structure_of(graph, options, threads), sizes_of(graph), made);
+    for (const std::string& patterns : {made->patterns, std::string(any_patterns)}) {
+      PlanPool::global().add(structure_of(graph, patterns, options, threads), sizes_of(graph), made);
+    }
   }
   return made;
 }
 
-std::string choices_of(const KnownPlan& plan) { return content_hash(plan_text(plan.result.assignment)); }
+std::string choices_of(const KnownPlan& plan) {
+  return content_hash(plan_text(plan.result.assignment) + plan.patterns);
+}
 
 }  // namespace softneuro

@@ -14,6 +14,7 @@ namespace softneuro {
 // A plan with all that it takes to use it for a graph of other shapes.
 struct KnownPlan {
   std::string graph_hash;
+  std::string patterns;  // patterns_of() the graph
   TuneSettings settings;
   TuneResult result;
 };
@@ -28,7 +29,7 @@ class PlanPool {
   SharedPlan nearest(const std::string& structure, const Sizes& sizes) const;
 
  private:
-  static constexpr size_t capacity = 256;
+  static constexpr size_t capacity = 512;
   struct Item {
     std::string structure;
     Sizes sizes;
@@ -39,18 +40,20 @@ class PlanPool {
   std::list<Item> items_;  // the newest at the end
 };
 
+// Which weights of a graph have many zeros, how many and in which pattern; empty if none has.
+std::string patterns_of(const Graph& graph);
 // Hash of what graphs of one model have in common, and of what else a plan depends on.
-std::string structure_of(const Graph& graph, const Options& options, int threads);
+std::string structure_of(const Graph& graph, const std::string& patterns, const Options& options, int threads);
 // All sizes of the graph's inputs.
 Sizes sizes_of(const Graph& graph);
 
 // A plan for a graph under the options: the plan file's own, or one carried over from other shapes of the model; null
-// if there is neither. Throws PlanFileError.
-SharedPlan near_plan(const Graph& graph, const Options& options, int threads);
+// if there is neither. Throws PlanFileError. `pruned`: whether one will do that was made for weights with other zeros.
+SharedPlan near_plan(const Graph& graph, const Options& options, int threads, bool pruned = false);
 // A new one, which may mean measuring, unless the plan file has it. Throws PlanFileError, or Error if a layer cannot be
 // run at all.
 SharedPlan new_plan(const Graph& graph, const Options& options, int threads, const Progress& progress);
-// Of everything that was chosen: equal for plans that run every layer alike.
+// Of everything that was chosen: equal for plans that run every layer of equally pruned weights alike.
 std::string choices_of(const KnownPlan& plan);
 
 }  // namespace softneuro

@@ -33,8 +33,8 @@ SharedPlan Region::choose_plan(const Graph& graph, const ShapeState& known, cons
   options.max_error = allowed;
   const int threads = call.threads();
   if (restored.key == plan_key(graph, threads)) {
-    return std::make_shared<const KnownPlan>(
-        KnownPlan{graph.structural_hash(), tune_settings(options, threads), from_plan(graph, restored)});
+    return std::make_shared<const KnownPlan>(KnownPlan{graph.structural_hash(), patterns_of(graph),
+                                                       tune_settings(options, threads), from_plan(graph, restored)});
   }
   if (!call.anew()) {
     // Its net had to make room, or its weights have changed.
@@ -55,8 +55,10 @@ SharedPlan Region::choose_plan(const Graph& graph, const ShapeState& known, cons
     log_info("region '" + settings_.name + "': " + text);
     return made;
   }
-  // Shapes that change the graph, too: of what is known of its layers, without measuring.
-  if (credit_ns() < std::max(plan_cost_.at_most(), least_plan_ns)) return nullptr;
+  // Shapes that change the graph, too, or zeros of its weights: of what is known of its layers, without measuring.
+  if (credit_ns() < std::max(plan_cost_.at_most(), least_plan_ns)) {
+    return call.anew() ? nullptr : near_plan(graph, options, threads, true);
+  }
   if (options.tune == TuneMode::profile) options.tune = TuneMode::cached;
   const int64_t start = settings_.now();
   SharedPlan made = new_plan(graph, options, threads, {});

@@ -18,6 +18,12 @@ namespace {
 using Guards = std::vector<std::tuple<uintptr_t, size_t, bool>>;
 using Orders = std::vector<std::vector<int64_t>>;
 
+WeightGuards guards_of(const Guards& guards) {
+  WeightGuards made;
+  for (const auto& [data, bytes, whole] : guards) made.add(reinterpret_cast<const void*>(data), bytes, whole);
+  return made;
+}
+
 // A call whose parts Python has; the runtime itself runs without the interpreter's lock.
 class PythonCall : public RegionCall {
  public:
@@ -31,11 +37,7 @@ class PythonCall : public RegionCall {
   LoweredCall lower() override {
     const py::gil_scoped_acquire gil;
     const auto [graph, guards, orders] = call_.attr("lower")().cast<std::tuple<Graph, Guards, Orders>>();
-    LoweredCall lowered{graph, {}, orders, nullptr};
-    for (const auto& [data, bytes, whole] : guards) {
-      lowered.weights.add(reinterpret_cast<const void*>(data), bytes, whole);
-    }
-    return lowered;
+    return LoweredCall{graph, guards_of(guards), orders, nullptr};
   }
   void run_host() override {
     const py::gil_scoped_acquire gil;
@@ -96,6 +98,10 @@ py::dict state_dict(const ShapeState& state) {
 }  // namespace
 
 void bind_region(py::module_& m) {
+  py::class_<WeightGuards>(m, "WeightGuards", "Some of the content of weights as it is now.")
+      .def(py::init([](const Guards& guards) { return guards_of(guards); }), py::arg("guards"),
+           "guards: (address, bytes, compare whole) by weight.")
+      .def("unchanged", &WeightGuards::unchanged, "Whether it still is. The memory has to be there.");
   py::class_<Region, std::shared_ptr<Region>>(m, "Region", "Nets, plans and verdicts of a region by signature.")
       .def(py::init([](std::string name, std::string content, std::string host,
                        const std::map<std::string, std::string>& options) {

@@ -153,3 +153,17 @@ def agree(states):
             assert all(reason is None for reason in found), found
 
     return check
+
+
+@pytest.fixture
+def weights_of(monkeypatch):
+    """The float weights that layers were given, as NumPy's."""
+    found = []
+
+    def memory(value, plain=lowering._memory):
+        given = plain(value)
+        found.extend([given] if not isinstance(given, tuple) else [])
+        return given
+
+    monkeypatch.setattr(lowering, "_memory", memory)
+    return found

@@ -11,6 +11,7 @@ import torch
 from softneuro.torch_backend import registry
 from softneuro.torch_backend.call import raising
 from softneuro.torch_backend.call.direct import DirectCall, listeners, pick
+from softneuro.torch_backend.call.kept import KeptOutputs
 from softneuro.torch_backend.call.runtime import RegionRuntime
 from softneuro.torch_backend.compile.partitioner import Partition
 from softneuro.torch_backend.freshness.tensors import addresses_of, versions_of
@@ -30,12 +31,14 @@ class CompiledGraph:
         run: Any,
         *,
         inputs: int,
+        kept: KeptOutputs | None,
     ) -> None:
         self.partition = partition
         self.regions = regions
         self._static = pick(static) if static else None
         self.direct = direct
         self.inputs = inputs
+        self.kept = kept
         self._run = run
         self._versions: dict[int, list[int]] = {}  # by first weight: weights' versions at the last call
         for region in regions:
@@ -48,6 +51,12 @@ class CompiledGraph:
         if listeners:
             for listener in listeners:
                 listener(self)
+        if self.kept is None:
+            return self._results(arguments)
+        kept = self.kept.take(arguments)
+        return self.kept.among(kept, self._results(arguments))
+
+    def _results(self, arguments: list[Any]) -> Any:
         if self.direct is not None and (results := self.direct(arguments)) is not None:
             arguments.clear()
             return results

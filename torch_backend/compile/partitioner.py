@@ -65,6 +65,7 @@ class Partition:
     regions: list[Region] = field(default_factory=list)
     host: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # by op: (name, reason) of what stays
     cuts: list[Cut] = field(default_factory=list)
+    constants: Set[Node] = frozenset()  # of the graph: what follows from weights alone
 
 
 def trim(nodes: list[Node], steps: Set[Node]) -> list[Node]:
@@ -176,7 +177,7 @@ def find_regions(
     partition = Partition(module)
     free_of_values(graph)
     free_of_sizes(graph)
-    constants = find_constants(graph, static)
+    partition.constants = constants = find_constants(graph, static)
     known = declined or {}
     products = find_products(graph, constants, known.keys())
     spelt = {node for product in products for node in product.members}

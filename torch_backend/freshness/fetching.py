@@ -133,7 +133,13 @@ def _fetch_apart(
     module: GraphModule, graph: CompiledGraph, whole: Callable[..., Any], watch: guards.Watch
 ) -> FetchingCall | None:
     direct, output = graph.direct, InstructionTranslator.current_tx().output
-    if direct is None or output.export or output.shape_env.specializations or torch._dynamo.config.caching_precompile:
+    if (
+        direct is None
+        or graph.kept is not None
+        or output.export
+        or output.shape_env.specializations
+        or torch._dynamo.config.caching_precompile
+    ):
         return None
     inputs = [node.meta["grapharg"] for node in module.graph.find_nodes(op="placeholder")]
     others, places, sizes = direct.places

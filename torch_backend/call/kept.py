@@ -1,0 +1,115 @@
+"""Outputs of a graph that follow from weights alone: computed once for weights that stay what they are.
+
+A mask that is not removed (`torch.nn.utils.prune`) sets its layer's weight at every call, which makes the product an
+output of every graph. Each call gets tensors of its own, whose memory torch copies when one of them is written to.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence, Set
+from typing import Any, NamedTuple
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+
+import softneuro
+from softneuro.torch_backend.compile.walks import with_sources
+from softneuro.torch_backend.freshness import tensors
+from softneuro.torch_backend.freshness.weights import guards_of
+
+_all: weakref.WeakSet[KeptOutputs] = weakref.WeakSet()
+
+
+class _Made(NamedTuple):
+    watch: softneuro._C.TensorWatch  # of the weights' lives
+    versions: list[int]
+    addresses: list[int]
+    memory: softneuro._C.WeightGuards
+    values: list[torch.Tensor]
+
+
+class KeptOutputs:
+    """Some outputs of a graph, taken out of it."""
+
+    def __init__(self, module: GraphModule, weights: Sequence[int], places: Sequence[int], count: int) -> None:
+        self._module = module  # from weights to the outputs
+        self._weights = weights  # places among the graph's arguments
+        self._places = places  # among its outputs
+        self._others = [place for place in range(count) if place not in set(places)]
+        self._made: dict[int, _Made] = {}  # by first weight: of several modules that share the code
+        _all.add(self)
+
+    @classmethod
+    def of(cls, module: GraphModule, constants: Set[Node]) -> KeptOutputs | None:
+        """Takes them out of a graph whose other outputs do not depend on weights alone; None if it has no such ones."""
+        output = module.graph.output_node()
+        results = list(output.args[0])
+        places = [place for place, node in enumerate(results) if node in constants and _is_own(node)]
+        if not places or len(places) == len(results):
+            return None
+        placeholders = {node: place for place, node in enumerate(module.graph.find_nodes(op="placeholder"))}
+        needed = with_sources([results[place] for place in places], lambda node: node.all_input_nodes)
+        weights = [node for node in needed if node.op == "placeholder"]
+        if not weights or any(node.op not in ("placeholder", "call_function") for node in needed):
+            return None
+        graph = Graph()
+        copies: dict[Node, Node] = {node: graph.placeholder(node.name) for node in weights}
+        for node in needed:
+            if node not in copies:
+                copies[node] = graph.node_copy(node, copies.__getitem__)
+        graph.output([copies[results[place]] for place in places])
+        output.args = ([node for place, node in enumerate(results) if place not in set(places)],)
+        module.graph.eliminate_dead_code()
+        return cls(GraphModule({}, graph), [placeholders[node] for node in weights], places, len(results))
+
+    def take(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
+        """New tensors for the arguments of a call."""
+        weights = [arguments[place] for place in self._weights]
+        try:
+            addresses = tensors.addresses_of(weights)
+        except RuntimeError:  # tensors without memory, as tracers make them
+            return self._compute(weights)
+        made, versions = self._made.get(id(weights[0])), tensors.versions_of(weights)
+        same = made is not None and made.watch.are(weights) and (made.versions, made.addresses) == (versions, addresses)
+        if made is None or not same or not made.memory.unchanged():
+            if made is not None:
+                made.watch.let_go()
+            memory = softneuro._C.WeightGuards(guards_of(weights, set()))
+            values = self._compute(weights)
+            key = id(weights[0])
+            made = _Made(tensors.lives_of(weights, self._on_death(key)), versions, addresses, memory, values)
+            self._made[key] = made
+        return [torch._lazy_clone(value) for value in made.values]
+
+    def among(self, kept: Sequence[torch.Tensor], others: Sequence[Any]) -> list[Any]:
+        """All outputs of the graph, these and what it still computes."""
+        found = dict(zip(self._places, kept, strict=True)) | dict(zip(self._others, others, strict=True))
+        return [found[place] for place in range(len(found))]
+
+    def _compute(self, weights: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        with torch.inference_mode(False), torch.no_grad():
+            return list(self._module.forward(*weights))
+
+    def _on_death(self, key: int) -> Any:
+        made = self._made
+        return lambda: made.pop(key, None)
+
+    def forget(self) -> None:
+        """Computes them anew at the next call."""
+        for made in self._made.values():
+            made.watch.let_go()
+        self._made.clear()
+
+
+def forget_all() -> None:
+    """Of every graph."""
+    for kept in list(_all):
+        kept.forget()
+
+
+def _is_own(node: Node) -> bool:
+    """Whether an op's result has memory of its own."""
+    schema = getattr(node.target, "_schema", None)
+    plain = schema is not None and all(value.alias_info is None for value in schema.returns)
+    return node.op == "call_function" and plain and isinstance(node.meta.get("val"), torch.Tensor)
