@@ -37,6 +37,11 @@ def _static_inputs(count: int) -> list[int]:
     return [i for i in metadata.static_input_indices if i < count and i not in changed]
 
 
+def _is_ordinary(value: Any) -> bool:
+    """Whether a weight can be one of ours: it has memory that the CPU reads."""
+    return isinstance(value, torch.Tensor) and value.layout == torch.strided and value.device.type == "cpu"
+
+
 def compile_inference(
     module: GraphModule, example_inputs: Sequence[Any], options: Options, static: Sequence[int]
 ) -> Any:
@@ -45,12 +50,15 @@ def compile_inference(
     `static` are the places of the inputs that are weights: parameters and buffers which the graph does not change.
     """
     placeholders: list[Node] = [n for n in module.graph.nodes if n.op == "placeholder"]
-    static = [i for i in static if isinstance(example_inputs[i], torch.Tensor)]
+    static = [i for i in static if _is_ordinary(example_inputs[i])]
     weights = {placeholders[i] for i in static}
     # Inductor has fused what stays with it to what no step could be as fast as.
     partition = find_regions(module, weights, options.min_region_size, join=options.host == "eager")
     if not partition.regions:
         log.info("no supported region: the graph stays with the host")
+        for op, calls in partition.host.items():
+            for name, reason in calls:
+                log.info("%s (%s) stays with the host: %s", op, name, reason)
         return host.compile_graph(module, example_inputs, options)
     runtimes = put_regions(partition, options)
     kept = KeptOutputs.of(module, partition.constants)

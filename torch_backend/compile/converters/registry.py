@@ -206,7 +206,7 @@ def tensor_reason(value: Any, dtypes: Sequence[torch.dtype] = REALS) -> str | No
     if value.dtype not in dtypes:
         return f"its dtype is {str(value.dtype).removeprefix('torch.')}, which regions do not compute in"
     if value.layout != torch.strided:
-        return "its layout is not strided"
+        return f"a tensor has the layout {str(value.layout).removeprefix('torch.')}; to_dense() makes it ordinary"
     if value.dim() > MAX_RANK:
         return f"rank {value.dim()} is above {MAX_RANK}"
     if any(isinstance(size, int) and size == 0 for size in value.shape):
