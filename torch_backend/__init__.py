@@ -10,9 +10,10 @@ from softneuro.torch_backend.backend import softneuro
 from softneuro.torch_backend.compile.masks import let_dynamo_trace
 from softneuro.torch_backend.explain import explain, refresh, tune
 from softneuro.torch_backend.exported import load
+from softneuro.torch_backend.sparsity import sparsity
 
 let_dynamo_trace()
 if ops.available():
     ops.load()
 
-__all__ = ["explain", "load", "refresh", "softneuro", "tune"]
+__all__ = ["explain", "load", "refresh", "softneuro", "sparsity", "tune"]

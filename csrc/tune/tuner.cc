@@ -18,6 +18,7 @@
 #include "tune/memory_limit.h"
 #include "tune/refine.h"
 #include "tune/solution.h"
+#include "tune/sparse_gain.h"
 #include "tune/trial.h"
 
 namespace softneuro {
@@ -235,6 +236,7 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   report(graph, costs, objective, found, chosen, result);
   result.assignment = assignments[chosen];
   note_floats(graph, settings.threads, result);
+  note_sparse_gain(graph, costs, objective, search.solve, result);
   stage.reset();
   result.tuning_s = timekeeper.spent();
   result.stages = timekeeper.stages();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct LayerReport {
   double regret = 0;   // seconds that the whole plan loses if this routine is forbidden; infinite if it is the only one
   bool measured = false;
   std::string in_floats = {};  // why it computes with floats what is quantized; empty where it does not
+  // Of the fastest routines measured for the layer alone: of those that make use of zeros in weights, and of the
+  // others.
+  double sparse_s = std::numeric_limits<double>::infinity(), dense_s = std::numeric_limits<double>::infinity();
 };
 
 struct TuneResult {
@@ -39,6 +43,7 @@ struct TuneResult {
   // equals predicted_s if exact and not overruled.
   double lower_bound_s = 0;
   bool exact = false;
+  double dense_s = 0;  // predicted_s of the best plan that makes no use of zeros in weights; 0 if that is not known
   double weight_bytes = 0, packed_bytes = 0;        // of the graph; of the plan as its routines foretell them
   bool memory_limited = false, memory_fits = true;  // whether max_memory mattered, and whether any plan keeps to it
   double integrated_s = 0;                          // the chosen plan timed as a whole; 0 if it was not

@@ -99,9 +99,25 @@ std::vector<py::tuple> shapes_of(const Graph& graph, const std::vector<int>& blo
   return shapes;
 }
 
+py::dict traits_of(const py::object& weight) {
+  const Constant constant = to_constant(weight);
+  // Small ones too, which no layer asks for.
+  const WeightTraits traits = find_traits(constant->shape(), constant->values().get());
+  py::dict found;
+  found["shape"] = from_shape(constant->shape());
+  found["zeros"] = traits.zeros;
+  found["n_of_m"] = py::make_tuple(traits.most, traits.of);
+  found["block"] = py::make_tuple(traits.block_rows, traits.block_columns);
+  found["pattern"] = WeightTraits::matter(constant->shape()) ? traits.str() : "";
+  return found;
+}
+
 }  // namespace
 
 void bind_graph(py::module_& m) {
+  m.def("weight_traits", &traits_of, py::arg("weight"),
+        "What is special about a weight, given as to Graph.add: its shape, the fraction of zeros, n_of_m as (n, m) or "
+        "(0, 0), block as (rows, columns) or (1, 1), and the class of all that in plans' keys, which may be empty.");
   py::class_<Graph>(m, "Graph", "A DAG of layers with fixed shapes. See docs/layers.md for layer types.")
       .def(py::init<>())
       .def(

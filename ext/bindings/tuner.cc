@@ -57,7 +57,10 @@ void bind_tuner(py::module_& m) {
                     "Seconds that the best plan without this routine costs more; inf if there is no other.")
       .def_readonly("measured", &LayerReport::measured, "False where `seconds` only ranks routines, by rules.")
       .def_readonly("in_floats", &LayerReport::in_floats,
-                    "Why it computes with floats what is quantized; empty where it does not.");
+                    "Why it computes with floats what is quantized; empty where it does not.")
+      .def_readonly("sparse_s", &LayerReport::sparse_s,
+                    "Of the fastest routine measured that makes use of zeros in weights; inf if there is none.")
+      .def_readonly("dense_s", &LayerReport::dense_s, "The same of all others.");
 
   py::class_<BoundPlan>(m, "Plan", "The routine of every layer and the conversions between them.")
       .def_readonly("graph_hash", &BoundPlan::graph_hash)
@@ -75,6 +78,9 @@ void bind_tuner(py::module_& m) {
           },
           "(blob, from, to, seconds) of each conversion.")
       .def_property_readonly("predicted_s", [](const BoundPlan& plan) { return plan.result.predicted_s; })
+      .def_property_readonly(
+          "dense_s", [](const BoundPlan& plan) { return plan.result.dense_s; },
+          "predicted_s of the best plan that makes no use of zeros in weights; 0 if that is not known.")
       .def_property_readonly(
           "lower_bound_s", [](const BoundPlan& plan) { return plan.result.lower_bound_s; },
           "No plan costs less under the measured costs.")

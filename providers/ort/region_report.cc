@@ -40,8 +40,11 @@ void Region::note_prepared(const Signature& signature, const ShapeState& state, 
       row.add("name", layer.name).add("type", layer.type).add("descriptor", layer.descriptor);
       row.add("seconds", layer.seconds).add("regret", layer.regret);
       if (!layer.in_floats.empty()) row.add("in_floats", layer.in_floats);
+      row.add("dense_s", layer.dense_s).add("sparse_s", layer.sparse_s);
+      row.add("measured", layer.measured ? 1 : 0);
       layers.add(row);
     }
+    line.add("dense_s", plan.dense_s);
     line.add("predicted_s", plan.predicted_s).add("lower_bound_s", plan.lower_bound_s);
     line.add("measured", plan.measured).add("recalled", plan.recalled).add("guessed", plan.guessed);
     line.add_raw("layers", layers.str());

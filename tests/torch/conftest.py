@@ -107,12 +107,12 @@ def in_bytes(monkeypatch):
     """Of each weight of two axes or more that a layer is given: whether it is in the model's own bytes."""
     found = []
 
-    def memory(value, plain=lowering._memory):
+    def memory(value, plain=lowering.memory_of):
         quantized = isinstance(value, lowering.QuantizedWeight)
         found.extend([quantized] if quantized or value.dim() > 1 else [])
         return plain(value)
 
-    monkeypatch.setattr(lowering, "_memory", memory)
+    monkeypatch.setattr(lowering, "memory_of", memory)
     return found
 
 
@@ -160,10 +160,10 @@ def weights_of(monkeypatch):
     """The float weights that layers were given, as NumPy's."""
     found = []
 
-    def memory(value, plain=lowering._memory):
+    def memory(value, plain=lowering.memory_of):
         given = plain(value)
         found.extend([given] if not isinstance(given, tuple) else [])
         return given
 
-    monkeypatch.setattr(lowering, "_memory", memory)
+    monkeypatch.setattr(lowering, "memory_of", memory)
     return found

@@ -215,7 +215,7 @@ class Lowering:
     ) -> int:
         """Adds a layer named after the current op and returns its blob."""
         assert self._node is not None
-        given = {role: _memory(value) for role, value in (weights or {}).items()}
+        given = {role: memory_of(value) for role, value in (weights or {}).items()}
         return self.result.graph.add(kind, inputs, name=layer_name(self._node), weights=given, **attributes)
 
     def blob(self, node: Node) -> int:
@@ -286,7 +286,7 @@ class Lowering:
         return known[node]
 
 
-def _memory(value: torch.Tensor | QuantizedWeight) -> Any:
+def memory_of(value: torch.Tensor | QuantizedWeight) -> Any:
     """A weight's elements one after the other, as the core takes them: in their own memory if they lie so."""
     if isinstance(value, QuantizedWeight):
         return value.memory()

@@ -1,0 +1,41 @@
+#include "tune/sparse_gain.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tune/measures.h"
+
+namespace softneuro {
+namespace {
+
+bool by_pattern(const Candidate& candidate) { return candidate.choice.routine->info().by_pattern; }
+
+}  // namespace
+
+void note_sparse_gain(const Graph& graph, const GraphCosts& costs, const Objective& objective,
+                      const std::function<std::optional<DprsResult>(const Objective&)>& solve, TuneResult& result) {
+  bool any = std::any_of(costs.fused.begin(), costs.fused.end(),
+                         [](const FusedCost& fused) { return by_pattern(fused.candidate); });
+  for (size_t l = 0; l < costs.layers.size(); ++l) {
+    LayerReport& layer = result.layers[l];
+    for (const Candidate& candidate : costs.layers[l]) {
+      any = any || by_pattern(candidate);
+      if (!candidate.measured) continue;
+      double& best = by_pattern(candidate) ? layer.sparse_s : layer.dense_s;
+      best = std::min(best, candidate.seconds);
+    }
+  }
+  if (!any) {
+    result.dense_s = result.predicted_s;
+    return;
+  }
+  Objective dense = objective;
+  const size_t sparse =
+      dense.add(measure_candidates(graph, costs, [](const Candidate& one, int) { return by_pattern(one) ? 1.0 : 0.0; }),
+                Pricing::bound, forbidden);
+  const std::optional<DprsResult> plan = solve(dense);
+  // Zero is "not known": no plan keeps to max_memory, or a layer has no other routine.
+  if (plan && dense.measure(sparse).of(*plan) == 0) result.dense_s = plan_cost(objective.seconds(), *plan);
+}
+
+}  // namespace softneuro

@@ -1,0 +1,17 @@
+// What zeros in weights are worth: the best routines that make use of them beside the best that do not.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "tune/costs.h"
+#include "tune/objective.h"
+
+namespace softneuro {
+
+// Fills LayerReport::dense_s and sparse_s, and TuneResult::dense_s, of a result that is otherwise complete. `solve`
+// gives the best plan by another objective.
+void note_sparse_gain(const Graph& graph, const GraphCosts& costs, const Objective& objective,
+                      const std::function<std::optional<DprsResult>(const Objective&)>& solve, TuneResult& result);
+
+}  // namespace softneuro

@@ -1,0 +1,1 @@
+"""Reports that both front doors give."""
