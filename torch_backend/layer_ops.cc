@@ -56,10 +56,12 @@ class LayerCall {
     if (tensor) add(role, *tensor, softneuro::DType::float32, {shape_of(*tensor)});
   }
 
-  Tensor run(const std::string& routine) {
+  // `sparse`: by a routine that makes use of zeros in weights.
+  Tensor run(const std::string& routine, bool sparse = false) {
     const auto threads = static_cast<int>(torch::stable::get_num_threads());
     softneuro::Signature signature{threads};
-    std::string key = layer_.type + "{" + layer_.attrs.str() + "}" + layer_.post.str() + routine + desc_.exact();
+    std::string key = layer_.type + "{" + layer_.attrs.str() + "}" + layer_.post.str() + routine + desc_.exact() +
+                      (sparse ? " sparse" : "");
     if (layer_.post.quantize != nullptr) {
       TensorDesc out;
       out.quantization = layer_.post.quantize;
@@ -76,7 +78,7 @@ class LayerCall {
       for (const Tensor& weight : weights_) {
         made.weights.add(weight.data_ptr(), static_cast<size_t>(weight.numel() * weight.element_size()), true);
       }
-      made.net = softneuro::prepare_layer(std::move(layer_), {desc_}, routine, threads);
+      made.net = softneuro::prepare_layer(std::move(layer_), {desc_}, routine, threads, sparse);
       ready = std::make_shared<const Ready>(made);
       softneuro::layer_nets().put(std::move(made));
     }
@@ -95,14 +97,14 @@ class LayerCall {
 };
 
 Tensor run_floats(softneuro::Layer layer, const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias,
-                  const std::string& routine) {
+                  const std::string& routine, bool sparse = false) {
   check_float(x, "the input");
   check_float(weight, "the weight");
   if (bias) check_float(*bias, "the bias");
   LayerCall call(std::move(layer), x, {shape_of(x)});
   call.add_floats("weight", weight);
   call.add_floats("bias", bias);
-  return call.run(routine);
+  return call.run(routine, sparse);
 }
 
 // One scale for all of a tensor, of unsigned bytes.
@@ -194,6 +196,13 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const std::optional<Tensor>
   return run_floats(conv2d_layer(stride, padding, dilation, groups, activation), x, weight, bias, routine);
 }
 
+Tensor sparse_conv2d(const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias,
+                     const std::vector<int64_t>& stride, const std::vector<int64_t>& padding,
+                     const std::vector<int64_t>& dilation, int64_t groups, const std::string& activation,
+                     const std::string& routine) {
+  return run_floats(conv2d_layer(stride, padding, dilation, groups, activation), x, weight, bias, routine, true);
+}
+
 Tensor linear(const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias, const std::string& activation,
               const std::string& routine) {
   return run_floats(linear_layer(activation), x, weight, bias, routine);
@@ -218,9 +227,12 @@ Tensor qlinear(const Tensor& x, double x_scale, int64_t x_zero_point, const Tens
 }  // namespace
 
 STABLE_TORCH_LIBRARY_FRAGMENT(softneuro, m) {
-  m.def(
-      "conv2d(Tensor x, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, "
-      "SymInt[2] dilation=1, SymInt groups=1, str activation='none', str routine='') -> Tensor");
+  for (const char* name : {"conv2d", "sparse_conv2d"}) {
+    m.def(
+        (name + std::string("(Tensor x, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, "
+                            "SymInt[2] dilation=1, SymInt groups=1, str activation='none', str routine='') -> Tensor"))
+            .c_str());
+  }
   m.def("linear(Tensor x, Tensor weight, Tensor? bias=None, str activation='none', str routine='') -> Tensor");
   m.def(
       "qconv2d(Tensor x, float x_scale, int x_zero_point, Tensor weight, Tensor weight_scale, Tensor? bias=None, "
@@ -233,6 +245,7 @@ STABLE_TORCH_LIBRARY_FRAGMENT(softneuro, m) {
 
 STABLE_TORCH_LIBRARY_IMPL(softneuro, CPU, m) {
   m.impl("conv2d", TORCH_BOX(&conv2d));
+  m.impl("sparse_conv2d", TORCH_BOX(&sparse_conv2d));
   m.impl("linear", TORCH_BOX(&linear));
   m.impl("qconv2d", TORCH_BOX(&qconv2d));
   m.impl("qlinear", TORCH_BOX(&qlinear));

@@ -65,6 +65,7 @@ def load() -> torch.library.Library:
     torch.library.register_fake("softneuro::run_ready", lambda *_: [], lib=library)
     torch.library.register_fake("softneuro::run_known", lambda *_: [], lib=library)
     _define_layer(library, "conv2d", _reference_conv2d)
+    _define_layer(library, "sparse_conv2d", _reference_conv2d)
     _define_layer(library, "linear", _reference_linear)
     for name, fake in (("softneuro::qconv2d", _fake_qconv2d), ("softneuro::qlinear", _fake_qlinear)):
         torch.library.register_fake(name, fake, lib=library)

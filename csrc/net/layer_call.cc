@@ -15,13 +15,28 @@ RoutineChoice named(std::string_view descriptor) {
   return find_routine(descriptor);
 }
 
-RoutineChoice choose(const Problem& problem, std::string_view wanted) {
+std::string why_not_sparse(const Problem& problem) {
+  for (const auto& routine : routines(problem.layer->type)) {
+    const Refusal refusal = accepts(*routine, problem);
+    if (routine->info().by_pattern && !refusal.accepted()) return refusal.reason();
+  }
+  return "there is none here";
+}
+
+RoutineChoice choose(const Problem& problem, std::string_view wanted, bool sparse) {
   std::vector<std::pair<std::string, std::string>> refusals;
-  const std::vector<const Routine*> accepting = accepting_routines(problem, &refusals);
+  std::vector<const Routine*> accepting = accepting_routines(problem, &refusals);
   if (accepting.empty()) throw Error("no routine accepts the layer", problem.signature());
+  if (sparse) {
+    std::erase_if(accepting, [](const Routine* routine) { return !routine->info().by_pattern; });
+    if (accepting.empty()) throw Error("no sparse routine accepts the layer: " + why_not_sparse(problem));
+  }
   if (wanted.empty()) return {accepting.front(), accepting.front()->tunings(problem).front()};
   if (wanted.find('/') != std::string_view::npos) {
     RoutineChoice choice = named(wanted);
+    if (sparse && !choice.routine->info().by_pattern) {
+      throw Error("the routine makes no use of zeros in weights", std::string(wanted));
+    }
     const Refusal refusal = accepts(*choice.routine, problem);
     if (!refusal.accepted()) throw Error("the routine declines: " + refusal.reason(), std::string(wanted));
     const std::vector<Tuning> offered = choice.routine->tunings(problem);
@@ -47,7 +62,7 @@ RoutineChoice choose(const Problem& problem, std::string_view wanted) {
 }  // namespace
 
 std::shared_ptr<const Net> prepare_layer(Layer layer, const std::vector<TensorDesc>& in, std::string_view routine,
-                                         int threads) {
+                                         int threads, bool sparse) {
   Graph graph;
   layer.inputs.clear();
   for (size_t i = 0; i < in.size(); ++i) {
@@ -56,7 +71,7 @@ std::shared_ptr<const Net> prepare_layer(Layer layer, const std::vector<TensorDe
   const int made = graph.add_layer(std::move(layer));
   graph.add_output(made, natural_schema(graph.blob(made).desc));
   const Problem problem = graph.problem(0, threads);
-  Assignment assignment{{choose(problem, routine)}, {}};
+  Assignment assignment{{choose(problem, routine, sparse)}, {}};
   add_needed_adapts(graph, assignment, threads);
   return Net::prepare(graph, assignment, threads, PackedCache::shared());
 }

@@ -262,6 +262,7 @@ py::list registry_list() {
       entry["spreads_nonfinite"] = info.spreads_nonfinite;
       entry["error"] = std::string(error_class_name(info.error));
       entry["fallback"] = info.fallback;
+      entry["by_pattern"] = info.by_pattern;
       entry["available"] = isa_available(info.isa);
       list.append(entry);
     }

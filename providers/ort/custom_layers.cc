@@ -184,6 +184,7 @@ std::vector<int64_t> infer_same(const NodeAttributes&, std::span<const std::vect
 constexpr DType f32 = DType::float32, u8 = DType::uint8, s8 = DType::int8;
 constexpr CustomOpKind kinds[] = {
     {"Conv", 3, {f32, f32, f32}, f32, infer_conv, conv_layer, nullptr},
+    {"SparseConv2d", 3, {f32, f32, f32}, f32, infer_conv, conv_layer, nullptr, true},
     {"Linear", 3, {f32, f32, f32}, f32, infer_linear, linear_layer, nullptr},
     {"Adapt", 1, {f32}, f32, infer_adapt, nullptr, layout_adapt},
     {"QConv", 4, {u8, s8, f32, f32}, u8, infer_conv, quantized_conv, nullptr},

@@ -47,6 +47,7 @@ struct CustomOpKind {
   // What a node is: one of the two, the other is null.
   CustomLayer (*layer)(const NodeAttributes& attributes, std::span<const HostTensor> constants, int rank);
   CustomAdapt (*adapt)(const NodeAttributes& attributes);
+  bool sparse = false;  // by a routine that makes use of zeros in weights
 };
 
 std::span<const CustomOpKind> custom_op_kinds();

@@ -222,8 +222,8 @@ class Kernel {
     if (const auto known = nets_.find(dims, std::span<const void* const>())) return known->net;
     Ready made;
     made.signature = dims;
-    made.net =
-        prepare_layer(layer_, {{.shape = Shape(dims), .quantization = quantization_}}, routine_, physical_cores());
+    made.net = prepare_layer(layer_, {{.shape = Shape(dims), .quantization = quantization_}}, routine_,
+                             physical_cores(), kind_.sparse);
     auto net = made.net;
     nets_.put(std::move(made));
     return net;

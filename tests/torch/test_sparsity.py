@@ -128,3 +128,31 @@ def test_three_dimensional_convolutions_are_the_hosts(compile_model, caplog):
     model, x = nn.Sequential(nn.Conv3d(2, 4, 3), nn.ReLU()).eval(), torch.randn(1, 2, 5, 5, 5)
     torch.testing.assert_close(compile_model(model)(x), model(x))
     assert "a convolution of rank 5 is not supported" in caplog.text
+
+
+SPARSE = [e for e in softneuro.registry() if e["layer"] == "linear" and e["by_pattern"] and e["available"]]
+
+
+@pytest.mark.skipif(not SPARSE, reason="no sparse routine of linear layers is available")
+def test_routines_that_use_zeros_are_timed_apart():
+    model, x = nn.Sequential(nn.Linear(512, 512), nn.ReLU()).eval(), torch.randn(1, 512)
+    model[0].weight.mul_(torch.rand(512, 512) > 0.95)
+    found = sparsity(model, x, time_budget_s=2)
+    assert 0 < found.layers[0].sparse_s < 1
+    assert found.plan_s <= found.dense_s
+    assert "ms" in str(found).split("\n")[1]
+
+
+@pytest.mark.skipif(not SPARSE, reason="no sparse routine of linear layers is available")
+@pytest.mark.parametrize("never_worse", [True, False])
+def test_a_plan_made_for_zeros_that_are_gone(compile_model, agree, never_worse):
+    model, x = nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 512)).eval(), torch.randn(1, 512)
+    compiled = compile_model(model, tune="profile", time_budget_s=1, never_worse=never_worse)
+    kept = model[0].weight.clone()
+    for _ in range(2):
+        for layer in model[0], model[2]:
+            layer.weight.mul_(torch.rand(512, 512) > 0.95)
+        agree(compiled, model, x, tolerance=1e-4, nets=False)
+        for layer in model[0], model[2]:
+            layer.weight.copy_(kept)
+        agree(compiled, model, x, tolerance=1e-4, nets=False)
