@@ -203,6 +203,30 @@ Tensor sparse_conv2d(const Tensor& x, const Tensor& weight, const std::optional<
   return run_floats(conv2d_layer(stride, padding, dilation, groups, activation), x, weight, bias, routine, true);
 }
 
+// As two convolutions, one of what the other leaves.
+Tensor fused_sparse_conv2d(const Tensor& x, const Tensor& first_weight, const std::optional<Tensor>& first_bias,
+                           const Tensor& second_weight, const std::optional<Tensor>& second_bias,
+                           const std::vector<int64_t>& first_stride, const std::vector<int64_t>& first_padding,
+                           const std::vector<int64_t>& first_dilation, int64_t first_groups,
+                           const std::string& first_activation, const std::vector<int64_t>& second_stride,
+                           const std::vector<int64_t>& second_padding, const std::vector<int64_t>& second_dilation,
+                           int64_t second_groups, const std::string& second_activation, const std::string& routine) {
+  softneuro::Layer first = conv2d_layer(first_stride, first_padding, first_dilation, first_groups, first_activation);
+  softneuro::Layer second =
+      conv2d_layer(second_stride, second_padding, second_dilation, second_groups, second_activation);
+  check_float(x, "the input");
+  for (const Tensor* weight : {&first_weight, &second_weight}) check_float(*weight, "a weight");
+  for (const auto* bias : {&first_bias, &second_bias}) {
+    if (*bias) check_float(**bias, "a bias");
+  }
+  LayerCall call(softneuro::conv2d_pair_of(first, second), x, {shape_of(x)});
+  call.add_floats("first_weight", first_weight);
+  call.add_floats("first_bias", first_bias);
+  call.add_floats("second_weight", second_weight);
+  call.add_floats("second_bias", second_bias);
+  return call.run(routine, true);
+}
+
 Tensor linear(const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias, const std::string& activation,
               const std::string& routine) {
   return run_floats(linear_layer(activation), x, weight, bias, routine);
@@ -233,6 +257,11 @@ STABLE_TORCH_LIBRARY_FRAGMENT(softneuro, m) {
                             "SymInt[2] dilation=1, SymInt groups=1, str activation='none', str routine='') -> Tensor"))
             .c_str());
   }
+  m.def(
+      "fused_sparse_conv2d(Tensor x, Tensor first_weight, Tensor? first_bias, Tensor second_weight, "
+      "Tensor? second_bias=None, SymInt[2] first_stride=1, SymInt[2] first_padding=0, SymInt[2] first_dilation=1, "
+      "SymInt first_groups=1, str first_activation='none', SymInt[2] second_stride=1, SymInt[2] second_padding=0, "
+      "SymInt[2] second_dilation=1, SymInt second_groups=1, str second_activation='none', str routine='') -> Tensor");
   m.def("linear(Tensor x, Tensor weight, Tensor? bias=None, str activation='none', str routine='') -> Tensor");
   m.def(
       "qconv2d(Tensor x, float x_scale, int x_zero_point, Tensor weight, Tensor weight_scale, Tensor? bias=None, "
@@ -246,6 +275,7 @@ STABLE_TORCH_LIBRARY_FRAGMENT(softneuro, m) {
 STABLE_TORCH_LIBRARY_IMPL(softneuro, CPU, m) {
   m.impl("conv2d", TORCH_BOX(&conv2d));
   m.impl("sparse_conv2d", TORCH_BOX(&sparse_conv2d));
+  m.impl("fused_sparse_conv2d", TORCH_BOX(&fused_sparse_conv2d));
   m.impl("linear", TORCH_BOX(&linear));
   m.impl("qconv2d", TORCH_BOX(&qconv2d));
   m.impl("qlinear", TORCH_BOX(&qlinear));

@@ -66,6 +66,7 @@ def load() -> torch.library.Library:
     torch.library.register_fake("softneuro::run_known", lambda *_: [], lib=library)
     _define_layer(library, "conv2d", _reference_conv2d)
     _define_layer(library, "sparse_conv2d", _reference_conv2d)
+    _define_layer(library, "fused_sparse_conv2d", _reference_pair, tensors=5)
     _define_layer(library, "linear", _reference_linear)
     for name, fake in (("softneuro::qconv2d", _fake_qconv2d), ("softneuro::qlinear", _fake_qlinear)):
         torch.library.register_fake(name, fake, lib=library)
@@ -101,32 +102,40 @@ def _reference_conv2d(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor 
     return _ACTIVATIONS[activation](functional.conv2d(x, weight, bias, stride, padding, dilation, groups))
 
 
+def _reference_pair(x: torch.Tensor, first: torch.Tensor, first_bias: Any, second: torch.Tensor, *rest: Any) -> Any:
+    defaults: tuple[Any, ...] = (None, *([1, 1], [0, 0], [1, 1], 1, "none") * 2, "")
+    second_bias, *stages, _ = (*rest, *defaults[len(rest) :])
+    between = _reference_conv2d(x, first, first_bias, *stages[:5])
+    return _reference_conv2d(between, second, second_bias, *stages[5:])
+
+
 def _reference_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, *rest: Any) -> Any:
     return _ACTIVATIONS[rest[0] if rest else "none"](functional.linear(x, weight, bias))
 
 
-def _define_layer(library: torch.library.Library, name: str, reference: Callable[..., torch.Tensor]) -> None:
-    """Shapes and gradients of a layer's op are those of the host's functions."""
+def _define_layer(
+    library: torch.library.Library, name: str, reference: Callable[..., torch.Tensor], tensors: int = 3
+) -> None:
+    """Shapes and gradients of a layer's op are those of the host's functions. Its first arguments are tensors."""
     qualified = f"softneuro::{name}"
 
     def fake(*arguments: Any) -> torch.Tensor:
         return torch.empty(reference(*arguments).shape, dtype=torch.float32, device=arguments[0].device)
 
     def setup(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-        x, weight, bias = (*inputs, None)[:3]
-        ctx.save_for_backward(x, weight, bias)
+        ctx.save_for_backward(*(*inputs, *[None] * tensors)[:tensors])
         ctx.given = len(inputs)
-        ctx.rest = inputs[3:]
+        ctx.rest = inputs[tensors:]
 
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
-        needed = (*ctx.needs_input_grad, False)[:3]
+        needed = (*ctx.needs_input_grad, *[False] * tensors)[:tensors]
         with torch.enable_grad():
-            tensors = [
+            operands = [
                 None if t is None else t.detach().requires_grad_(n)
                 for t, n in zip(ctx.saved_tensors, needed, strict=True)
             ]
-            output = reference(*tensors, *ctx.rest)
-        found = iter(torch.autograd.grad(output, [t for t, n in zip(tensors, needed, strict=True) if n], gradient))
+            output = reference(*operands, *ctx.rest)
+        found = iter(torch.autograd.grad(output, [t for t, n in zip(operands, needed, strict=True) if n], gradient))
         return (*(next(found) if n else None for n in needed), *(None for _ in ctx.rest))[: ctx.given]
 
     torch.library.register_fake(qualified, fake, lib=library)

@@ -61,6 +61,19 @@ RoutineChoice choose(const Problem& problem, std::string_view wanted, bool spars
 
 }  // namespace
 
+Layer conv2d_pair_of(const Layer& first, const Layer& second) {
+  Layer pair;
+  pair.type = "conv2d_pair";
+  for (const auto& [name, value] : first.attrs.items()) pair.attrs.set("first_" + name, value);
+  for (const auto& [name, value] : second.attrs.items()) pair.attrs.set("second_" + name, value);
+  const Activation& activation = first.post.activation;
+  pair.attrs.set("first_function", std::string(activation_name(activation.kind)));
+  pair.attrs.set("first_a", static_cast<double>(activation.a));
+  pair.attrs.set("first_b", static_cast<double>(activation.b));
+  pair.post = second.post;
+  return pair;
+}
+
 std::shared_ptr<const Net> prepare_layer(Layer layer, const std::vector<TensorDesc>& in, std::string_view routine,
                                          int threads, bool sparse) {
   Graph graph;

@@ -16,4 +16,8 @@ namespace softneuro {
 std::shared_ptr<const Net> prepare_layer(Layer layer, const std::vector<TensorDesc>& in, std::string_view routine,
                                          int threads, bool sparse = false);
 
+// Two layers conv2d without weights as the layer conv2d_pair, whose weights are `first_weight`, `second_bias` and so
+// on.
+Layer conv2d_pair_of(const Layer& first, const Layer& second);
+
 }  // namespace softneuro

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "net/layer_call.h"
 #include "providers/ort/lowering.h"
 
 namespace softneuro::ort {
@@ -122,6 +123,34 @@ CustomLayer conv_layer(const NodeAttributes& attributes, std::span<const HostTen
   return {std::move(layer)};
 }
 
+// A stage's attributes, whose names have a prefix.
+NodeAttributes stage_of(const NodeAttributes& attributes, const std::string& prefix) {
+  NodeAttributes stage;
+  stage.integers = [&attributes, prefix](const char* name) { return attributes.integers((prefix + name).c_str()); };
+  stage.integer = [&attributes, prefix](const char* name) { return attributes.integer((prefix + name).c_str()); };
+  stage.text = [&attributes, prefix](const char* name) { return attributes.text((prefix + name).c_str()); };
+  return stage;
+}
+
+// Of x, the first weight and bias, and the second ones.
+std::vector<int64_t> infer_pair(const NodeAttributes& attributes, std::span<const std::vector<int64_t>> shapes) {
+  const std::array<std::vector<int64_t>, 2> first{shapes[0], shapes[1]};
+  const std::array<std::vector<int64_t>, 2> second{infer_conv(stage_of(attributes, "first_"), first), shapes[3]};
+  if (second[0].size() == 3) throw Error("it takes x[N,C,H,W]");
+  return infer_conv(stage_of(attributes, "second_"), second);
+}
+
+CustomLayer pair_layer(const NodeAttributes& attributes, std::span<const HostTensor> constants, int rank) {
+  if (rank != 4) throw Error("it takes weights of rank 4");
+  Layer pair = conv2d_pair_of(plain_conv(stage_of(attributes, "first_"), rank),
+                              plain_conv(stage_of(attributes, "second_"), rank));
+  pair.set_weight("first_weight", constant_of(constants[0]));
+  pair.set_weight("first_bias", constant_of(constants[1]));
+  pair.set_weight("second_weight", constant_of(constants[2]));
+  if (constants.size() > 3) pair.set_weight("second_bias", constant_of(constants[3]));
+  return {std::move(pair)};
+}
+
 CustomLayer quantized_conv(const NodeAttributes& attributes, std::span<const HostTensor> constants, int rank) {
   return quantized_layer(plain_conv(attributes, rank), attributes, constants);
 }
@@ -185,6 +214,7 @@ constexpr DType f32 = DType::float32, u8 = DType::uint8, s8 = DType::int8;
 constexpr CustomOpKind kinds[] = {
     {"Conv", 3, {f32, f32, f32}, f32, infer_conv, conv_layer, nullptr},
     {"SparseConv2d", 3, {f32, f32, f32}, f32, infer_conv, conv_layer, nullptr, true},
+    {"FusedSparseConv2d", 5, {f32, f32, f32, f32, f32}, f32, infer_pair, pair_layer, nullptr, true},
     {"Linear", 3, {f32, f32, f32}, f32, infer_linear, linear_layer, nullptr},
     {"Adapt", 1, {f32}, f32, infer_adapt, nullptr, layout_adapt},
     {"QConv", 4, {u8, s8, f32, f32}, u8, infer_conv, quantized_conv, nullptr},

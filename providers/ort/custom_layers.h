@@ -39,7 +39,7 @@ struct CustomAdapt {
 struct CustomOpKind {
   const char* name;
   size_t inputs;               // those after the first are constant, and the last of three or more is optional
-  std::array<DType, 4> types;  // of inputs
+  std::array<DType, 5> types;  // of inputs
   DType out;
   // Dimensions of the result, -1 where unknown; empty if even its rank is. `shapes` are the inputs', empty where
   // unknown. Throws Error for attributes or shapes that cannot be.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <map>
 
 #include "base/arch.h"
 #include "base/arena.h"
@@ -174,13 +175,16 @@ class Kernel {
       throw Error("no routine '" + routine_ + "'", {}, "softneuro.registry() lists them");
     }
     // Shapes need the attributes once more, when the node's are gone.
-    const auto strides = attributes.integers("strides"), pads = attributes.integers("pads"),
-               dilations = attributes.integers("dilations");
-    const auto group = attributes.integer("group");
-    kept_.integers = [=](const char* wanted) {
-      return std::strcmp(wanted, "strides") == 0 ? strides : std::strcmp(wanted, "pads") == 0 ? pads : dilations;
-    };
-    kept_.integer = [=](const char*) { return group; };
+    std::map<std::string, std::optional<std::vector<int64_t>>> lists;
+    std::map<std::string, std::optional<int64_t>> groups;
+    for (const std::string stage : {"", "first_", "second_"}) {
+      for (const char* list : {"strides", "pads", "dilations"}) {
+        lists[stage + list] = attributes.integers((stage + list).c_str());
+      }
+      groups[stage + "group"] = attributes.integer((stage + "group").c_str());
+    }
+    kept_.integers = [lists = std::move(lists)](const char* wanted) { return lists.at(wanted); };
+    kept_.integer = [groups = std::move(groups)](const char* wanted) { return groups.at(wanted); };
   }
   Kernel(const Kernel&) = delete;
   Kernel& operator=(const Kernel&) = delete;

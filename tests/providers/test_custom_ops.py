@@ -113,6 +113,26 @@ def test_sparse_conv() -> None:
     assert relative_error(session.run(None, feeds)[0], expected) <= 1e-5
 
 
+def test_fused_sparse_conv() -> None:
+    available = [e for e in softneuro.registry() if e["layer"] == "conv2d_pair" and e["by_pattern"] and e["available"]]
+    if not available:
+        pytest.skip("no sparse routine of pairs is available")
+    weights = [f32(32, 8, 3, 3), f32(32), f32(16, 32, 3, 3), f32(16)]
+    for weight in weights[::2]:
+        weight[np.random.default_rng(0).random(weight.shape) < 0.9] = 0
+    stages = {"first_pads": [1, 1, 1, 1], "first_activation": "relu", "second_strides": [2, 2]}
+    x = f32(2, 8, 12, 11, seed=1)
+    first = cpu_session(one_node("Conv", ["n", 8, "h", "w"], weights[:2], "", pads=[1, 1, 1, 1])).run(None, {"x": x})[0]
+    for biases in (1, 2):
+        second = cpu_session(one_node("Conv", ["n", 32, "h", "w"], weights[2 : 2 + biases], "", strides=[2, 2]))
+        expected = second.run(None, {"x": np.maximum(first, 0)})[0]
+        ours = ops_session(one_node("FusedSparseConv2d", ["n", 8, 12, 11], weights[: 2 + biases], **stages))
+        assert ours.get_outputs()[0].shape[1:] == list(expected.shape[1:])
+        assert relative_error(ours.run(None, {"x": x})[0], expected) <= 1e-5
+    with pytest.raises(Exception, match="FusedSparseConv2d 'mine': it takes weights of rank 4"):
+        ops_session(one_node("FusedSparseConv2d", [1, 8, 12], [f32(4, 8, 3), f32(4), f32(4, 4, 3)]))
+
+
 def test_linear_and_activation() -> None:
     weight, bias = f32(7, 5), f32(7, seed=2)
     ours = ops_session(one_node("Linear", ["n", 3, 5], [weight, bias], activation="relu"))

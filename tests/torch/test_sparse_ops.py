@@ -83,3 +83,57 @@ def test_refusals():
         torch.ops.softneuro.sparse_conv2d(x, sparse(16, 16, 3, 3), routine="conv2d/cpu:float32:nchw/naive")
     with pytest.raises(RuntimeError, match="float32"):
         torch.ops.softneuro.sparse_conv2d(x.double(), weight)
+
+
+PAIRS = [
+    entry["descriptor"]
+    for entry in softneuro.registry()
+    if entry["layer"] == "conv2d_pair" and entry["by_pattern"] and entry["available"]
+]
+
+
+def pair_arguments(requires_grad=False):
+    tensors = torch.randn(2, 8, 14, 13), sparse(32, 8, 3, 3), torch.randn(32), sparse(16, 32, 3, 3), torch.randn(16)
+    tensors = [tensor.requires_grad_(requires_grad) for tensor in tensors]
+    first, second = ([1, 1], [1, 1], [1, 1], 1, "relu"), ([1, 1], [1, 1], [1, 1], 1, "relu")
+    return [*tensors, *first, *second]
+
+
+def pair_of(x, first, first_bias, second, second_bias, *stages):
+    between = functional.conv2d(x, first, first_bias, *stages[:4]).relu()
+    return functional.conv2d(between, second, second_bias, *stages[5:9]).relu()
+
+
+@pytest.mark.skipif(not PAIRS, reason="no sparse routine of pairs is available")
+class TestPairs:
+    def test_result(self):
+        arguments = pair_arguments()
+        expected = pair_of(*arguments)
+        found = torch.ops.softneuro.fused_sparse_conv2d(*arguments)
+        torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+        arguments[2] = arguments[4] = None
+        found = torch.ops.softneuro.fused_sparse_conv2d(*arguments)
+        torch.testing.assert_close(found, pair_of(*arguments), atol=1e-4, rtol=1e-4)
+
+    def test_weights_that_change(self):
+        arguments = pair_arguments()
+        torch.ops.softneuro.fused_sparse_conv2d(*arguments)
+        arguments[3][3:5] *= 2
+        found = torch.ops.softneuro.fused_sparse_conv2d(*arguments)
+        torch.testing.assert_close(found, pair_of(*arguments), atol=1e-4, rtol=1e-4)
+
+    @pytest.mark.parametrize("requires_grad", [False, True])
+    def test_opcheck(self, requires_grad):
+        torch.library.opcheck(torch.ops.softneuro.fused_sparse_conv2d.default, (*pair_arguments(requires_grad), ""))
+        few = pair_arguments(requires_grad)[:4]
+        torch.library.opcheck(torch.ops.softneuro.fused_sparse_conv2d.default, tuple(few))
+
+    def test_refusals(self):
+        arguments = pair_arguments()
+        for place in 1, 3:
+            arguments[place] = torch.randn_like(arguments[place])
+        with pytest.raises(RuntimeError, match="no sparse routine accepts the layer: neither weight is sparse"):
+            torch.ops.softneuro.fused_sparse_conv2d(*arguments)
+        arguments = pair_arguments()
+        with pytest.raises(RuntimeError, match=r"channels|weight"):
+            torch.ops.softneuro.fused_sparse_conv2d(*arguments[:3], sparse(16, 31, 3, 3))
