@@ -20,6 +20,13 @@ _BYTES = {
     "MatMulIntegerToFloat": (1, 5),
     "DynamicQuantizeMatMul": (1, 3),
 }
+# What leads from initializers to a weight in files that were not optimised, as masks do.
+_FOLDED: dict[str, Any] = {
+    "Mul": np.multiply,
+    "Identity": lambda value: value,
+    "Cast": lambda value: value,
+    "Transpose": np.transpose,
+}
 _WEIGHTS = {"Conv": 1, "ConvTranspose": 1, "Gemm": 1, "MatMul": 1, "FusedConv": 1, "FusedMatMul": 1, "FusedGemm": 1}
 
 
@@ -47,6 +54,9 @@ def layers(path: Any) -> Iterator[LayerSparsity]:
         elif node.op_type == "DequantizeLinear" and (stored := _given(node, tensors, 0)) is not None:
             axis = given["axis"].i if "axis" in given else 1
             tensors[node.output[0]] = _less(stored, _given(node, tensors, 2), axis)
+        elif node.op_type in _FOLDED and all(name in tensors for name in node.input):
+            order = [list(given["perm"].ints)] if "perm" in given else []
+            tensors[node.output[0]] = _FOLDED[node.op_type](*(tensors[name] for name in node.input), *order)
         elif node.op_type in _BYTES:
             weight, zero = (_given(node, tensors, place) for place in _BYTES[node.op_type])
             yield from _look(node, None if weight is None else _less(weight, zero, 0 if "Conv" in node.op_type else 1))

@@ -54,11 +54,12 @@ def compile_inference(
     weights = {placeholders[i] for i in static}
     # Inductor has fused what stays with it to what no step could be as fast as.
     partition = find_regions(module, weights, options.min_region_size, join=options.host == "eager")
+    level = logging.DEBUG if partition.regions else logging.INFO
+    for op, calls in partition.host.items():
+        for name, reason in calls:
+            log.log(level, "%s (%s) stays with the host: %s", op, name, reason)
     if not partition.regions:
         log.info("no supported region: the graph stays with the host")
-        for op, calls in partition.host.items():
-            for name, reason in calls:
-                log.info("%s (%s) stays with the host: %s", op, name, reason)
         return host.compile_graph(module, example_inputs, options)
     runtimes = put_regions(partition, options)
     kept = KeptOutputs.of(module, partition.constants)

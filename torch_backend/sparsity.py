@@ -33,8 +33,12 @@ def sparsity(model: Any, *inputs: Any, **options: Any) -> Sparsity:
 
 def _layers(model: Any) -> Iterator[LayerSparsity]:
     if isinstance(model, LoadedProgram):
-        for name, tensor in model.program.state_dict.items():
-            yield from _look(name, "", tensor)
+        state = model.program.state_dict
+        for name, tensor in state.items():
+            weight = name.removesuffix("_orig")  # of a mask that was not removed when the program was exported
+            mask = state.get(f"{weight}_mask") if weight != name else None
+            if f"{name.removesuffix('_mask')}_orig" not in state or mask is not None:
+                yield from _look(weight, "", tensor if mask is None else tensor.detach() * mask)
         return
     for path, module in model.named_modules():
         if isinstance(module, nn.utils.parametrize.ParametrizationList):

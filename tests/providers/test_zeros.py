@@ -75,6 +75,20 @@ def test_sparse_initializers_are_weights_as_any(tmp_path: Path, flat: bool) -> N
     assert rows_of(sparse(network(), names, flat), tmp_path) == rows_of(network(), tmp_path)
 
 
+def test_masks_that_are_still_there(tmp_path: Path) -> None:
+    weight, mask = with_zeros(32, 64, share=0), np.ones((32, 64), np.float32)
+    mask[:, :48] = 0
+    nodes = [
+        helper.make_node("Mul", ["mask", "w"], ["masked"]),
+        helper.make_node("Transpose", ["masked"], ["turned"], perm=[1, 0]),
+        helper.make_node("MatMul", ["x", "turned"], ["y"], name="m"),
+        helper.make_node("Relu", ["y"], ["z"]),
+    ]
+    model = make_model(nodes, {"x": [4, 64]}, {"z": [4, 32]}, {"w": weight, "mask": mask})
+    assert rows_of(model, tmp_path)["m"].zeros == 0.75
+    check_model(model)
+
+
 @pytest.mark.parametrize("zero", [127, 128, 0])
 def test_of_bytes_the_zero_point_is_zero(tmp_path: Path, zero: int) -> None:
     node = helper.make_node

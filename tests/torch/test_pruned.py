@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.ao.pruning import WeightNormSparsifier
 from torch.nn.utils import prune
+from torchao.sparsity import WandaSparsifier
 
 from softneuro.torch_backend import load, refresh
 from softneuro.torch_backend.call.kept import KeptOutputs
@@ -179,6 +180,17 @@ def test_a_model_that_returns_a_product_of_weights(compile_model):
     for ours, theirs in zip(second, expected, strict=True):
         torch.testing.assert_close(ours, theirs)
     assert compiled(x)[1].equal(expected[1])
+
+
+def test_what_torchao_prunes(compile_model, agree, x, weights_of):
+    model = small()
+    sparsifier = WandaSparsifier(0.8)
+    sparsifier.prepare(model, [{"tensor_fqn": "4.weight"}])
+    model(x)  # it looks at activations
+    sparsifier.step()
+    sparsifier.squash_mask()
+    agree(compile_model(model), model, x)
+    assert any((value == 0).mean() > 0.7 for value in weights_of if value.shape == model[4].weight.shape)
 
 
 def test_masks_of_sparsifiers(compile_model, agree, x):

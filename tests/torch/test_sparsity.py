@@ -53,6 +53,17 @@ def test_whatever_holds_the_model(compile_model, how):
     assert (layer.name, layer.zeros) == ("0", 0.5)
 
 
+def test_an_exported_program_with_masks():
+    model, x = pruned(), torch.randn(1, 8, 8, 8)
+    fast = load(torch.export.export(model, (x,)), **OPTIONS)
+    torch.testing.assert_close(fast(x), model(x), rtol=1e-4, atol=1e-4)
+    model[0].weight_mask[0] = 0
+    torch.testing.assert_close(fast(x), model(x), rtol=1e-4, atol=1e-4)
+    found = by_name(sparsity(fast))
+    assert found.keys() == {"0", "2", "4"}
+    assert found["0"].zeros == pytest.approx(float((model[0].weight == 0).float().mean()))
+
+
 def test_measured_with_inputs():
     model = pruned()
     found = sparsity(model, torch.randn(1, 8, 8, 8), time_budget_s=2, never_worse=False)
