@@ -255,6 +255,33 @@ void check_concurrent_calls() {
   expect(caller.region->shapes().size() == 6, "each shape is known once");
 }
 
+// What is decided for weights with some zeros, or for none, is not decided for others.
+void check_patterns() {
+  const auto linear = [](int zeros_of_ten) {
+    std::vector<float> values(64 * 64, 1.0F);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int>(i * 7 % 10) < zeros_of_ten ? 0.0F : 1.0F;
+    Graph graph;
+    Layer layer;
+    layer.type = "linear";
+    layer.inputs = {graph.add_input("x", TensorDesc{Shape{4, 64}}, f32_nchw)};
+    layer.set_weight("weight", constant_from({64, 64}, std::move(values)));
+    graph.add_output(graph.add_layer(std::move(layer)));
+    return graph;
+  };
+  Options options = options_for_test();
+  options.tune = TuneMode::off;
+  const Graph dense = linear(0), sparse = linear(5), sparser = linear(8);
+  expect(patterns_of(dense).empty(), "a dense graph has no patterns");
+  const SharedPlan plan = new_plan(dense, options, 1, {});
+  expect(near_plan(dense, options, 1) == plan, "the same zeros have the same plan");
+  expect(near_plan(sparse, options, 1) == nullptr, "other zeros have a plan of their own");
+  const SharedPlan carried = near_plan(sparse, options, 1, true);
+  expect(carried != nullptr && carried->result.carried, "a plan for other zeros is carried over where any will do");
+  const SharedPlan own = new_plan(sparse, options, 1, {}), other = new_plan(sparser, options, 1, {});
+  expect(near_plan(sparse, options, 1) == own && near_plan(sparser, options, 1) == other, "each its own");
+  expect(choices_of(*own) != choices_of(*other), "verdicts on the same routines are apart");
+}
+
 }  // namespace
 }  // namespace softneuro
 
@@ -271,6 +298,7 @@ int main() {
   softneuro::check_errors_of_the_host();
   softneuro::check_no_host();
   softneuro::check_concurrent_calls();
+  softneuro::check_patterns();
   std::filesystem::remove_all(folder);
   return softneuro::test::finish();
 }
