@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "kernels/integers.h"
+#include "layers/sparse_weights.h"
 
 namespace softneuro {
 namespace {
@@ -24,7 +25,7 @@ int64_t nonzeros(const ConstantData& weight) {
 int64_t most_chunk(int64_t taps) { return most_codes / std::max<int64_t>(taps, 1); }
 
 Refusal check_sparse(const ConstantData& weight, int64_t taps) {
-  if (weight.traits().str().empty()) return "few weights are zero";
+  if (const Refusal zeros = check_zeros(weight); !zeros.accepted()) return zeros;
   if (most_chunk(taps) < 1) return "more taps than codes of 16 bits";
   if (weight.elements() > std::numeric_limits<int32_t>::max()) return "more weights than the lists count";
   return {};

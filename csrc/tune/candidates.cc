@@ -76,6 +76,15 @@ double flops(const Problem& problem) {
   return 2 * outputs * static_cast<double>(std::max<int64_t>(1, shape.elements() / std::max<int64_t>(1, shape[0])));
 }
 
+// With a part of the weights.
+double work_seconds(const Problem& problem, double part) {
+  double elements = 0;
+  for (const TensorDesc& desc : problem.outs) elements += static_cast<double>(desc.shape.elements());
+  for (const TensorDesc& desc : problem.in) elements += static_cast<double>(desc.shape.elements());
+  for (const auto& [role, value] : problem.layer->weights) elements += part * static_cast<double>(value->elements());
+  return part * flops(problem) / 5e10 + elements * sizeof(float) / 1e10;
+}
+
 }  // namespace
 
 std::vector<Candidate> enumerate_candidates(const Problem& problem, const SearchLimits& limits) {
@@ -90,7 +99,9 @@ std::vector<Candidate> enumerate_candidates(const Problem& problem, const Search
       candidate.descriptor = routine->descriptor(tuning);
       candidate.error = routine->expected_error(problem, tuning);
       candidate.packed_bytes = routine->packed_bytes(problem, tuning);
-      candidate.seconds = routine->info().view ? 0 : estimate_seconds(problem, all.size());
+      candidate.seconds = routine->info().view         ? 0
+                          : routine->info().by_pattern ? estimate_sparse_seconds(problem)
+                                                       : estimate_seconds(problem, all.size());
       all.push_back(candidate);
       if (within(candidate, problem, limits)) allowed.push_back(candidate);
     }
@@ -105,12 +116,15 @@ std::vector<Candidate> enumerate_candidates(const Problem& problem, const Search
 }
 
 double estimate_seconds(const Problem& problem, size_t rank) {
-  double elements = 0;
-  for (const TensorDesc& desc : problem.outs) elements += static_cast<double>(desc.shape.elements());
-  for (const TensorDesc& desc : problem.in) elements += static_cast<double>(desc.shape.elements());
-  for (const auto& [role, value] : problem.layer->weights) elements += static_cast<double>(value->elements());
-  const double seconds = flops(problem) / 5e10 + elements * sizeof(float) / 1e10;
-  return 1e-7 + seconds * (1 + 0.2 * static_cast<double>(rank));
+  return 1e-7 + work_seconds(problem, 1) * (1 + 0.2 * static_cast<double>(rank));
+}
+
+double estimate_sparse_seconds(const Problem& problem) {
+  const Constant* weight = problem.layer->find_weight("weight");
+  const double nonzeros = weight == nullptr ? 1 : 1 - (*weight)->traits().zeros;
+  // A product that leaves zeros out takes as long as some that do not: more than that with Winograd.
+  constexpr double dearer = 4;
+  return 1e-7 + work_seconds(problem, dearer * nonzeros);
 }
 
 double estimate_adapt_seconds(const TensorDesc& desc, const Schema& from, const Schema& to) {

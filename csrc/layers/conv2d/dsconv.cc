@@ -265,8 +265,8 @@ class Dsconv final : public Routine {
 
 void conv2d_dsconv(RoutineList& list) {
   for (const Isa isa : all_isas()) {
-    list.add<Dsconv>(isa, Layout::nchw());
     list.add<Dsconv>(isa, Layout::tiled(isa_block(isa)));
+    list.add<Dsconv>(isa, Layout::nchw());
   }
 }
 
