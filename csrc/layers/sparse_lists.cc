@@ -32,6 +32,7 @@ Refusal check_sparse(const ConstantData& weight, int64_t taps) {
 }
 
 SparseLists::SparseLists(const SparseSizes& sizes) : sizes_(sizes) {
+  if (sizes.chunk < 1) throw Error("chunk must be positive, not " + std::to_string(sizes.chunk));
   group_panels_ = std::max<int64_t>(ceil_div(sizes.k, panel_channels_wanted), 1);
   panel_ = ceil_div(sizes.k, group_panels_);
   group_panels_ = panel_ == 0 ? 0 : ceil_div(sizes.k, panel_);

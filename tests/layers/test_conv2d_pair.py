@@ -118,6 +118,18 @@ def test_tiles_of_any_size(params: tuple[int, int, int], kernel: int) -> None:
             np.testing.assert_allclose(run(problem, one, threads), expected(problem), rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.parametrize(("band", "chunk"), [(1, 1), (3, 5), (100, 1000)])
+@pytest.mark.parametrize(("kernel", "stride"), [(3, 1), (7, 1), (5, 2)])
+def test_bands_of_any_size(band: int, chunk: int, kernel: int, stride: int) -> None:
+    problem = pair(size=(13, 19), kernel=kernel, stride=stride)
+    for descriptor in one_of_each(problem):
+        if "fused_bands" not in descriptor:
+            continue
+        one = tuned(descriptor, band=band, chunk=chunk)
+        for threads in (1, 3):
+            np.testing.assert_allclose(run(problem, one, threads), expected(problem), rtol=1e-4, atol=1e-3)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_what_is_not_finite_meets_zero_weights(value: float, stride: int) -> None:
@@ -176,9 +188,9 @@ def test_rows_beyond_most_scratch_are_declined() -> None:
             softneuro.Net(graph, [descriptor])
 
 
-@pytest.mark.parametrize("change", [{"height": 0}, {"width": -1}, {"piece": -1}])
+@pytest.mark.parametrize("change", [{"height": 0}, {"width": -1}, {"piece": -1}, {"band": 0}, {"chunk": 0}])
 def test_params_out_of_range(change: dict[str, int]) -> None:
-    descriptor = next(d for d in routines(pair()) if "fused_dsconv" in d)
+    descriptor = next(d for d in routines(pair()) if f"{next(iter(change))}=" in d)
     with pytest.raises(softneuro.Error, match="must"):
         run(pair(), tuned(descriptor, **change))
 

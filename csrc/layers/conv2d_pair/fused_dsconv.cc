@@ -233,6 +233,17 @@ class FusedDsconv final : public Routine {
     return fits(stages, 1, 1) ? Refusal() : "the rows that a tile reads are more than 256 MiB";
   }
 
+  // It lost to bands of rows wherever both were measured, as each product loads and stores a sum. Where a run takes
+  // long, that is not worth finding out again.
+  bool promising(const Problem& problem) const override {
+    const Conv2dPairStages stages = conv2d_pair_stages(problem);
+    const auto products = [](const Layer& stage, const Conv2dParams& p) {
+      return static_cast<double>(p.n * p.oh * p.ow) * static_cast<double>(non_zeros(stage));
+    };
+    constexpr double most_products = 5e8;
+    return products(stages.first, stages.p1) + products(stages.second, stages.p2) <= most_products;
+  }
+
   std::vector<std::string> param_names() const override { return FusedParams::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const Conv2dPairStages stages = conv2d_pair_stages(problem);
