@@ -68,11 +68,23 @@ void drop_lower_levels(std::vector<Candidate>& candidates) {
   });
 }
 
+// Of a fusion, as if all of its stages had the last one's pixels.
+double flops_of_stages(const Problem& problem) {
+  double products = 0;
+  for (const auto& [role, value] : problem.layer->weights) {
+    if (role.ends_with("_weight")) products += static_cast<double>(value->elements());
+  }
+  const Shape& out = problem.out().shape;
+  const int64_t channels = out.rank() > 1 ? std::max<int64_t>(1, out[1]) : 1;
+  return 2 * products * static_cast<double>(out.elements()) / static_cast<double>(channels);
+}
+
 double flops(const Problem& problem) {
   const Constant* weight = problem.layer->find_weight("weight");
   const double outputs = static_cast<double>(problem.out().shape.elements());
-  if (weight == nullptr || (*weight)->shape().rank() == 0) return 4 * outputs;
+  if (weight == nullptr) return std::max(4 * outputs, flops_of_stages(problem));
   const Shape& shape = (*weight)->shape();
+  if (shape.rank() == 0) return 4 * outputs;
   return 2 * outputs * static_cast<double>(std::max<int64_t>(1, shape.elements() / std::max<int64_t>(1, shape[0])));
 }
 
