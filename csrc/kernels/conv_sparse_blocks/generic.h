@@ -1,5 +1,6 @@
 #include "kernels/conv_direct/band.h"
 #include "kernels/conv_sparse_blocks/conv_sparse_blocks.h"
+#include "kernels/finite/all_finite.h"
 #include "kernels/integers.h"
 #include "kernels/store/tiles.h"
 #include "kernels/unroll.h"
@@ -72,12 +73,6 @@ SN_INLINE void for_tiles(int rows, int width, const Body& body) {
       column += columns;
     }
   }
-}
-
-inline bool all_finite(const float* p, size_t vectors) {
-  Vf zeros[4] = {zero(), zero(), zero(), zero()};
-  for (size_t i = 0; i < vectors; ++i) zeros[i % 4] = fma(load(p + i * lanes), zero(), zeros[i % 4]);
-  return !any(is_nan(zeros[0] + zeros[1] + zeros[2] + zeros[3]));
 }
 
 // How src, or a copy of it, is read.
@@ -180,7 +175,7 @@ inline bool copy_rows(const ConvDirectShape& s, const Buffer& buffer, const floa
       }
       const float* const row = plane + static_cast<size_t>(y) * s.w * lanes;
       conv_direct::copy_row(s, buffer, row, to);
-      finite = all_finite(row, s.w) && finite;
+      finite = all_finite(row, static_cast<size_t>(s.w) * lanes) && finite;
     }
   }
   return finite;
@@ -189,7 +184,7 @@ inline bool copy_rows(const ConvDirectShape& s, const Buffer& buffer, const floa
 inline bool finite_pixels(const ConvDirectShape& s, const float* src, int pixels) {
   bool finite = true;
   for (int cb = 0; cb < ceil_div(s.in_channels, lanes); ++cb) {
-    finite = all_finite(src + static_cast<size_t>(cb) * s.h * s.w * lanes, pixels) && finite;
+    finite = all_finite(src + static_cast<size_t>(cb) * s.h * s.w * lanes, static_cast<size_t>(pixels) * lanes) && finite;
   }
   return finite;
 }

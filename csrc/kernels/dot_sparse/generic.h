@@ -1,5 +1,6 @@
 #include "kernels/dot_sparse/dot_sparse.h"
 #include "kernels/dot_sparse/layout.h"
+#include "kernels/finite/all_finite.h"
 #include "kernels/store/rest.h"
 #include "kernels/unroll.h"
 #include "kernels/vector_groups.h"
@@ -155,17 +156,13 @@ inline void run(const DotSparse& p, int begin, int end) {
 }
 
 inline int copy(const float* x, int k, float* to) {
-  Vf zeros = zero();
   for (int l = 0; l < width(k); l += lanes) {
     const int left = k - l < 0 ? 0 : k - l;
-    const Vf value = left < lanes ? load_n(x + (left > 0 ? l : 0), left) : load(x + l);
-    zeros = fma(value, zero(), zeros);
-    store(to + l, value);
+    store(to + l, left < lanes ? load_n(x + (left > 0 ? l : 0), left) : load(x + l));
   }
+  if (all_finite(to, k)) return 0;
   int nonfinite = 0;
-  if (any(is_nan(zeros))) {
-    for (int l = 0; l < k; ++l) nonfinite += x[l] * 0 == 0 ? 0 : 1;
-  }
+  for (int l = 0; l < k; ++l) nonfinite += x[l] * 0 == 0 ? 0 : 1;
   return nonfinite;
 }
 

@@ -1,0 +1,244 @@
+// Many rows x weights of which most are zero: a panel of rows is turned, so that every weight that is not zero meets a
+// feature of all of them at once, as it meets pixels in a sparse convolution.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/finite/finite.h"
+#include "kernels/store/store.h"
+#include "kernels/transpose2d/transpose2d.h"
+#include "layers/kernel_sizes.h"
+#include "layers/linear/rows.h"
+#include "layers/params.h"
+#include "layers/sparse_lists.h"
+
+namespace softneuro {
+namespace {
+
+// Rows and features that are turned together, and how work is dealt to threads (SplitBy).
+SN_PARAMS(SparseGemmParams, band, chunk, split);
+
+// Vectors side by side in a tile of conv_sparse.
+constexpr int tile_vectors(int lanes) { return lanes >= 16 ? 7 : 3; }
+
+class PreparedSparseGemm final : public Prepared {
+ public:
+  PreparedSparseGemm(const Problem& problem, const LinearParams& p, Isa isa, const SparseGemmParams& params,
+                     const SparseLists& lists, std::shared_ptr<const Packed> packed)
+      : packed_(std::move(packed)),
+        lists_(lists),
+        run_(conv_sparse_kernels(isa)->run),
+        turn_(transpose2d_kernel(isa)),
+        finite_(finite_kernel(isa)),
+        store_(store_kernels(isa)->rows),
+        lanes_(conv_sparse_kernels(isa)->lanes),
+        activation_(problem.layer->post.activation),
+        residual_(problem.layer->post.residual) {
+    if (p.rows * p.k == 0) return;
+    for (int64_t chunk = 0; chunk < lists_.chunks(); ++chunk) {
+      for (int64_t panel = 0; panel < lists_.panels(); ++panel) rows_.push_back(lists_.rows(*packed_, panel, chunk));
+    }
+    const int64_t band = std::min<int64_t>(params.band, p.rows);
+    vectors_ = std::min<int64_t>(ceil_div(band, lanes_), tile_vectors(lanes_));
+    width_ = round_up(band, vectors_ * lanes_);
+    most_ = std::min<int64_t>(params.chunk, p.c);
+    for (int64_t c = 0; c < most_; ++c) offsets_.push_back(narrow(c * width_));
+    args_.offsets = offsets_.data();
+    args_.bias = packed_->find<float>("bias");
+    args_.src_row = args_.dst_row = vectors_ * lanes_;
+    args_.dst_channel = width_;
+    args_.vectors = narrow(vectors_);
+    args_.last = lanes_;
+    if (!residual_) args_.activation = activation_;
+    const double flop = 2.0 * static_cast<double>(p.rows) * static_cast<double>(packed_->bytes() / 6);
+    split_ = WorkSplit(1, lists_.panels(), p.rows,
+                       worth_threads(flop, 4.0 * static_cast<double>(p.rows * (p.c + p.k)), problem.threads),
+                       parse_split(params.split));
+    // Panels whose sums stay in L2.
+    const int64_t panel_bytes = ceil_div(p.k, lists_.panels()) * width_ * 4;
+    together_ = std::clamp<int64_t>(l2_bytes() / 2 / panel_bytes, 1, lists_.panels());
+    turned_ = round_to_line(static_cast<size_t>(most_ * width_) * sizeof(float));
+    sums_ = static_cast<size_t>(together_ * panel_bytes);
+  }
+
+  WorkspaceSize workspace() const override { return {.task = turned_ + sums_, .tasks = split_.tasks}; }
+
+  void run(const RunArgs& args) const override {
+    args.parallel_for(split_.tasks, [&](int64_t task) {
+      std::byte* const scratch = args.workspace.task(task);
+      split_.for_task(task, [&](int64_t, Range panels, Range rows) {
+        for_even_rows(args, residual_, rows, [&](const EvenRows& even) {
+          for (int row = 0; row < even.count; row += narrow(width_)) {
+            const EvenRows part{even.src + row * even.src_stride,
+                                even.dst + row * even.dst_stride,
+                                residual_ ? even.residual + row * even.dst_stride : nullptr,
+                                even.src_stride,
+                                even.dst_stride,
+                                std::min(even.count - row, narrow(width_))};
+            for (int64_t panel = panels.begin; panel < panels.end; panel += together_) {
+              run_part(part, {panel, std::min(panel + together_, panels.end)}, scratch);
+            }
+          }
+        });
+      });
+    });
+  }
+
+ private:
+  const SparseRows& list(int64_t panel, int64_t chunk) const {
+    return rows_[static_cast<size_t>(chunk * lists_.panels() + panel)];
+  }
+
+  void run_part(const EvenRows& part, Range panels, std::byte* scratch) const {
+    auto* const turned = reinterpret_cast<float*>(scratch);
+    auto* const sums = reinterpret_cast<float*>(scratch + turned_);
+    const int64_t first = first_output(panels.begin),
+                  outputs = first_output(panels.end - 1) + list(panels.end - 1, 0).count - first;
+    ConvSparseArgs call = args_;
+    call.rows = narrow(ceil_div<int64_t>(part.count, args_.src_row));
+    call.src = turned;
+    call.dst = sums - first * width_;
+    call.lists = narrow(panels.end - panels.begin);
+    const int64_t used = call.rows * args_.src_row;
+    bool finite = true;
+    for (int64_t chunk = 0; chunk < lists_.chunks(); ++chunk) {
+      const int64_t features = lists_.channels(chunk);
+      turn_({part.src + lists_.first(chunk), part.src_stride, turned, width_, part.count, features, used});
+      for (int64_t c = 0; c < features; ++c) {
+        finite = finite_(turned + c * width_, static_cast<size_t>(part.count)) && finite;
+      }
+      call.weights = &list(panels.begin, chunk);
+      call.first = chunk == 0;
+      call.final = chunk + 1 == lists_.chunks();
+      run_(call);
+    }
+    float* const dst = part.dst + first;
+    turn_({sums, width_, dst, part.dst_stride, outputs, part.count, outputs});
+    if (residual_) {
+      StoreRows rows;
+      rows.epilogue = {.residual = part.residual + first, .activation = activation_};
+      rows.sums = rows.dst = dst;
+      rows.sums_stride = rows.stride = part.dst_stride;
+      rows.rows = part.count;
+      rows.columns = narrow(outputs);
+      store_(rows);
+    }
+    if (!finite) mend(part, panels);
+  }
+
+  // Lists have a panel's outputs in any order.
+  int64_t first_output(int64_t panel) const {
+    const SparseRows& all = list(panel, 0);
+    return *std::min_element(all.channels, all.channels + all.count);
+  }
+
+  // What a dense product gives: NaN where a value that is not finite meets a zero weight.
+  void mend(const EvenRows& part, Range panels) const {
+    for (int row = 0; row < part.count; ++row) {
+      for (int64_t chunk = 0; chunk < lists_.chunks(); ++chunk) {
+        const float* const x = part.src + row * part.src_stride + lists_.first(chunk);
+        for (int64_t c = 0; c < lists_.channels(chunk); ++c) {
+          if (std::isfinite(x[c])) continue;
+          for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
+            const SparseRows& weights = list(panel, chunk);
+            for (int i = 0; i < weights.count; ++i) {
+              if (has_code(weights, i, static_cast<uint16_t>(c))) continue;
+              part.dst[row * part.dst_stride + weights.channels[i]] = std::numeric_limits<float>::quiet_NaN();
+            }
+          }
+        }
+      }
+    }
+  }
+
+  std::shared_ptr<const Packed> packed_;
+  SparseLists lists_;
+  decltype(ConvSparseKernels::run) run_;
+  Transpose2dKernel turn_;
+  FiniteKernel finite_;
+  decltype(StoreKernels::rows) store_;
+  int lanes_;
+  Activation activation_;
+  bool residual_;
+  std::vector<SparseRows> rows_;  // [chunk][panel]
+  std::vector<int32_t> offsets_;
+  ConvSparseArgs args_;
+  int64_t vectors_ = 1, width_ = 0;  // side by side; rows of a band, in whole vectors
+  int64_t most_ = 0, together_ = 1;  // features of a chunk, panels whose sums are kept
+  WorkSplit split_;
+  size_t turned_ = 0, sums_ = 0;  // bytes of a task
+};
+
+class SparseGemmLinear final : public Routine {
+ public:
+  explicit SparseGemmLinear(Isa isa)
+      : Routine({.layer_type = "linear",
+                 .algorithm = "sparse_gemm",
+                 .isa = isa,
+                 .in = f32_nchw,
+                 .out = f32_nchw,
+                 .by_pattern = true}) {}
+
+  Refusal check(const Problem& problem) const override {
+    const LinearParams p = params(problem);
+    if (p.rows < 2) return "a single row";
+    if (const Refusal sizes = check_kernel_sizes({p.rows, p.k, p.c}); !sizes.accepted()) return sizes;
+    return check_sparse(*problem.layer->weight("weight"), 1);
+  }
+
+  std::vector<std::string> param_names() const override { return SparseGemmParams::names(); }
+  // Chunks of features that stay in L1: the sparser, the more of them pay for what sums cost between chunks.
+  std::vector<Tuning> tunings(const Problem& problem) const override {
+    const LinearParams p = params(problem);
+    const int lanes = conv_sparse_kernels(info().isa)->lanes, wide = lanes * tile_vectors(lanes);
+    const int split = likely_linear_split(p);
+    std::vector<Tuning> list;
+    for (const auto& [band, bytes] : {std::pair{wide, 32 << 10}, std::pair{wide / 2, 32 << 10},
+                                      std::pair{wide, 128 << 10}, std::pair{4 * wide, 128 << 10}}) {
+      if (!list.empty() && band >= 2 * p.rows) continue;
+      list.push_back(SparseGemmParams{band, bytes / 4 / band, split});
+    }
+    if (problem.threads > 1) list.push_back(SparseGemmParams{wide, (32 << 10) / 4 / wide, 1 - split});
+    return list;
+  }
+
+  std::string pack_key(const Problem&, const Tuning& tuning) const override {
+    return std::to_string(SparseGemmParams::of(tuning).chunk);
+  }
+  Packing packing(const Problem& problem, const Tuning& tuning) const override {
+    Packing packing;
+    lists(problem, tuning).add(packing, *problem.layer->weight("weight"));
+    add_bias(packing, *problem.layer, params(problem).k);
+    return packing;
+  }
+  void pack(const Problem& problem, const Tuning& tuning, Packed& to) const override {
+    lists(problem, tuning).pack(*problem.layer->weight("weight"), to);
+    pack_bias(*problem.layer, to);
+  }
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed> packed) const override {
+    const auto own = SparseGemmParams::of(tuning);
+    parse_within("band", own.band, 1, most_band);
+    parse_within("chunk", own.chunk, 1, narrow(most_chunk(1)));
+    return std::make_unique<PreparedSparseGemm>(problem, params(problem), info().isa, own, lists(problem, tuning),
+                                                std::move(packed));
+  }
+
+ private:
+  static constexpr int most_band = 1 << 10;
+
+  static LinearParams params(const Problem& problem) { return linear_params(*problem.layer, problem.in[0]); }
+  static SparseLists lists(const Problem& problem, const Tuning& tuning) {
+    const LinearParams p = params(problem);
+    return SparseLists(
+        {.k = p.k, .c = p.c, .chunk = std::clamp(SparseGemmParams::of(tuning).chunk, 1, narrow(most_chunk(1)))});
+  }
+};
+
+}  // namespace
+
+void linear_sparse_gemm(RoutineList& list) {
+  for (Isa isa : all_isas()) list.add<SparseGemmLinear>(isa);
+}
+
+}  // namespace softneuro
