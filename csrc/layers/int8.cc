@@ -45,10 +45,11 @@ std::vector<Isa> int8_isas() {
   return isas;
 }
 
-RoutineInfo int8_info(const char* layer_type, Isa isa, const Layout& layout, DType out) {
+RoutineInfo int8_info(const char* layer_type, Isa isa, const Layout& layout, DType out, bool sparse) {
   RoutineInfo info;
   info.layer_type = layer_type;
-  info.algorithm = "int8";
+  info.algorithm = sparse ? "sparse_int8" : "int8";
+  info.by_pattern = sparse;
   info.isa = isa;
   info.in = f32_nchw.with(layout).with(DType::qint8);
   info.out = f32_nchw.with(layout).with(out);
@@ -169,6 +170,44 @@ void pack_int8(const Problem& problem, const Int8Shape& shape, const int8_t* row
   *to.at<int32_t>("narrow") = gemm_int8_is_narrow(weights, static_cast<size_t>(shape.groups) * bytes) ? 1 : 0;
 }
 
+Int8Lists::Int8Lists(const Int8Shape& shape, const int8_t* rows) {
+  constexpr int64_t group = GemmInt8::group;
+  for (int64_t g = 0; g < shape.groups; ++g) {
+    for (int64_t first = 0; first < shape.n; first += GemmInt8::block) {
+      starts.push_back(static_cast<int32_t>(groups.size()));
+      const int64_t begin = g * shape.n + first,
+                    end = g * shape.n + std::min<int64_t>(first + GemmInt8::block, shape.n);
+      for (int64_t l = 0; l < shape.k; l += group) {
+        const int64_t count = std::min(group, shape.k - l);
+        bool some = false;
+        for (int64_t row = begin; row < end && !some; ++row) {
+          const int8_t* const at = rows + row * shape.k + l;
+          some = std::any_of(at, at + count, [](int8_t weight) { return weight != 0; });
+        }
+        if (some) groups.push_back(static_cast<int32_t>(l / group));
+      }
+    }
+  }
+  starts.push_back(static_cast<int32_t>(groups.size()));
+}
+
+Refusal Int8Lists::check(const Int8Shape& shape) const {
+  constexpr double most = 0.7;
+  const auto all = static_cast<double>(starts.size() - 1) * static_cast<double>(shape.k) / GemmInt8::group;
+  return static_cast<double>(groups.size()) > most * all ? "too few blocks of 16 outputs and 4 inputs are all zero"
+                                                         : Refusal();
+}
+
+void Int8Lists::add(Packing& packing) const {
+  packing.add("groups", static_cast<int64_t>(groups.size()), DType::int32);
+  packing.add("group_starts", static_cast<int64_t>(starts.size()), DType::int32);
+}
+
+void Int8Lists::pack(Packed& to) const {
+  std::copy(groups.begin(), groups.end(), to.at<int32_t>("groups"));
+  std::copy(starts.begin(), starts.end(), to.at<int32_t>("group_starts"));
+}
+
 GemmInt8 int8_gemm(const Problem& problem, const Int8Shape& shape, const Packed& packed, DType residual) {
   GemmInt8 gemm;
   gemm.n = static_cast<int>(shape.n);
@@ -176,6 +215,8 @@ GemmInt8 int8_gemm(const Problem& problem, const Int8Shape& shape, const Packed&
   gemm.b = packed.at<int8_t>("weights");
   gemm.narrow = *packed.at<int32_t>("narrow") != 0;
   gemm.start = packed.at<int32_t>("start");
+  gemm.groups = packed.find<int32_t>("groups");
+  gemm.group_starts = packed.find<int32_t>("group_starts");
   gemm.epilogue = int8_epilogue(problem, residual);
   gemm.epilogue.scale = packed.at<float>("scale");
   gemm.epilogue.bias = packed.at<float>("bias");
@@ -211,6 +252,7 @@ GemmInt8 int8_group(const GemmInt8& gemm, const Int8Shape& shape, int64_t group)
   GemmInt8 one = gemm;
   one.b += static_cast<size_t>(group) * gemm_int8_packed_bytes(gemm.n, gemm.k);
   one.start += group * shape.padded();
+  if (one.groups != nullptr) one.group_starts += group * (shape.padded() / GemmInt8::block);
   one.epilogue.scale += group * shape.padded();
   one.epilogue.bias += group * shape.padded();
   return one;

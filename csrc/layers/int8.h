@@ -23,7 +23,8 @@ struct Int8Shape {
 };
 
 // Of a blob of schema `in`, whose results go to another of its dtype or to floats, as a residual comes.
-RoutineInfo int8_info(const char* layer_type, Isa isa, const Layout& layout, DType out);
+// sparse: it leaves groups of zeros out.
+RoutineInfo int8_info(const char* layer_type, Isa isa, const Layout& layout, DType out, bool sparse = false);
 // Whether inputs and outputs are quantized as kernels have them.
 Refusal check_int8_blobs(const Problem& problem);
 // And the weights, whose outputs are along `axis`, and no sum can overflow. zero_point: whether they may have one other
@@ -75,6 +76,18 @@ class Int8RowStarts {
 Epilogue int8_epilogue(const Problem& problem, DType residual);
 // Steps of the problem's output in one real, where sums are brought to steps; else 1.
 double int8_unit(const Problem& problem);
+
+// The groups of each panel that have weights other than zero, and where each panel's begin.
+struct Int8Lists {
+  std::vector<int32_t> groups, starts;
+
+  // rows: the weights as [outputs][k].
+  Int8Lists(const Int8Shape& shape, const int8_t* rows);
+  // Refuses those of weights with too few groups of zeros for leaving them out to pay.
+  Refusal check(const Int8Shape& shape) const;
+  void add(Packing& packing) const;
+  void pack(Packed& to) const;
+};
 
 // A kernel's arguments but for rows and addresses of blobs; they point into `packed`. residual: how it is stored.
 GemmInt8 int8_gemm(const Problem& problem, const Int8Shape& shape, const Packed& packed, DType residual);

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import softneuro
 from softneuro import _C
+from tests.layers.strategies.sparse import repeated
 
 TIE = 1e-4  # of a step: what float32 may err by
 EXAMPLES = int(os.environ.get("SOFTNEURO_TEST_EXAMPLES", "60"))
@@ -56,15 +57,18 @@ def snapped(x: np.ndarray[Any, Any], q: dict[str, Any]) -> np.ndarray[Any, Any]:
 def quantized_weight(
     draw: st.DrawFn, weight: np.ndarray[Any, Any], axis: int = 0
 ) -> tuple[np.ndarray[Any, Any], dict[str, Any]]:
-    """Signed bytes; per tensor, or per index of an axis; now and then as large as they can be."""
+    """Signed bytes; per tensor, or per index of an axis; now and then as large as they can be, or zero by blocks."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     count = weight.shape[axis] if draw(st.booleans()) and weight.ndim > 0 and weight.size else 0
     scales = rng.uniform(0.001, 0.02, max(count, 1)).astype(np.float32)
-    kind = draw(st.sampled_from(["any", "any", "extreme", "small"]))
+    kind = draw(st.sampled_from(["any", "any", "extreme", "small", "blocks"]))
     if kind == "extreme":
         values = rng.choice([-128, -127, 127], weight.shape)
     else:
         values = rng.integers(-128, 128, weight.shape) if kind == "any" else rng.integers(-60, 60, weight.shape)
+    if kind == "blocks" and weight.ndim > 1:
+        kept = rng.random((-(-weight.shape[0] // 16), -(-weight.shape[1] // 4), *weight.shape[2:])) < 0.4
+        values = np.where(repeated(kept, weight.shape, 16, 4), values, 0)
     q: dict[str, Any] = {"scale": [float(s) for s in scales], "least": -128, "most": 127}
     if count:
         q["axis"] = axis

@@ -31,8 +31,12 @@ struct GemmInt8 {
   // Padded to whole panels, as bias and scale are; fast if all three are 64-byte aligned.
   const int32_t* start = nullptr;
   const int32_t* row_start = nullptr;  // by row of a; null: zeros
-  void* dst = nullptr;                 // [m][n]; nothing past column n is touched
-  ptrdiff_t dst_stride = 0;            // elements
+  // The groups of each panel that have weights other than zero, and where in this list each panel's begin; the rest is
+  // left out, but for AMX. Null: all count.
+  const int32_t* groups = nullptr;
+  const int32_t* group_starts = nullptr;  // [panels + 1]
+  void* dst = nullptr;                    // [m][n]; nothing past column n is touched
+  ptrdiff_t dst_stride = 0;               // elements
   Epilogue epilogue;  // scale is never null unless dst is int32; dst and the residual: float32 or uint8
 };
 

@@ -25,8 +25,9 @@ struct Tile {
   size_t panel;  // bytes of b
   int groups;    // of k
   const int32_t* start;
-  const int8_t* next;  // weights that later tiles want, to be in L2 by then
-  int32_t* sums;       // [rows][vectors * lanes]
+  const int32_t *group, *group_end;  // those that count, of one panel; null: all
+  const int8_t* next;                // weights that later tiles want, to be in L2 by then
+  int32_t* sums;                     // [rows][vectors * lanes]
 };
 
 template <int rows, int vectors, bool narrow>
@@ -64,15 +65,40 @@ template <int rows, int vectors, bool narrow>
   unroll<rows * vectors>([&](auto i) { store(t.sums + i * lanes, sum[i]); });
 }
 
+// Of one panel the groups that count alone.
+template <int rows, int vectors, bool narrow>
+[[gnu::flatten]] void compute_listed(const Tile& t) {
+  using Dot = Dot4<narrow>;
+  Vi sum[rows * vectors];
+  unroll<rows * vectors>([&](auto i) { sum[i] = load(t.start + i % vectors * lanes); });
+  const ptrdiff_t stride = t.a_stride;
+  for (const int32_t* group = t.group; group < t.group_end; ++group) {
+    const int8_t* const b = t.b + static_cast<ptrdiff_t>(*group) * group_bytes;
+    typename Dot::Weights w[vectors];
+    unroll<vectors>([&](auto v) { w[v] = Dot::load(b + v * lanes * 4); });
+    const uint8_t* a = t.a + static_cast<ptrdiff_t>(*group) * GemmInt8::group;
+    unroll<rows>([&](auto i) {
+      const auto x = Dot::spread(a);
+      unroll<vectors>([&](auto v) { sum[i * vectors + v] = Dot::add(sum[i * vectors + v], x, w[v]); });
+      a += stride;
+    });
+  }
+  unroll<rows * vectors>([&](auto i) { store(t.sums + i * lanes, sum[i]); });
+}
+
 using Compute = void (*)(const Tile&);
 struct Table {
   Compute of[most_vectors + 1][15] = {};
+  Compute listed[panel_vectors + 1][15] = {};
 };
 template <bool narrow>
 constexpr Table make_table() {
   Table table;
   unroll<most_vectors>([&](auto v) {
     unroll<most_rows(v + 1)>([&](auto i) { table.of[v + 1][i + 1] = compute<i + 1, v + 1, narrow>; });
+  });
+  unroll<panel_vectors>([&](auto v) {
+    unroll<most_rows(v + 1)>([&](auto i) { table.listed[v + 1][i + 1] = compute_listed<i + 1, v + 1, narrow>; });
   });
   return table;
 }
@@ -92,7 +118,9 @@ inline int block_rows(int k) {
 }
 
 SN_INLINE void run_panels(const GemmInt8& g, int panel_begin, int panel_end, int row_begin, int row_end) {
-  const Compute(*of)[15] = dot4_likes_narrow && g.narrow ? table<dot4_likes_narrow>.of : table<false>.of;
+  const Table& tiles = dot4_likes_narrow && g.narrow ? table<dot4_likes_narrow> : table<false>;
+  const bool listed = g.groups != nullptr;
+  const Compute(*of)[15] = listed ? tiles.listed : tiles.of;
   const int end = panel_end * GemmInt8::block < g.n ? panel_end * GemmInt8::block : g.n;
   alignas(64) int32_t sums[2 * most_sums * lanes];
   Finisher finisher(g, sums, most_sums * lanes);
@@ -103,13 +131,17 @@ SN_INLINE void run_panels(const GemmInt8& g, int panel_begin, int panel_end, int
   const int most = block_rows(g.k);
   for (int row = row_begin; row < row_end; row += most) {
     const int rows = row_end - row < most ? row_end - row : most;
-    const int step = pass_vectors(rows) * lanes;
+    const int step = listed ? GemmInt8::block : pass_vectors(rows) * lanes;
     for (int column = panel_begin * GemmInt8::block; column < end; column += step) {
       const int columns = end - column < step ? end - column : step, vectors = ceil_div(columns, lanes);
       const int tiles = ceil_div(rows, most_rows(vectors)), each = rows / tiles, longer = rows % tiles;
       t.b = g.b + static_cast<size_t>(column) * g.k;
       t.start = g.start + column;
       t.next = t.b + static_cast<size_t>(step) * g.k;
+      if (listed) {
+        const int32_t* const begin = g.group_starts + column / GemmInt8::block;
+        t.group = g.groups + begin[0], t.group_end = g.groups + begin[1];
+      }
       int first = row;
       for (int i = 0; i < tiles; ++i) {
         const int count = each + (i < longer);

@@ -6,6 +6,7 @@
 
 #include "layers/conv2d/shapes.h"
 #include "layers/params.h"
+#include "layers/sparse_weights.h"
 
 namespace softneuro {
 namespace {
@@ -160,17 +161,19 @@ class PreparedInt8Conv2d final : public Prepared {
 
 class Int8Conv2d final : public Routine {
  public:
-  Int8Conv2d(Isa isa, DType out)
+  Int8Conv2d(Isa isa, DType out, bool sparse)
       : Routine([&] {
-          RoutineInfo info = int8_info("conv2d", isa, Layout::nhwc(), out);
+          RoutineInfo info = int8_info("conv2d", isa, Layout::nhwc(), out, sparse);
           info.quantizes_first = out == DType::qint8;
           return info;
         }()) {}
 
   Refusal check(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
-    if (const Refusal refusal = check_int8(problem, int8_shape(p), 0, true); !refusal.accepted()) return refusal;
-    return check_int_sizes(p);
+    if (const Refusal refusal = check_int8(problem, int8_shape(p), 0, !sparse()); !refusal.accepted()) return refusal;
+    if (const Refusal refusal = check_int_sizes(p); !refusal.accepted() || !sparse()) return refusal;
+    if (const Refusal refusal = check_zeros(*problem.layer->weight("weight")); !refusal.accepted()) return refusal;
+    return lists(problem).check(int8_shape(p));
   }
   // A channel for itself is what depthwise kernels are for.
   bool promising(const Problem& problem) const override {
@@ -195,9 +198,31 @@ class Int8Conv2d final : public Routine {
 
   std::string pack_key(const Problem& problem, const Tuning&) const override { return int8_pack_key(problem); }
   Packing packing(const Problem& problem, const Tuning&) const override {
-    return int8_packing(int8_shape(conv2d_params(problem)));
+    Packing packing = int8_packing(int8_shape(conv2d_params(problem)));
+    if (sparse()) lists(problem).add(packing);
+    return packing;
   }
   void pack(const Problem& problem, const Tuning&, Packed& to) const override {
+    pack_int8(problem, int8_shape(conv2d_params(problem)), filter_rows(problem).data(), to);
+    if (sparse()) lists(problem).pack(to);
+  }
+
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
+                                          std::shared_ptr<const Packed> packed) const override {
+    Int8Params params = Int8Params::of(tuning);
+    parse_positive("rows", params.rows);
+    return std::make_unique<PreparedInt8Conv2d>(problem, *gemm_int8_kernels(info().isa), params, info().out.dtype,
+                                                std::move(packed));
+  }
+
+ private:
+  bool sparse() const { return info().by_pattern; }
+  static Int8Lists lists(const Problem& problem) {
+    return {int8_shape(conv2d_params(problem)), filter_rows(problem).data()};
+  }
+
+  // The weights as [outputs][tap][channel].
+  static std::vector<int8_t> filter_rows(const Problem& problem) {
     const Conv2dParams p = conv2d_params(problem);
     const Int8Shape shape = int8_shape(p);
     const auto weights = int8_weights(problem);
@@ -210,15 +235,7 @@ class Int8Conv2d final : public Routine {
         for (int64_t channel = 0; channel < c; ++channel) *row++ = from[(output * c + channel) * taps + tap];
       }
     }
-    pack_int8(problem, shape, rows.data(), to);
-  }
-
-  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
-                                          std::shared_ptr<const Packed> packed) const override {
-    Int8Params params = Int8Params::of(tuning);
-    parse_positive("rows", params.rows);
-    return std::make_unique<PreparedInt8Conv2d>(problem, *gemm_int8_kernels(info().isa), params, info().out.dtype,
-                                                std::move(packed));
+    return rows;
   }
 };
 
@@ -226,7 +243,10 @@ class Int8Conv2d final : public Routine {
 
 void conv2d_int8(RoutineList& list) {
   for (const Isa isa : int8_isas()) {
-    for (const DType out : {DType::qint8, DType::float32}) list.add<Int8Conv2d>(isa, out);
+    for (const DType out : {DType::qint8, DType::float32}) {
+      list.add<Int8Conv2d>(isa, out, false);
+      if (isa != Isa::amx) list.add<Int8Conv2d>(isa, out, true);
+    }
   }
 }
 

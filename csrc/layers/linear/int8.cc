@@ -8,6 +8,7 @@
 #include "layers/kernel_sizes.h"
 #include "layers/linear/linear.h"
 #include "layers/params.h"
+#include "layers/sparse_weights.h"
 #include "layers/split.h"
 
 namespace softneuro {
@@ -96,12 +97,15 @@ class PreparedInt8Linear final : public Prepared {
 
 class Int8Linear final : public Routine {
  public:
-  Int8Linear(Isa isa, DType out) : Routine(int8_info("linear", isa, Layout::nchw(), out)) {}
+  Int8Linear(Isa isa, DType out, bool sparse) : Routine(int8_info("linear", isa, Layout::nchw(), out, sparse)) {}
 
   Refusal check(const Problem& problem) const override {
     const LinearParams p = linear_params(*problem.layer, problem.in[0]);
-    if (const Refusal refusal = check_int8(problem, int8_shape(p), 0, true); !refusal.accepted()) return refusal;
-    return check_kernel_sizes({p.rows, p.k, p.c});
+    if (const Refusal refusal = check_int8(problem, int8_shape(p), 0, !sparse()); !refusal.accepted()) return refusal;
+    if (const Refusal refusal = check_kernel_sizes({p.rows, p.k, p.c}); !refusal.accepted() || !sparse())
+      return refusal;
+    if (const Refusal refusal = check_zeros(*problem.layer->weight("weight")); !refusal.accepted()) return refusal;
+    return lists(problem).check(int8_shape(p));
   }
 
   std::vector<std::string> param_names() const override { return LinearInt8Params::names(); }
@@ -115,10 +119,13 @@ class Int8Linear final : public Routine {
 
   std::string pack_key(const Problem& problem, const Tuning&) const override { return int8_pack_key(problem); }
   Packing packing(const Problem& problem, const Tuning&) const override {
-    return int8_packing(int8_shape(linear_params(*problem.layer, problem.in[0])));
+    Packing packing = int8_packing(int8_shape(linear_params(*problem.layer, problem.in[0])));
+    if (sparse()) lists(problem).add(packing);
+    return packing;
   }
   void pack(const Problem& problem, const Tuning&, Packed& to) const override {
     pack_int8(problem, int8_shape(linear_params(*problem.layer, problem.in[0])), int8_weights(problem).get(), to);
+    if (sparse()) lists(problem).pack(to);
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
@@ -126,13 +133,22 @@ class Int8Linear final : public Routine {
     return std::make_unique<PreparedInt8Linear>(problem, *gemm_int8_kernels(info().isa), LinearInt8Params::of(tuning),
                                                 info().out.dtype, std::move(packed));
   }
+
+ private:
+  bool sparse() const { return info().by_pattern; }
+  static Int8Lists lists(const Problem& problem) {
+    return {int8_shape(linear_params(*problem.layer, problem.in[0])), int8_weights(problem).get()};
+  }
 };
 
 }  // namespace
 
 void linear_int8(RoutineList& list) {
   for (const Isa isa : int8_isas()) {
-    for (const DType out : {DType::qint8, DType::float32}) list.add<Int8Linear>(isa, out);
+    for (const DType out : {DType::qint8, DType::float32}) {
+      list.add<Int8Linear>(isa, out, false);
+      if (isa != Isa::amx) list.add<Int8Linear>(isa, out, true);
+    }
   }
 }
 
