@@ -61,18 +61,19 @@ def quantized_weight(
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     count = weight.shape[axis] if draw(st.booleans()) and weight.ndim > 0 and weight.size else 0
     scales = rng.uniform(0.001, 0.02, max(count, 1)).astype(np.float32)
-    kind = draw(st.sampled_from(["any", "any", "extreme", "small", "blocks"]))
+    kind = draw(st.sampled_from(["any", "extreme", "small", "blocks", "blocks", "blocks"]))
     if kind == "extreme":
         values = rng.choice([-128, -127, 127], weight.shape)
     else:
         values = rng.integers(-128, 128, weight.shape) if kind == "any" else rng.integers(-60, 60, weight.shape)
-    if kind == "blocks" and weight.ndim > 1:
+    zero_in_blocks = kind == "blocks" and weight.ndim > 1
+    if zero_in_blocks:
         kept = rng.random((-(-weight.shape[0] // 16), -(-weight.shape[1] // 4), *weight.shape[2:])) < 0.4
         values = np.where(repeated(kept, weight.shape, 16, 4), values, 0)
     q: dict[str, Any] = {"scale": [float(s) for s in scales], "least": -128, "most": 127}
     if count:
         q["axis"] = axis
-    if draw(st.integers(0, 3)) == 0:
+    if not zero_in_blocks and draw(st.integers(0, 3)) == 0:
         unsigned = draw(st.booleans())
         zero = draw(st.sampled_from([-128, 3, 127])) + 128 * unsigned
         q.update(least=-128 + 128 * unsigned, most=127 + 128 * unsigned, zero_point=[zero] * max(count, 1))

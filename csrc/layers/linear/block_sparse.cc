@@ -91,10 +91,9 @@ class BlockSparseLinear final : public Routine {
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const LinearParams p = params(problem);
     const int split = likely_linear_split(p);
-    // What all blocks of outputs read again is to stay in L1, or in L2.
-    const int near = band(p, 24 << 10), far = band(p, l2_bytes() / 2);
+    // What all blocks of outputs read again is to stay in L1.
+    const int near = band(p, 24 << 10);
     std::vector<Tuning> list{BlockSparseParams{near, split}};
-    if (far != near) list.push_back(BlockSparseParams{far, split});
     if (problem.threads > 1 && p.rows > 1) list.push_back(BlockSparseParams{near, 1 - split});
     return list;
   }

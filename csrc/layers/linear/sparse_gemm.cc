@@ -190,15 +190,15 @@ class SparseGemmLinear final : public Routine {
   // Chunks of features that stay in L1: the sparser, the more of them pay for what sums cost between chunks.
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const LinearParams p = params(problem);
-    const int lanes = conv_sparse_kernels(info().isa)->lanes, wide = lanes * tile_vectors(lanes);
-    const int split = likely_linear_split(p);
-    std::vector<Tuning> list;
-    for (const auto& [band, bytes] : {std::pair{wide, 32 << 10}, std::pair{wide / 2, 32 << 10},
-                                      std::pair{wide, 128 << 10}, std::pair{4 * wide, 128 << 10}}) {
-      if (!list.empty() && band >= 2 * p.rows) continue;
-      list.push_back(SparseGemmParams{band, bytes / 4 / band, split});
-    }
-    if (problem.threads > 1) list.push_back(SparseGemmParams{wide, (32 << 10) / 4 / wide, 1 - split});
+    const int lanes = conv_sparse_kernels(info().isa)->lanes, wide = tile_vectors(lanes), half = (wide + 1) / 2;
+    const int split = likely_linear_split(p), rows = narrow(round_up(std::max<int64_t>(p.rows, 1), lanes));
+    const auto params_of = [&](int vectors, int bytes, int by) {
+      const int band = std::min(vectors * lanes, rows);
+      return SparseGemmParams{band, bytes / 4 / band, by};
+    };
+    std::vector<Tuning> list{params_of(half, 32 << 10, split), params_of(half, 128 << 10, split)};
+    if (rows > half * lanes) list.push_back(params_of(wide, 32 << 10, split));
+    if (problem.threads > 1) list.push_back(params_of(half, 32 << 10, 1 - split));
     return list;
   }
 
