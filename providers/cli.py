@@ -213,6 +213,6 @@ def sparsity(*, model: str, options: Any, shapes: Any, as_json: bool) -> None:
             session = providers.session(model, _settings(model, shapes), **dict(options))
         for event in report.events(session):
             if event["event"] == "prepared" and "layers" in event:
-                measured.add(event["dense_s"], event["predicted_s"], event["layers"])
+                measured.add(event["dense_s"], event["best_s"], event["layers"])
     found = measured.report(zeros.layers(model))
     _show(as_json, found.as_dict(), str(found).split("\n"))

@@ -27,7 +27,7 @@ def sparsity(model: Any, *inputs: Any, **options: Any) -> Sparsity:
     for plan in tune(model, inputs, **options).regions if inputs else ():
         rows = [{name: getattr(layer, name) for name in ("name", "measured", "dense_s", "sparse_s")}
                 for layer in plan.layers]  # fmt: skip
-        measured.add(plan.dense_s, plan.predicted_s, rows)
+        measured.add(plan.dense_s, plan.best_s, rows)
     return measured.report(layers)
 
 

@@ -12,7 +12,7 @@ bool by_pattern(const Candidate& candidate) { return candidate.choice.routine->i
 
 }  // namespace
 
-void note_sparse_gain(const Graph& graph, const GraphCosts& costs, const Objective& objective,
+void note_sparse_gain(const Graph& graph, const GraphCosts& costs, const Objective& objective, const DprsResult& best,
                       const std::function<std::optional<DprsResult>(const Objective&)>& solve, TuneResult& result) {
   bool any = std::any_of(costs.fused.begin(), costs.fused.end(),
                          [](const FusedCost& fused) { return by_pattern(fused.candidate); });
@@ -21,12 +21,13 @@ void note_sparse_gain(const Graph& graph, const GraphCosts& costs, const Objecti
     for (const Candidate& candidate : costs.layers[l]) {
       any = any || by_pattern(candidate);
       if (!candidate.measured) continue;
-      double& best = by_pattern(candidate) ? layer.sparse_s : layer.dense_s;
-      best = std::min(best, candidate.seconds);
+      double& fastest = by_pattern(candidate) ? layer.sparse_s : layer.dense_s;
+      fastest = std::min(fastest, candidate.seconds);
     }
   }
+  result.best_s = plan_cost(objective.seconds(), best);
   if (!any) {
-    result.dense_s = result.predicted_s;
+    result.dense_s = result.best_s;
     return;
   }
   Objective dense = objective;

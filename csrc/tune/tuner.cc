@@ -236,7 +236,7 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   report(graph, costs, objective, found, chosen, result);
   result.assignment = assignments[chosen];
   note_floats(graph, settings.threads, result);
-  note_sparse_gain(graph, costs, objective, search.solve, result);
+  note_sparse_gain(graph, costs, objective, found.plans.front(), search.solve, result);
   stage.reset();
   result.tuning_s = timekeeper.spent();
   result.stages = timekeeper.stages();

@@ -43,7 +43,8 @@ struct TuneResult {
   // equals predicted_s if exact and not overruled.
   double lower_bound_s = 0;
   bool exact = false;
-  double dense_s = 0;  // predicted_s of the best plan that makes no use of zeros in weights; 0 if that is not known
+  // Of the best plan by layers' own times, and of the best that makes no use of zeros in weights; 0 if not known.
+  double best_s = 0, dense_s = 0;
   double weight_bytes = 0, packed_bytes = 0;        // of the graph; of the plan as its routines foretell them
   bool memory_limited = false, memory_fits = true;  // whether max_memory mattered, and whether any plan keeps to it
   double integrated_s = 0;                          // the chosen plan timed as a whole; 0 if it was not

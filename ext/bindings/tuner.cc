@@ -80,7 +80,10 @@ void bind_tuner(py::module_& m) {
       .def_property_readonly("predicted_s", [](const BoundPlan& plan) { return plan.result.predicted_s; })
       .def_property_readonly(
           "dense_s", [](const BoundPlan& plan) { return plan.result.dense_s; },
-          "predicted_s of the best plan that makes no use of zeros in weights; 0 if that is not known.")
+          "What the best plan that makes no use of zeros in weights is expected to take; 0 if that is not known.")
+      .def_property_readonly(
+          "best_s", [](const BoundPlan& plan) { return plan.result.best_s; },
+          "The same of the best of all: predicted_s, unless another plan has proven faster as a whole.")
       .def_property_readonly(
           "lower_bound_s", [](const BoundPlan& plan) { return plan.result.lower_bound_s; },
           "No plan costs less under the measured costs.")

@@ -44,7 +44,7 @@ void Region::note_prepared(const Signature& signature, const ShapeState& state, 
       row.add("measured", layer.measured ? 1 : 0);
       layers.add(row);
     }
-    line.add("dense_s", plan.dense_s);
+    line.add("dense_s", plan.dense_s).add("best_s", plan.best_s);
     line.add("predicted_s", plan.predicted_s).add("lower_bound_s", plan.lower_bound_s);
     line.add("measured", plan.measured).add("recalled", plan.recalled).add("guessed", plan.guessed);
     line.add_raw("layers", layers.str());
