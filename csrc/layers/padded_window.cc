@@ -42,6 +42,10 @@ std::vector<int32_t> PaddedWindow::offsets(int64_t channels, int64_t rows) const
   return offsets;
 }
 
+bool PaddedWindow::in_place() const {
+  return tiled_ && p_.kh * p_.kw * p_.sh * p_.sw == 1 && p_.h == p_.oh && p_.w == p_.ow && p_.pt + p_.pl == 0;
+}
+
 bool PaddedWindow::copy(const float* channel, Range rows, float* to) const {
   const int top = narrow(rows.begin * p_.sh - p_.pt), left = narrow(-p_.pl);
   const int count = narrow((rows.end - rows.begin - 1) * p_.sh + (p_.kh - 1) * p_.dh + 1);

@@ -31,6 +31,8 @@ class PaddedWindow {
   // Of codes: channel of the window * taps + tap.
   std::vector<int32_t> offsets(int64_t channels, int64_t rows) const;
 
+  // Whether the blob itself would do: nothing is padded, and its vectors are the window's.
+  bool in_place() const;
   // Copies one channel's window for rows of positions. False if there is a value that is not finite.
   bool copy(const float* channel, Range rows, float* to) const;
 

@@ -2,6 +2,7 @@
 // padded input. On row-major blobs vectors go along the width; on tiled ones they hold the same pixel of all tiles, so
 // that every one of them is aligned.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -27,6 +28,7 @@ class PreparedDsconv final : public Prepared {
                  std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)),
         run_(kernels.run),
+        finite_(kernels.finite),
         p_(conv2d_params(problem)),
         window_(p_, kernels, tiled),
         lists_(sparse_sizes(p_, params.chunk)),
@@ -42,6 +44,11 @@ class PreparedDsconv final : public Prepared {
     args_.last = narrow(window_.last());
     const int64_t chunk = std::min<int64_t>(params.chunk, p_.group_c());
     offsets_ = window_.offsets(chunk, band_);
+    in_place_ = window_.in_place() && chunk * window_.src_channel() <= std::numeric_limits<int32_t>::max();
+    if (in_place_) {
+      for (int64_t c = 0; c < chunk; ++c) offsets_[static_cast<size_t>(c)] = narrow(c * window_.src_channel());
+      args_.src_row = window_.dst_row();
+    }
     args_.offsets = offsets_.data();
     for (int64_t chunk = 0; chunk < lists_.chunks(); ++chunk) {
       for (int64_t panel = 0; panel < lists_.panels(); ++panel) rows_.push_back(lists_.rows(*packed_, panel, chunk));
@@ -91,8 +98,13 @@ class PreparedDsconv final : public Prepared {
       for (int64_t chunk = 0; chunk < lists_.chunks(); ++chunk) {
         for (int64_t c = 0; c < lists_.channels(chunk); ++c) {
           const float* from = channel(call, group, lists_.first(chunk) + c);
-          finite = window_.copy(from, band, window + c * window_.plane(band_)) && finite;
+          if (in_place_) {
+            finite = finite_(from + row * window_.dst_row(), part.rows * window_.vectors()) && finite;
+          } else {
+            finite = window_.copy(from, band, window + c * window_.plane(band_)) && finite;
+          }
         }
+        if (in_place_) part.src = channel(call, group, lists_.first(chunk)) + row * window_.dst_row();
         part.weights = &list(panels.begin, chunk);
         part.lists = narrow(panels.end - panels.begin);
         part.first = chunk == 0;
@@ -163,6 +175,7 @@ class PreparedDsconv final : public Prepared {
 
   std::shared_ptr<const Packed> packed_;
   decltype(ConvSparseKernels::run) run_;
+  decltype(ConvSparseKernels::finite) finite_;
   Conv2dParams p_;
   PaddedWindow window_;
   SparseLists lists_;
@@ -173,6 +186,7 @@ class PreparedDsconv final : public Prepared {
   WorkSplit split_;
   bool residual_;
   int64_t band_ = 1;
+  bool in_place_ = false;
   size_t scratch_ = 0;  // bytes of a task
 };
 
@@ -204,11 +218,13 @@ class Dsconv final : public Routine {
     const int split = likely_split(p.oh * p.ow);
     // Windows of few channels stay in L1, of many they save loads and stores of sums: the sparser, the more of them.
     std::vector<Tuning> list;
-    for (const int chunk : {16, 8, 32}) {
+    const auto taps = static_cast<uint64_t>(std::max<int64_t>(p.kh * p.kw, 1));
+    const int likely = static_cast<int>(std::clamp<uint64_t>(std::bit_ceil(144 / taps), 4, 64));
+    for (const int chunk : {likely, likely / 2, 2 * likely}) {
       const DsconvParams params = sized(p, chunk, split);
       if (list.empty() || Tuning(params) != list.front()) list.push_back(params);
     }
-    if (problem.threads > 1) list.push_back(sized(p, 16, 1 - split));
+    if (problem.threads > 1) list.push_back(sized(p, likely, 1 - split));
     return list;
   }
 
@@ -232,6 +248,10 @@ class Dsconv final : public Routine {
     const auto params = DsconvParams::of(tuning);
     parse_within("chunk", params.chunk, 1, narrow(most_chunk(p.kh * p.kw)));
     parse_positive("band", params.band);
+    if (scratch(p, params) > static_cast<int64_t>(most_scratch)) {
+      throw Error("chunk=" + std::to_string(params.chunk) + " and band=" + std::to_string(params.band) +
+                  " ask for too large a window");
+    }
     return std::make_unique<PreparedDsconv>(problem, kernels(), info().in.layout.is_tiled(), params, std::move(packed));
   }
 
