@@ -49,6 +49,11 @@ class SparseLists {
   int64_t group_panels_ = 0, chunks_ = 0;
 };
 
+// Whether results are stored past the caches (ConvSparseArgs::stream): those of tiled blobs that are written once and
+// are more than caches keep.
+// Memory that a host handed over need not be aligned: that is for its caller to see.
+bool stores_past_caches(bool tiled, int64_t chunks, const Activation& activation, int64_t bytes);
+
 // Whether a channel's list has a code.
 bool has_code(const SparseRows& rows, int index, uint16_t code);
 

@@ -40,6 +40,7 @@ struct ConvSparseArgs {
   int rows = 0, vectors = 0;        // of positions
   int last = 0;                     // lanes of a row's last vector that are written, all of those before
   bool first = true, final = true;  // start from the bias, else from dst; finish, else only store the sums
+  bool stream = false;              // past the caches: whole aligned vectors, first and final, the activation a clamp
   Activation activation;
 };
 

@@ -99,6 +99,7 @@ template <int rows, int columns, int count>
     }
     for_tile<rows, columns>(t.dst + to, t.dst_row, sum + k * n, last, [&](float* p, Vf& x, int used) SN_INLINED {
       x = clamp(x, lo, hi);
+      if (t.stream) return stream(p, x);
       used == lanes ? store(p, x) : store_n(p, x, used);
     });
     if (!t.final || is_clamp(t.activation.kind)) return;

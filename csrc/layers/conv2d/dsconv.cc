@@ -54,6 +54,8 @@ class PreparedDsconv final : public Prepared {
       for (int64_t panel = 0; panel < lists_.panels(); ++panel) rows_.push_back(lists_.rows(*packed_, panel, chunk));
     }
     for (int64_t row = 0; row < window_.rows(); ++row) outside_.push_back(window_.outside(row));
+    args_.stream = stores_past_caches(tiled, lists_.chunks(), args_.activation,
+                                      p_.n * p_.k * args_.dst_channel * static_cast<int64_t>(sizeof(float)));
     split_ =
         WorkSplit(p_.n, lists_.panels(), window_.rows(), worth_threads(p_, problem.threads), parse_split(params.split));
     scratch_ = round_to_line(static_cast<size_t>(chunk * window_.plane(band_)) * sizeof(float));
@@ -170,6 +172,7 @@ class PreparedDsconv final : public Prepared {
     call.src = input_image(args, 0, image);
     call.dst = output_image(args, image);
     call.residual = residual_image(args, has_residual, image);
+    call.stream = call.stream && reinterpret_cast<uintptr_t>(call.dst) % line_bytes == 0;
     return call;
   }
 

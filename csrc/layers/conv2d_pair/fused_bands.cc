@@ -102,6 +102,8 @@ class PreparedFusedBands final : public Prepared {
     second.dst_channel = geometry_->rows() * second.dst_row;
     second.vectors = narrow(geometry_->vectors());
     second.last = narrow(geometry_->last());
+    second.stream = stores_past_caches(tiled, second_.lists.chunks(), second.activation,
+                                       p2.n * p2.k * second.dst_channel * static_cast<int64_t>(sizeof(float)));
   }
 
   WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
@@ -215,6 +217,7 @@ class PreparedFusedBands final : public Prepared {
         call.dst = dst + at;
         call.residual = residual != nullptr ? residual + at : nullptr;
         call.rows = narrow(rows.end - rows.begin);
+        call.stream = call.stream && reinterpret_cast<uintptr_t>(dst) % line_bytes == 0;
         kernels_.run(call);
         if (finite) continue;
         mending.src = call.src, mending.channels = second_.lists.channels(i), mending.lists = call.weights;
