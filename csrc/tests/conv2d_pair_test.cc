@@ -3,6 +3,8 @@
 #include <array>
 #include <optional>
 
+#include "base/arena.h"
+#include "layers/sparse_lists.h"
 #include "tests/check.h"
 #include "tests/layer_cases.h"
 
@@ -143,6 +145,39 @@ void check_factors() {
   }
 }
 
+// What is stored past the caches is what is stored otherwise.
+void check_stream(Isa isa) {
+  const ConvSparseKernels& kernels = *conv_sparse_kernels(isa);
+  const float values[] = {0.5F, -2, 3};
+  const uint16_t codes[] = {0, 2, 1};
+  const int32_t starts[] = {0, 1, 3}, channels[] = {1, 0}, offsets[] = {0, 1, 5};
+  const SparseRows rows{values, codes, starts, channels, 2};
+  constexpr int down = 5, across = 9;
+  const int row = across * kernels.lanes;
+  const auto src = random_data(static_cast<size_t>((down + 1) * row + 5));
+  ConvSparseArgs args{.weights = &rows, .offsets = offsets, .src = src.data(), .src_row = row};
+  args.dst_row = row, args.dst_channel = down * row, args.rows = down, args.vectors = across, args.last = kernels.lanes;
+  args.activation.kind = ActivationKind::relu;
+  AlignedBuffer plain(static_cast<size_t>(2 * down * row) * sizeof(float)), streamed(plain.size());
+  args.dst = plain.f32();
+  kernels.run(args);
+  args.dst = streamed.f32(), args.stream = true;
+  kernels.run(args);
+  const size_t bytes = static_cast<size_t>(2 * down * row) * sizeof(float);
+  expect(std::memcmp(plain.data(), streamed.data(), bytes) == 0, "the same bits past the caches");
+}
+
+// They are those that are written once, whole vectors at a time, and are large.
+void check_who_streams() {
+  constexpr int64_t large = int64_t{1} << 40;
+  const Activation relu{ActivationKind::relu}, silu{ActivationKind::silu};
+  expect(stores_past_caches(true, 1, relu, large), "large outputs go past the caches");
+  expect(!stores_past_caches(false, 1, relu, large), "rows are not aligned");
+  expect(!stores_past_caches(true, 2, relu, large), "sums of chunks come back");
+  expect(!stores_past_caches(true, 1, silu, large), "an activation reads again");
+  expect(!stores_past_caches(true, 1, relu, l2_bytes()), "small ones stay");
+}
+
 }  // namespace
 }  // namespace softneuro::test
 
@@ -152,6 +187,8 @@ int main() {
   int count = 0;
   for (int i = 0; i < 150; ++i) count += check(random_case());
   check_factors();
+  check_who_streams();
+  for (const Isa isa : available_isas()) check_stream(isa);
   expect(count > 200, "routines accept most pairs");
   return finish();
 }

@@ -188,14 +188,6 @@ def test_rows_beyond_most_scratch_are_declined() -> None:
             softneuro.Net(graph, [descriptor])
 
 
-def test_large_outputs_are_stored_past_the_caches() -> None:
-    """Where all products are summed in one go: the same values as with several."""
-    problem = pair(size=(900, 700))
-    best = next(d for d in one_of_each(problem) if f"t/fused_bands_{_C.available_isas()[0]}" in d)
-    wanted = run(problem, tuned(best, chunk=8), 2)
-    np.testing.assert_allclose(run(problem, tuned(best, chunk=24), 2), wanted, rtol=1e-4, atol=1e-3)
-
-
 @pytest.mark.parametrize("change", [{"height": 0}, {"width": -1}, {"piece": -1}, {"band": 0}, {"chunk": 0}])
 def test_params_out_of_range(change: dict[str, int]) -> None:
     descriptor = next(d for d in routines(pair()) if f"{next(iter(change))}=" in d)
