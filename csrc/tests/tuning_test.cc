@@ -167,6 +167,21 @@ void check_excerpt() {
   expect(!excerpt(problem_of({reshaped, {Shape{8, 1 << 12, 1 << 11}}})), "none where nothing is multiplied");
 }
 
+void check_sparse_floor() {
+  const auto is_sparse = [](const Candidate& candidate) { return candidate.choice.routine->info().by_pattern; };
+  const auto tried = [&](int64_t rows, double floor) {
+    Layer made = layer("linear", {});
+    made.set_weight("weight", sparse_ramp({64, 96}));
+    SearchLimits limits;
+    limits.schemas = {"float32"};
+    limits.sparse_floor = floor;
+    const auto candidates = enumerate_candidates(problem_of({made, {Shape{rows, 96}}}), limits);
+    return std::any_of(candidates.begin(), candidates.end(), is_sparse);
+  };
+  expect(tried(64, 0.5) && !tried(64, 0.95), "not where too few weights are zero");
+  expect(tried(1, 0.95) && tried(4, 0.95), "but where reading the weights is the time");
+}
+
 }  // namespace
 }  // namespace softneuro
 
@@ -176,5 +191,6 @@ int main() {
   softneuro::check_stand_ins();
   softneuro::check_true_packings();
   softneuro::check_excerpt();
+  softneuro::check_sparse_floor();
   return softneuro::test::finish();
 }

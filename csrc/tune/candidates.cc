@@ -11,9 +11,18 @@ bool schema_allowed(const Schema& schema, const std::vector<std::string>& allowe
                      [&](const std::string& text) { return text == dtype_name(schema.dtype) || text == schema.str(); });
 }
 
+// A few products with each weight, or one: reading the weights is then the time, and fewer bytes are less of it from
+// the first zeros on.
+bool reads_weights(const Problem& problem) {
+  constexpr int64_t few = 4;
+  const Constant* weight = problem.layer->find_weight("weight");
+  return weight != nullptr && (*weight)->shape().rank() > 0 &&
+         problem.out().shape.elements() <= few * (*weight)->shape()[0];
+}
+
 // Zeros that come in a pattern may be worth it however few they are.
 bool below_floor(const Candidate& candidate, const Problem& problem, const SearchLimits& limits) {
-  if (!candidate.choice.routine->info().by_pattern) return false;
+  if (!candidate.choice.routine->info().by_pattern || reads_weights(problem)) return false;
   return std::all_of(problem.layer->weights.begin(), problem.layer->weights.end(), [&](const auto& weight) {
     const WeightTraits& traits = weight.second->traits();
     return traits.zeros < limits.sparse_floor && traits.of == 0 && traits.block_rows * traits.block_columns == 1;
