@@ -18,7 +18,7 @@ int64_t all_vectors(const ConvDirectShape& shape, int block) {
 
 Refusal check_sparse_blocks(const ConstantData& weight, const ConvDirectShape& shape, int block) {
   if (const Refusal refusal = check_zeros(weight); !refusal.accepted()) return refusal;
-  constexpr double least = 0.3, least_by_chance = 0.1;
+  constexpr double least = 0.3, least_by_chance = 0.25;
   const Refusal few = "too few blocks of " + std::to_string(block) + " outputs are all zero";
   const WeightTraits& traits = weight.traits();
   // Counting takes its time: not where it is known.

@@ -1,6 +1,7 @@
 #include "kernels/conv_sparse_blocks/conv_sparse_blocks.h"
 
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include "kernels/integers.h"
@@ -21,7 +22,7 @@ int conv_sparse_blocks_count(const ConvDirectShape& shape, int block) {
 int64_t conv_sparse_blocks_pack(const ConvDirectShape& shape, int block, const float* weights, int32_t* starts,
                                 int32_t* taps, float* packed) {
   const int area = shape.kernel_h * shape.kernel_w, depth = shape.in_channels * area;
-  std::vector<char> used;
+  std::vector<uint32_t> used;  // any bit of a value that is not zero: quick to gather
   int64_t count = 0;
   int index = 0;
   for (int first = 0; first < shape.groups * shape.out_channels; first += block, ++index) {
@@ -29,7 +30,8 @@ int64_t conv_sparse_blocks_pack(const ConvDirectShape& shape, int block, const f
     const float* const row = weights + static_cast<size_t>(first) * depth;
     used.assign(depth, 0);
     for (int i = 0; i < rows; ++i) {
-      for (int at = 0; at < depth; ++at) used[at] |= static_cast<char>(row[static_cast<size_t>(i) * depth + at] != 0);
+      const float* const from = row + static_cast<size_t>(i) * depth;
+      for (int at = 0; at < depth; ++at) used[at] |= std::bit_cast<uint32_t>(from[at]) & 0x7fffffff;
     }
     if (starts != nullptr) starts[index] = static_cast<int32_t>(count);
     for (int tap = 0; tap < round_up(shape.in_channels, block) * area; ++tap) {

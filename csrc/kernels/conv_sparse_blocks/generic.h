@@ -184,7 +184,8 @@ inline bool copy_rows(const ConvDirectShape& s, const Buffer& buffer, const floa
 inline bool finite_pixels(const ConvDirectShape& s, const float* src, int pixels) {
   bool finite = true;
   for (int cb = 0; cb < ceil_div(s.in_channels, lanes); ++cb) {
-    finite = all_finite(src + static_cast<size_t>(cb) * s.h * s.w * lanes, static_cast<size_t>(pixels) * lanes) && finite;
+    finite =
+        all_finite(src + static_cast<size_t>(cb) * s.h * s.w * lanes, static_cast<size_t>(pixels) * lanes) && finite;
   }
   return finite;
 }

@@ -12,17 +12,19 @@ namespace {
 
 // Integers of a row; packed may be null.
 size_t pack_bitmaps(int k, const float* row, int32_t* packed) {
+  if (packed == nullptr) {
+    const auto zeros = static_cast<size_t>(std::count(row, row + k, 0.0F));
+    return 2 * static_cast<size_t>(ceil_div(k, dot_sparse_bitmap)) + k - zeros;
+  }
   size_t size = 0;
   for (int l = 0; l < k; l += dot_sparse_bitmap) {
     const int count = std::min(k - l, dot_sparse_bitmap);
     uint64_t bitmap = 0;
     for (int i = 0; i < count; ++i) bitmap |= static_cast<uint64_t>(row[l + i] != 0) << i;
-    if (packed != nullptr) {
-      std::memcpy(packed + size, &bitmap, sizeof bitmap);
-      int32_t* to = packed + size + 2;
-      for (int i = 0; i < count; ++i) {
-        if (row[l + i] != 0) std::memcpy(to++, row + l + i, sizeof(float));
-      }
+    std::memcpy(packed + size, &bitmap, sizeof bitmap);
+    int32_t* to = packed + size + 2;
+    for (int i = 0; i < count; ++i) {
+      if (row[l + i] != 0) std::memcpy(to++, row + l + i, sizeof(float));
     }
     size += 2 + static_cast<size_t>(__builtin_popcountll(bitmap));
   }
