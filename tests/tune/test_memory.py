@@ -112,7 +112,7 @@ def test_packings_are_foretold(layer: str) -> None:
             foretold, actual = _C.testing.packed_bytes(*arguments, descriptor, post, dtypes)
             end = own = 0
             for name, dtype, count, values, offset in _C.testing.packing(*arguments, descriptor, post, dtypes):
-                size = {"float32": 4, "bfloat16": 2, "int32": 4, "int8": 1}[dtype]
+                size = {"float32": 4, "bfloat16": 2, "int32": 4, "int64": 8, "int8": 1, "uint8": 1}[dtype]
                 assert offset == -(-end // 64) * 64, (descriptor, name)
                 assert values <= count, (descriptor, name)
                 assert values == 0 or count <= 2 * 16 * 16 * values, (descriptor, name)
