@@ -43,10 +43,14 @@ int most_of(const Zeros& zeros, int of) {
   return most;
 }
 
-// Zeros that are in whole blocks.
-int64_t zeros_in_blocks(const Zeros& zeros, int64_t block_rows, int64_t block_columns) {
-  int64_t total = 0;
+// Whether all zeros but a few are in whole blocks. Given up as soon as too many are not.
+bool come_in_blocks(const Zeros& zeros, int64_t count, int64_t block_rows, int64_t block_columns) {
+  const auto others = static_cast<int64_t>((1 - whole_blocks) * static_cast<double>(count));
+  int64_t total = 0, seen = 0;
+  const int64_t row_size = zeros.columns * zeros.inner;
   for (int64_t row = 0; row + block_rows <= zeros.rows; row += block_rows) {
+    const float* const begin = zeros.values + row * row_size;
+    seen += std::count(begin, begin + block_rows * row_size, 0.0F);
     for (int64_t column = 0; column + block_columns <= zeros.columns; column += block_columns) {
       for (int64_t i = 0; i < zeros.inner; ++i) {
         bool all = true;
@@ -56,8 +60,9 @@ int64_t zeros_in_blocks(const Zeros& zeros, int64_t block_rows, int64_t block_co
         if (all) total += block_rows * block_columns;
       }
     }
+    if (seen - total > others) return false;
   }
-  return total;
+  return count - total <= others;
 }
 
 }  // namespace
@@ -83,7 +88,7 @@ WeightTraits find_traits(const Shape& shape, const float* values) {
   const Zeros zeros{shape[0], shape[1], shape.product(2, shape.rank()), values};
   constexpr std::array<std::array<int, 2>, 4> blocks{{{16, 1}, {1, 16}, {4, 1}, {1, 4}}};  // the largest first
   for (const auto& [rows, columns] : blocks) {
-    if (static_cast<double>(zeros_in_blocks(zeros, rows, columns)) < whole_blocks * static_cast<double>(zero)) continue;
+    if (!come_in_blocks(zeros, zero, rows, columns)) continue;
     traits.block_rows = rows, traits.block_columns = columns;
     break;
   }
