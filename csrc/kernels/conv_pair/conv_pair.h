@@ -68,8 +68,6 @@ struct ConvPairArgs {
 struct ConvPairKernels {
   int lanes;
   void (*run)(const ConvPairArgs&);
-  // Whether all of so many floats are finite.
-  bool (*all_finite)(const float* p, int64_t count);
 };
 
 // Null where this build or machine lacks the level.

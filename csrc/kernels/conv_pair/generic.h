@@ -150,19 +150,6 @@ inline void run(const ConvPairArgs& a) {
   }
 }
 
-inline bool all_finite(const float* p, int64_t count) {
-  Vf zeros[4] = {zero(), zero(), zero(), zero()};
-  int64_t i = 0;
-  for (; i + 4 * lanes <= count; i += 4 * lanes) {
-    unroll<4>([&](auto v) { zeros[v] = fma(load(p + i + v * lanes), zero(), zeros[v]); });
-  }
-  for (; i < count; i += lanes) {
-    const int n = count - i < lanes ? static_cast<int>(count - i) : lanes;
-    zeros[0] = fma(load_n(p + i, n), zero(), zeros[0]);
-  }
-  return !any(is_nan(zeros[0] + zeros[1] + zeros[2] + zeros[3]));
-}
-
 }  // namespace conv_pair
 }  // namespace softneuro::SN_ISA
 
@@ -171,7 +158,6 @@ namespace softneuro {
 SN_KERNEL_TABLE(ConvPairKernels, conv_pair) = {
     .lanes = SN_ISA::lanes,
     .run = SN_ISA::conv_pair::run,
-    .all_finite = SN_ISA::conv_pair::all_finite,
 };
 
 }  // namespace softneuro

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/conv_pair/conv_pair.h"
+#include "kernels/finite/finite.h"
 #include "layers/conv2d/row_bands.h"
 #include "layers/conv2d_pair/band_geometry.h"
 #include "layers/conv2d_pair/conv2d_pair.h"
@@ -72,7 +72,7 @@ class PreparedFusedBands final : public Prepared {
   PreparedFusedBands(const Problem& problem, const Conv2dPairStages& stages, Isa isa, bool tiled,
                      const BandsParams& params, const std::shared_ptr<const Packed>& packed)
       : kernels_(*conv_sparse_kernels(isa)),
-        all_finite_(conv_pair_kernels(isa)->all_finite),
+        all_finite_(finite_kernel(isa)),
         first_(stages.p1, params.chunk, part_of(packed, "first")),
         second_(stages.p2, params.chunk, part_of(packed, "second")),
         residual_(problem.layer->post.residual) {
@@ -159,7 +159,7 @@ class PreparedFusedBands final : public Prepared {
         float* const row = channel + (y - inside.begin) * plane.row();
         for (const int32_t at : geometry_->padding(y)) row[at] = 0;
       }
-      finite = all_finite_(channel, (inside.end - inside.begin) * plane.row()) && finite;
+      finite = all_finite_(channel, static_cast<size_t>((inside.end - inside.begin) * plane.row())) && finite;
     }
     return finite;
   }
@@ -233,7 +233,7 @@ class PreparedFusedBands final : public Prepared {
   }
 
   const ConvSparseKernels& kernels_;
-  decltype(ConvPairKernels::all_finite) all_finite_;
+  FiniteKernel all_finite_;
   Stage first_, second_;
   bool residual_;
   std::optional<BandGeometry> geometry_;
