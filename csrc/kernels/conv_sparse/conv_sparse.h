@@ -77,8 +77,6 @@ struct ConvSparseKernels {
   // False if there is a value that is not finite.
   bool (*copy_plane)(const ConvSparsePlane&);
   bool (*copy_tiles)(const ConvSparseTiles&);
-  // Whether so many vectors are finite.
-  bool (*finite)(const float* src, ptrdiff_t vectors);
 };
 
 // Null where this build or machine lacks the level.

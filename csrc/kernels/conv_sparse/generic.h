@@ -167,7 +167,6 @@ SN_KERNEL_TABLE(ConvSparseKernels, conv_sparse) = {
     .run = SN_ISA::conv_sparse::run,
     .copy_plane = SN_ISA::conv_sparse::copy_plane,
     .copy_tiles = SN_ISA::conv_sparse::copy_tiles,
-    .finite = SN_ISA::conv_sparse::finite,
 };
 
 }  // namespace softneuro

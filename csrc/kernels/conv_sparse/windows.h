@@ -17,12 +17,6 @@ struct Finite {
   SN_INLINE bool all() const { return !any(is_nan(sum)) && rest == 0; }
 };
 
-inline bool finite(const float* src, ptrdiff_t vectors) {
-  Finite finite;
-  for (ptrdiff_t i = 0; i < vectors; ++i) finite.see(load(src + i * lanes));
-  return finite.all();
-}
-
 inline void copy_row(const ConvSparsePlane& p, const float* src, float* dst, Finite& finite) {
   for (int phase = 0; phase < p.phases; ++phase, dst += p.columns) {
     const int x = phase + p.left;  // of column 0

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/finite/finite.h"
 #include "layers/conv2d/shapes.h"
 #include "layers/images.h"
 #include "layers/padded_window.h"
@@ -24,11 +25,11 @@ SparseSizes sparse_sizes(const Conv2dParams& p, int chunk) {
 
 class PreparedDsconv final : public Prepared {
  public:
-  PreparedDsconv(const Problem& problem, const ConvSparseKernels& kernels, bool tiled, const DsconvParams& params,
-                 std::shared_ptr<const Packed> packed)
+  PreparedDsconv(const Problem& problem, const ConvSparseKernels& kernels, FiniteKernel finite, bool tiled,
+                 const DsconvParams& params, std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)),
         run_(kernels.run),
-        finite_(kernels.finite),
+        finite_(finite),
         p_(conv2d_params(problem)),
         window_(p_, kernels, tiled),
         lists_(sparse_sizes(p_, params.chunk)),
@@ -101,7 +102,8 @@ class PreparedDsconv final : public Prepared {
         for (int64_t c = 0; c < lists_.channels(chunk); ++c) {
           const float* from = channel(call, group, lists_.first(chunk) + c);
           if (in_place_) {
-            finite = finite_(from + row * window_.dst_row(), part.rows * window_.vectors()) && finite;
+            finite =
+                finite_(from + row * window_.dst_row(), static_cast<size_t>(part.rows * window_.dst_row())) && finite;
           } else {
             finite = window_.copy(from, band, window + c * window_.plane(band_)) && finite;
           }
@@ -178,7 +180,7 @@ class PreparedDsconv final : public Prepared {
 
   std::shared_ptr<const Packed> packed_;
   decltype(ConvSparseKernels::run) run_;
-  decltype(ConvSparseKernels::finite) finite_;
+  FiniteKernel finite_;
   Conv2dParams p_;
   PaddedWindow window_;
   SparseLists lists_;
@@ -255,7 +257,8 @@ class Dsconv final : public Routine {
       throw Error("chunk=" + std::to_string(params.chunk) + " and band=" + std::to_string(params.band) +
                   " ask for too large a window");
     }
-    return std::make_unique<PreparedDsconv>(problem, kernels(), info().in.layout.is_tiled(), params, std::move(packed));
+    return std::make_unique<PreparedDsconv>(problem, kernels(), finite_kernel(info().isa), info().in.layout.is_tiled(),
+                                            params, std::move(packed));
   }
 
  private:

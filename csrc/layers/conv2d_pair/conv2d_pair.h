@@ -1,5 +1,5 @@
 // conv2d_pair: a convolution with its activation, and the convolution of what it leaves. Put in by plans in place of
-// the layers that it covers, never by a door; routines take pairs of which a weight is sparse.
+// the layers that it covers, and by custom ops; routines take pairs of which a weight is sparse.
 //
 //   first:  x[N,C,H,W] -> [N,M,H',W'], `first_weight`[M,C/groups,kh,kw], `first_bias`[M], activation `first_*`
 //   second: -> [N,K,H",W"], `second_weight`[K,M/groups,kh,kw], `second_bias`[K]; its residual and activation are the
