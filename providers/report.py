@@ -76,7 +76,7 @@ def text_lines(reported: list[dict[str, Any]]) -> list[str]:
             lines += _host_lines(event["host"])
             lines += _step_lines(event["steps"])
         elif event["event"] == "prepared":
-            lines.append(_outcome(event))
+            lines.append(_outcome(event) + _peak(event))
             lines += [_layer(layer) for layer in event.get("layers", [])]
     return [printable(line) for line in lines] or ["no graph has been looked at"]
 
@@ -117,6 +117,12 @@ def _outcome(event: dict[str, Any]) -> str:
         ours, theirs = 1e3 * event["seconds"], 1e3 * event["host_seconds"]
         return head + f"softneuro runs it: {ours:.3f} ms against {theirs:.3f} ms, error {event['error']:.1e}"
     return head + "softneuro runs it"
+
+
+def _peak(event: dict[str, Any]) -> str:
+    if event["host"] or "peak_bytes" not in event:
+        return ""
+    return f"; peak {event['peak_bytes'] / 2**20:.1f} MiB with packed weights, inputs and outputs"
 
 
 def _layer(layer: dict[str, Any]) -> str:

@@ -150,8 +150,11 @@ def _describe(region: RegionRuntime) -> list[str]:
         lines.append(f"    inputs {shapes}, {signature[0]} thread(s): " + _outcome(shaped))
         lines += _plan_lines(shaped.plan) if shaped.plan else []
         if (stats := shaped.net_stats) is not None:
-            planned, blobs = (stats[name] / 2**20 for name in ("arena_bytes", "blob_bytes"))
-            lines.append(f"      arena {planned:.1f} MiB with workspaces, of {blobs:.1f} MiB of blobs")
+            peak, planned, blobs = (stats[name] / 2**20 for name in ("peak_bytes", "arena_bytes", "blob_bytes"))
+            lines.append(
+                f"      peak {peak:.1f} MiB with packed weights, inputs and outputs; "
+                f"arena {planned:.1f} MiB with workspaces, of {blobs:.1f} MiB of blobs"
+            )
         for layer in shaped.plan.layers if shaped.plan else []:
             routine = layer.descriptor or "with a layer below"
             reason = f"; in floats: {layer.in_floats}" if layer.in_floats else ""

@@ -128,6 +128,17 @@ class RunMemory {
   std::vector<Patch> arena_patches_, input_patches_, output_patches_;
 };
 
+size_t border_bytes(const Program& program) {
+  size_t total = 0;
+  for (size_t k = 0; k < program.input_descs.size(); ++k) {
+    total += bytes(program.input_descs[k], program.input_schemas[k]);
+  }
+  for (size_t k = 0; k < program.output_descs.size(); ++k) {
+    if (program.updated_inputs[k] < 0) total += bytes(program.output_descs[k], program.output_schemas[k]);
+  }
+  return total;
+}
+
 }  // namespace
 
 struct Net::State {
@@ -190,6 +201,7 @@ std::shared_ptr<const Net> Net::prepare(const Graph& graph, const Assignment& as
   for (const size_t bytes : state.program.arenas) state.arenas->give_back(state.arenas->take(bytes));
   NetStats& stats = state.program.stats;
   stats.own_bytes = state.program.values.size() * sizeof(Value) + state.idle.front()->own_bytes();
+  stats.border_bytes = border_bytes(state.program);
   return net;
 }
 

@@ -65,9 +65,12 @@ struct NetStats {
   size_t arena_bytes = 0;  // planned, workspace included
   size_t blob_bytes = 0;   // sum of all blobs, for comparison
   size_t packed_bytes = 0;
-  size_t own_bytes = 0;  // about what the net itself takes: steps, views
-  double packing_s = 0;  // of preparing it, what packing weights took
-  int steps = 0;         // that run; views and in-place concatenations need none
+  size_t own_bytes = 0;     // about what the net itself takes: steps, views
+  size_t border_bytes = 0;  // inputs and outputs, which whoever runs it has
+  double packing_s = 0;     // of preparing it, what packing weights took
+  int steps = 0;            // that run; views and in-place concatenations need none
+  // What there is during a run, the model's own weights aside.
+  size_t peak_bytes() const { return arena_bytes + packed_bytes + own_bytes + border_bytes; }
 };
 
 // Where a blob is during a run, in one schema: for reports and for checking the plan.

@@ -105,7 +105,13 @@ py::array border_array(const py::handle& value, const Shape& shape, const Schema
 py::array new_border_array(const Shape& shape, const Schema& schema) {
   if (schema.layout.whole_images()) throw Error("arrays are neither blocked nor tiled", {}, "give nchw or nhwc");
   const auto [sizes, axes] = memory_axes(shape, schema.layout);
-  return py::array(numpy_type(schema.dtype), sizes).attr("transpose")(py::cast(back(axes)));
+  try {
+    return py::array(numpy_type(schema.dtype), sizes).attr("transpose")(py::cast(back(axes)));
+  } catch (const py::error_already_set& error) {
+    if (!error.matches(PyExc_MemoryError)) throw;
+    throw Error("out of memory: an array of shape " + shape.str() + " could not be allocated", {},
+                "use a smaller batch or image, or free memory elsewhere");
+  }
 }
 
 // A C-contiguous array of the type, and what the type is: that of the array if it is float16, else float32.

@@ -113,7 +113,8 @@ void bind_net(py::module_& m) {
       .def("profile", &profile, py::arg("inputs"), py::arg("rounds") = 10,
            "(layer index or -1 for an adapt, name, descriptor, median seconds) of each step.")
       .def_property_readonly("threads", &Net::threads)
-      .def_property_readonly("stats", &stats, "arena_bytes, blob_bytes, packed_bytes, own_bytes, steps.")
+      .def_property_readonly("stats", &stats,
+                             "arena_bytes, blob_bytes, packed_bytes, own_bytes, border_bytes, peak_bytes, steps.")
       .def_static(
           "shared_packed_bytes", [] { return PackedCache::shared().bytes(); },
           "Bytes of packed weights that all nets of this process hold together.")

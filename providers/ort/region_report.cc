@@ -47,6 +47,7 @@ void Region::note_prepared(const Signature& signature, const ShapeState& state, 
     line.add("dense_s", plan.dense_s).add("best_s", plan.best_s);
     line.add("predicted_s", plan.predicted_s).add("lower_bound_s", plan.lower_bound_s);
     line.add("measured", plan.measured).add("recalled", plan.recalled).add("guessed", plan.guessed);
+    if (state.stats) line.add("peak_bytes", static_cast<double>(state.stats->peak_bytes()));
     line.add_raw("layers", layers.str());
   }
   settings_.report->write(line);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 from typing import Any
@@ -79,6 +80,9 @@ def test_planned_memory_is_less_than_all_blobs(batch: int) -> None:
     network.graph.optimize()
     stats = check(network, None).stats
     assert stats["arena_bytes"] < 0.9 * stats["blob_bytes"]  # routines' workspaces included
+    border = 4 * sum(map(math.prod, [*network.graph.input_shapes, *network.graph.output_shapes]))
+    assert stats["border_bytes"] == border
+    assert stats["peak_bytes"] == border + sum(stats[f"{part}_bytes"] for part in ("arena", "packed", "own"))
 
 
 @pytest.mark.parametrize("layers", [1, 4])

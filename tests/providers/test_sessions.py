@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -250,10 +251,11 @@ def test_verdicts_are_measured_once() -> None:
 
 
 def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
-    session = providers.session(network(1, 16), tune="off")
+    session = providers.session(network(1, 16), tune="off", never_worse=False)
     text = providers.explain(session)
     assert text in capsys.readouterr().out
     assert "8 of 8 nodes" in text
+    assert re.search(r"softneuro runs it.*; peak \d+\.\d MiB with packed weights", text)
     assert "conv2d/cpu:float32" in text
     with pytest.raises(softneuro.Error, match="not made by"):
         providers.explain(cpu_session(network(1, 16)))

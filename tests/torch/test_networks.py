@@ -59,7 +59,9 @@ def test_explain(compile_model, capsys):
         return model(torch.erfinv(x.clamp(-0.9, 0.9)))
 
     text = door.explain(function, x, tune="off", never_worse=False)
-    assert re.search(r"arena \d+\.\d MiB with workspaces, of \d+\.\d MiB of blobs", text)
+    shown = re.search(r"peak (\d+\.\d) MiB .*; arena (\d+\.\d) MiB with workspaces, of \d+\.\d MiB of blobs", text)
+    packed = re.search(r"packed weights (\d+\.\d) MiB", text)
+    assert float(shown[1]) == pytest.approx(float(shown[2]) + float(packed[1]), abs=0.3)  # and a small image
     assert text in capsys.readouterr().out
     assert "aten.erfinv.default" in text
     assert "softneuro has no such layer" in text
