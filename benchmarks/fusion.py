@@ -7,13 +7,8 @@ time is a median; conversions between layouts that a plan needs around its steps
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
 import statistics
 import sys
-import tempfile
-from pathlib import Path
-from urllib.parse import unquote
 
 import numpy as np
 import torch
@@ -23,29 +18,10 @@ from rich.table import Table
 import softneuro
 from benchmarks import models, record
 from benchmarks.layers import Prepared, compile_and_capture
-from softneuro import _C
+from benchmarks.shut_out import plan_without
 
 FUSED = ("depthwise_block/", "squeeze_excite/", "conv_pool/", "image_conv/")
 Times = dict[int, float]  # median seconds by layer
-
-
-def without_fusions(prepared: Prepared, threads: int) -> softneuro.Plan:
-    """The plan that tuning finds where every fused routine is said to take a second."""
-    with tempfile.TemporaryDirectory() as folder:
-        shutil.copy(Path(_C.CostDb.default_directory()) / "costs.txt", folder)
-        database = _C.CostDb(folder)
-        for line in (Path(folder) / "costs.txt").read_text().splitlines():
-            fields = [unquote(field) for field in line.split(" ")]
-            if len(fields) > 8 and fields[1] == "cost" and fields[6].startswith(FUSED):
-                database.add(_C.CostKey(fields[3], int(fields[4]), fields[5], fields[6], fields[2]), 1.0)
-        before = os.environ.get("SOFTNEURO_CACHE_DIR")
-        os.environ["SOFTNEURO_CACHE_DIR"] = folder
-        try:
-            return softneuro.tune(prepared.graph, {"threads": threads})
-        finally:
-            os.environ.pop("SOFTNEURO_CACHE_DIR")
-            if before is not None:
-                os.environ["SOFTNEURO_CACHE_DIR"] = before
 
 
 def times_by_turns(prepared: Prepared, plans: list[softneuro.Plan], threads: int, rounds: int) -> list[Times]:
@@ -77,7 +53,7 @@ def main() -> None:
         with torch.no_grad():
             _, captured = compile_and_capture(model, example)
         for number, prepared in enumerate(captured):
-            separate = without_fusions(prepared, arguments.threads)
+            separate = plan_without(prepared.graph, lambda descriptor: descriptor.startswith(FUSED), arguments.threads)
             fused_times, times = times_by_turns(
                 prepared, [prepared.plan, separate], arguments.threads, arguments.rounds
             )

@@ -48,22 +48,25 @@ class Row:
 
 def compile_and_capture(model: torch.nn.Module, example: torch.Tensor) -> tuple[Callable[..., Any], list[Prepared]]:
     """The compiled model, and each region as it was prepared."""
-    captured: list[Prepared] = []
-    original = RegionRuntime._publish
+    graphs: dict[tuple[RegionRuntime, Any], softneuro.Graph] = {}
+    original = RegionRuntime.lower
 
-    def publish(self: RegionRuntime, signature: Any, lowered: Any, *rest: Any) -> None:
-        original(self, signature, lowered, *rest)
-        plan = self.shaped[signature].plan
-        if plan is not None:
-            captured.append(Prepared(lowered.graph, plan, [torch.randn(s) for s in lowered.graph.input_shapes]))
+    def lower(self: RegionRuntime, signature: Any, *rest: Any) -> Any:
+        lowered = original(self, signature, *rest)
+        graphs[self, signature] = lowered.graph
+        return lowered
 
-    RegionRuntime._publish = publish
+    RegionRuntime.lower = lower
     try:
         # A verdict for the host would hide the net.
         compiled = torch.compile(model, backend="softneuro", options={"never_worse": False})
         compiled(example)
     finally:
-        RegionRuntime._publish = original
+        RegionRuntime.lower = original
+    captured = []
+    for (region, signature), graph in graphs.items():
+        if (plan := region.shaped[signature].plan) is not None:
+            captured.append(Prepared(graph, plan, [torch.randn(shape) for shape in graph.input_shapes]))
     return compiled, captured
 
 
