@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import statistics
 import sys
 import time
@@ -17,6 +18,7 @@ from torch import nn
 import softneuro.torch_backend
 from benchmarks import digits, models
 from benchmarks.peers import inductor
+from benchmarks.shut_out import is_sparse
 from benchmarks.steps import step
 from benchmarks.tables import figures
 from softneuro import _C, tuner
@@ -89,6 +91,52 @@ def recognise_digits(console: Console) -> bool:
     return agree
 
 
+def prune_digits(console: Console) -> bool:
+    """Prunes a network to nine tenths of zeros, and compares it with itself before, one image at a time."""
+    images, labels, test_images, test_labels = digits.data()
+    name = "small VGG"
+    torch.manual_seed(0)
+    with step(console, f"  {name}: training") as update:
+        whole = digits.train(digits.small_vgg(), images, labels, update, epochs=5)
+    with step(console, f"  {name}: pruning by magnitude, training what is left, three times") as update:
+        model = digits.prune_model(copy.deepcopy(whole), images, labels, update, zeros=[0.5, 0.75, 0.9], epochs=2)
+    x = test_images[:1]
+    with torch.no_grad():
+        with tuning(console, name):
+            plan = softneuro.torch_backend.tune(model, (x,))
+            compiled, compiled_whole = (torch.compile(m, backend="softneuro") for m in (model, whole))
+            times = median_ms({"eager": model, "whole": compiled_whole, "pruned": compiled}, x, 100)
+        before, expected = (m(test_images).argmax(1) for m in (whole, model))
+        actual = torch.cat([compiled(image.unsqueeze(0)).argmax(1) for image in test_images])
+    same = int((expected == actual).sum())
+    accuracies = (float((answers == test_labels).float().mean()) for answers in (before, expected, actual))
+    zeros = softneuro.torch_backend.sparsity(model).zeros
+    row = [
+        f"{name}, {zeros:.1%} zeros",
+        *(f"{accuracy:.2%}" for accuracy in accuracies),
+        f"{same} of {len(test_images)}",
+        *(f"{times[way]:.2f}" for way in ("eager", "whole", "pruned")),
+        f"{times['whole'] / times['pruned']:.2f}x",
+    ]
+    header = [
+        "network",
+        "accuracy, whole",
+        "pruned, eager",
+        "pruned, softneuro",
+        "same answers",
+        "eager ms",
+        "softneuro ms, whole",
+        "pruned",
+        "speed-up",
+    ]
+    console.print(figures("digits, one by one", header, [row]))
+    console.print("Routines that use zeros, chosen because they are faster here:")
+    chosen = [f"{layer.name}: {layer.descriptor}" for layer in plan.layers if is_sparse(layer.descriptor)]
+    for line in chosen or ["none"]:
+        console.print(f"    {line}", highlight=False)
+    return same == len(test_images)
+
+
 def photo() -> torch.Tensor:
     """scikit-learn's bundled photo of a flower as a normalised [1,3,224,224] image."""
     image = torch.from_numpy(load_sample_image("flower.jpg").copy()).permute(2, 0, 1).unsqueeze(0).float() / 255
@@ -144,9 +192,11 @@ def main() -> None:
         "minutes where nothing else runs. A second time it is quicker: what was measured is kept in\n"
         f"{_C.CostDb.default_directory()}."
     )
-    console.print("1 of 2: two small networks learn digits, and have to give the same answers through softneuro.")
+    console.print("1 of 3: two small networks learn digits, and have to give the same answers through softneuro.")
     agree = recognise_digits(console)
-    console.print("2 of 2: four known networks look at a photo.")
+    console.print("2 of 3: a network is pruned until nine tenths of its weights are zero. No routine is asked for.")
+    agree = prune_digits(console) and agree
+    console.print("3 of 3: four known networks look at a photo.")
     look_at_photo(console)
     if not agree:
         sys.exit("softneuro's answers differ from eager's")

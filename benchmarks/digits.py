@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import nn
+from torch.nn.utils import prune
 
 from benchmarks.steps import Update
 
@@ -87,6 +90,22 @@ def small_mobilenet() -> nn.Module:
     )
 
 
+def small_vgg() -> nn.Module:
+    """[N,1,32,32] to [N,10]. Most of its weights are in a fully connected layer, as they are in VGG."""
+    return nn.Sequential(
+        nn.Conv2d(1, 32, 3, 1, 1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 3, 1, 1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(4096, 1024),
+        nn.ReLU(),
+        nn.Linear(1024, 10),
+    )
+
+
 def data() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Training images [N,1,32,32] in 0..1 with labels, then held-back ones."""
     digits = load_digits()
@@ -110,3 +129,23 @@ def train(model: nn.Module, images: torch.Tensor, labels: torch.Tensor, update: 
             optimizer.step()
         update(epoch + 1, epochs)
     return model.eval()
+
+
+def prune_model(
+    model: nn.Module, images: torch.Tensor, labels: torch.Tensor, update: Update, *, zeros: Sequence[float], epochs: int
+) -> nn.Module:
+    """By iterative magnitude: for each of the fractions, the smallest weights become zero, and the rest is trained.
+
+    In place, over all layers together; the masks are gone afterwards, as they are from a checkpoint.
+    """
+    weights = [(module, "weight") for module in model.modules() if isinstance(module, (nn.Conv2d, nn.Linear))]
+    before = 0.0
+    for number, fraction in enumerate(zeros):
+        share = (fraction - before) / (1 - before)  # of what is left
+        prune.global_unstructured(weights, prune.L1Unstructured, amount=share)
+        done, total = number * epochs, len(zeros) * epochs
+        train(model, images, labels, lambda epoch, _, done=done, total=total: update(done + epoch, total), epochs)
+        before = fraction
+    for module, name in weights:
+        prune.remove(module, name)
+    return model
