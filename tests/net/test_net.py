@@ -24,7 +24,8 @@ def accepting(graph: Graph) -> list[list[str]]:
         if layer["type"] == "constant":
             choices.append([""])
             continue
-        weights = {role: np.zeros(shape, np.float32) for role, shape in layer["weights"].items()}
+        # Not zeros: routines that leave these out would take them, and the graph's own weights have none.
+        weights = {role: np.ones(shape, np.float32) for role, shape in layer["weights"].items()}
         post = {"residual": layer["residual"], "activation": layer["activation"]}
         shapes = [graph.shape(blob) for blob in layer["inputs"]]
         choices.append(testing.accepting(layer["type"], layer["attrs"], weights, shapes, post, 2))
