@@ -42,8 +42,11 @@ Packing sparse_blocks_packing(const Layer& layer, const ConvDirectShape& shape, 
 }
 
 void pack_sparse_blocks(const Layer& layer, const ConvDirectShape& shape, int block, Packed& to) {
-  conv_sparse_blocks_pack(shape, block, layer.weight("weight")->values().get(), to.at<int32_t>("starts"),
-                          to.at<int32_t>("taps"), to.at<float>("weights"));
+  const auto values = layer.weight("weight")->values();
+  const int64_t vectors = conv_sparse_blocks_pack(shape, block, values.get(), nullptr, nullptr, nullptr);
+  expect_unchanged(vectors == to.packing().find("taps")->count);
+  conv_sparse_blocks_pack(shape, block, values.get(), to.at<int32_t>("starts"), to.at<int32_t>("taps"),
+                          to.at<float>("weights"));
   pack_bias(layer, to);
 }
 

@@ -61,7 +61,7 @@ void SparseLists::pack(const ConstantData& weight, Packed& to) const {
   auto* code = reinterpret_cast<uint16_t*>(to.at<uint8_t>("codes"));
   auto* starts = to.at<int32_t>("starts");
   auto* numbers = to.at<int32_t>("channels");
-  const int64_t filter = sizes_.c * sizes_.taps;
+  const int64_t filter = sizes_.c * sizes_.taps, room = to.packing().find("values")->count;
   int32_t at = 0;
   std::vector<int32_t> order, counts;
   for (int64_t panel = 0; panel < panels(); ++panel) {
@@ -87,14 +87,17 @@ void SparseLists::pack(const ConstantData& weight, Packed& to) const {
         if (i >= width) continue;
         const float* from = part(order[static_cast<size_t>(i)]);
         for (int64_t j = 0; j < length; ++j) {
-          if (from[j] == 0) continue;
-          value[at] = from[j];
+          const float next = from[j];
+          if (next == 0) continue;
+          expect_unchanged(at < room);
+          value[at] = next;
           code[at++] = static_cast<uint16_t>(j);
         }
       }
       *starts++ = at;
     }
   }
+  expect_unchanged(at == room);
 }
 
 SparseRows SparseLists::rows(const Packed& packed, int64_t panel, int64_t chunk) const {

@@ -137,10 +137,50 @@ std::vector<Case> weighted_cases() {
   return list;
 }
 
+// A layer whose weights of [k][c](...) are zero but for the first `others`.
+Case pruned(const char* type, const std::vector<std::pair<const char*, Shape>>& weights, const Shape& in,
+            int64_t others) {
+  Case item{layer(type, {}), {in}};
+  for (const auto& [role, shape] : weights) {
+    std::vector<float> values(static_cast<size_t>(shape.elements()), 0.0f);
+    std::fill_n(values.begin(), others, 1.0f);
+    item.layer.set_weight(role, constant_from(shape, std::move(values)));
+  }
+  return item;
+}
+
+// Who writes to a weight between its zeros being counted and its being packed gets an error.
+void check_changed_weights(const char* type, const std::vector<std::pair<const char*, Shape>>& weights,
+                           const Shape& in) {
+  const Case before = pruned(type, weights, in, 40), after = pruned(type, weights, in, 2000);
+  const Problem counted = problem_of(before), written = problem_of(after);
+  int tried = 0;
+  for (const Routine* routine : accepting_routines(counted)) {
+    if (!routine->info().by_pattern) continue;
+    ++tried;
+    for (const Tuning& tuning : routine->tunings(counted)) {
+      Packed packed(routine->packing(counted, tuning));
+      bool refused = false;
+      try {
+        routine->pack(written, tuning, packed);
+      } catch (const Error&) {
+        refused = true;
+      }
+      test::expect(refused, (routine->descriptor(tuning) + " packs what it has no room for").c_str());
+    }
+  }
+  test::expect(tried > 0, "no sparse routine was tried");
+}
+
 }  // namespace
 }  // namespace softneuro
 
 int main() {
+  const softneuro::Shape filters{32, 32, 3, 3};
+  softneuro::check_changed_weights("conv2d", {{"weight", filters}}, {1, 32, 9, 9});
+  softneuro::check_changed_weights("conv2d_pair", {{"first_weight", filters}, {"second_weight", filters}},
+                                   {1, 32, 9, 9});
+  for (const int64_t rows : {1, 40}) softneuro::check_changed_weights("linear", {{"weight", {64, 96}}}, {rows, 96});
   std::vector<softneuro::Case> cases = softneuro::cases();
   for (softneuro::Case& item : softneuro::weighted_cases()) cases.push_back(std::move(item));
   for (const softneuro::Case& item : cases) {

@@ -10,6 +10,7 @@
 #include "layers/conv2d_pair/tile_grid.h"
 #include "layers/images.h"
 #include "layers/params.h"
+#include "layers/sparse_weights.h"
 
 namespace softneuro {
 namespace {
@@ -48,8 +49,10 @@ void pack_first(const Conv2dPairStages& stages, Packed& to) {
   for_non_zeros(p, values.get(), [&](int64_t k, int64_t, int64_t, float) { ++begin[k]; });
   to_begins(begin, p.k);
   int32_t* tap_to = to.at<int32_t>("taps");
+  int64_t room = to.packing().find("values")->count;
   float* value_to = to.at<float>("values");
   for_non_zeros(p, values.get(), [&](int64_t, int64_t c, int64_t tap, float value) {
+    expect_unchanged(room-- > 0);
     *tap_to++ = static_cast<int32_t>(c * p.kh * p.kw + tap);
     *value_to++ = value;
   });
@@ -64,10 +67,12 @@ void pack_second(const Conv2dPairStages& stages, Packed& to) {
   const auto channel_of = [&](int64_t k, int64_t c) { return k / p.group_k() * p.group_c() + c; };
   for_non_zeros(p, values.get(), [&](int64_t k, int64_t c, int64_t, float) { ++begin[channel_of(k, c)]; });
   to_begins(begin, p.c);
+  const int64_t room = to.packing().find("values")->count;
   // By channel, and in a channel by kernel and tap, as kernels come in order.
   std::vector<int64_t> next(begin, begin + p.c);
   for_non_zeros(p, values.get(), [&](int64_t k, int64_t c, int64_t tap, float value) {
     const int64_t at = next[static_cast<size_t>(channel_of(k, c))]++;
+    expect_unchanged(at < room);
     to.at<int32_t>("kernels")[at] = static_cast<int32_t>(k);
     to.at<int32_t>("taps")[at] = static_cast<int32_t>(tap);
     to.at<float>("values")[at] = value;

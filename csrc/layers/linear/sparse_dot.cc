@@ -122,8 +122,11 @@ class SparseDotLinear final : public Routine {
   }
   void pack(const Problem& problem, const Tuning& tuning, Packed& to) const override {
     const LinearParams p = params(problem);
-    dot_sparse_pack(narrow(p.k), narrow(p.c), checked(tuning).bits, problem.layer->weight("weight")->values().get(),
-                    to.at<int64_t>("starts"), to.at<int32_t>("weights"));
+    const int bits = checked(tuning).bits;
+    const auto weight = problem.layer->weight("weight")->values();
+    const size_t size = dot_sparse_pack(narrow(p.k), narrow(p.c), bits, weight.get(), nullptr, nullptr);
+    expect_unchanged(static_cast<int64_t>(size) == to.packing().find("weights")->count);
+    dot_sparse_pack(narrow(p.k), narrow(p.c), bits, weight.get(), to.at<int64_t>("starts"), to.at<int32_t>("weights"));
     pack_bias(*problem.layer, to);
   }
 
