@@ -155,7 +155,8 @@ void check_stream(Isa isa) {
   constexpr int down = 5, across = 9;
   const int row = across * kernels.lanes;
   const auto src = random_data(static_cast<size_t>((down + 1) * row + 5));
-  ConvSparseArgs args{.weights = &rows, .offsets = offsets, .src = src.data(), .src_row = row};
+  ConvSparseArgs args;
+  args.weights = &rows, args.offsets = offsets, args.src = src.data(), args.src_row = row;
   args.dst_row = row, args.dst_channel = down * row, args.rows = down, args.vectors = across, args.last = kernels.lanes;
   args.activation.kind = ActivationKind::relu;
   AlignedBuffer plain(static_cast<size_t>(2 * down * row) * sizeof(float)), streamed(plain.size());
