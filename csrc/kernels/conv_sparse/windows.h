@@ -119,9 +119,10 @@ inline bool copy_lanes(const ConvSparseTiles& p) {
         for (int lane = 0; lane < lanes; ++lane) {
           const int y = lane / p.across * p.step_h + p.top + i;
           const int x = lane % p.across * p.step_w + p.left + phase + q * p.phases;
-          const bool inside = y >= 0 && y < p.h && x >= 0 && x < p.w;
+          dst[lane] = p.outside;
+          if (y < 0 || y >= p.h || x < 0 || x >= p.w) continue;
           const ptrdiff_t pixel = static_cast<ptrdiff_t>(y % p.src.h) * p.src.w + x % p.src.w;
-          dst[lane] = inside ? p.src.data[pixel * lanes + y / p.src.h * p.src.across + x / p.src.w] : p.outside;
+          dst[lane] = p.src.data[pixel * lanes + y / p.src.h * p.src.across + x / p.src.w];
         }
         finite.see(load(dst));
       }
