@@ -5,6 +5,7 @@ import torch
 from torch.nn import functional
 
 import softneuro
+from softneuro import _C
 from softneuro.torch_backend import ops
 
 SPARSE = [
@@ -30,7 +31,6 @@ def arguments():
     return torch.randn(2, 16, 14, 13), sparse(32, 16, 3, 3), torch.randn(32), [1, 1], [1, 1], [1, 1], 1, "relu"
 
 
-@pytest.mark.skipif(not SPARSE, reason="no sparse routine of convolutions is available")
 class TestSparse:
     def test_result(self, arguments):
         x, weight, bias, *rest, activation = arguments
@@ -58,16 +58,18 @@ class TestSparse:
 
     def test_a_routine_by_name(self, arguments):
         expected = torch.ops.softneuro.conv2d(*arguments)
-        ran = 0
+        x, weight, *_ = arguments
+        attrs, weights = {"padding": [1, 1, 1, 1]}, {"weight": weight.numpy()}
+        accepted = _C.testing.accepting("conv2d", attrs, weights, [x.shape], {"activation": "relu"}, 1)
+        taking = {descriptor.split("{")[0] for descriptor in accepted} & set(SPARSE)
+        assert taking
         for descriptor in SPARSE:
-            try:
+            if descriptor in taking:
                 found = torch.ops.softneuro.sparse_conv2d(*arguments, descriptor)
-            except RuntimeError as error:
-                assert "declines" in str(error)  # noqa: PT017 - most take it
-                continue
-            torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
-            ran += 1
-        assert ran
+                torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+            else:
+                with pytest.raises(RuntimeError, match="declines"):
+                    torch.ops.softneuro.sparse_conv2d(*arguments, descriptor)
 
     @pytest.mark.parametrize("requires_grad", [False, True])
     def test_opcheck(self, arguments, requires_grad):
@@ -85,13 +87,6 @@ def test_refusals():
         torch.ops.softneuro.sparse_conv2d(x.double(), weight)
 
 
-PAIRS = [
-    entry["descriptor"]
-    for entry in softneuro.registry()
-    if entry["layer"] == "conv2d_pair" and entry["by_pattern"] and entry["available"]
-]
-
-
 def pair_arguments(requires_grad=False):
     tensors = torch.randn(2, 8, 14, 13), sparse(32, 8, 3, 3), torch.randn(32), sparse(16, 32, 3, 3), torch.randn(16)
     tensors = [tensor.requires_grad_(requires_grad) for tensor in tensors]
@@ -104,7 +99,6 @@ def pair_of(x, first, first_bias, second, second_bias, *stages):
     return functional.conv2d(between, second, second_bias, *stages[5:9]).relu()
 
 
-@pytest.mark.skipif(not PAIRS, reason="no sparse routine of pairs is available")
 class TestPairs:
     def test_result(self):
         arguments = pair_arguments()

@@ -141,10 +141,6 @@ def test_three_dimensional_convolutions_are_the_hosts(compile_model, caplog):
     assert "a convolution of rank 5 is not supported" in caplog.text
 
 
-SPARSE = [e for e in softneuro.registry() if e["layer"] == "linear" and e["by_pattern"] and e["available"]]
-
-
-@pytest.mark.skipif(not SPARSE, reason="no sparse routine of linear layers is available")
 def test_routines_that_use_zeros_are_timed_apart():
     model, x = nn.Sequential(nn.Linear(512, 512), nn.ReLU()).eval(), torch.randn(1, 512)
     model[0].weight.mul_(torch.rand(512, 512) > 0.95)
@@ -154,7 +150,6 @@ def test_routines_that_use_zeros_are_timed_apart():
     assert "ms" in str(found).split("\n")[1]
 
 
-@pytest.mark.skipif(not SPARSE, reason="no sparse routine of linear layers is available")
 @pytest.mark.parametrize("never_worse", [True, False])
 def test_a_plan_made_for_zeros_that_are_gone(compile_model, agree, never_worse):
     model, x = nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 512)).eval(), torch.randn(1, 512)
