@@ -121,7 +121,7 @@ std::vector<Candidate> enumerate_candidates(const Problem& problem, const Search
       candidate.error = routine->expected_error(problem, tuning);
       candidate.packed_bytes = routine->packed_bytes(problem, tuning);
       candidate.seconds = routine->info().view         ? 0
-                          : routine->info().by_pattern ? estimate_sparse_seconds(problem)
+                          : routine->info().by_pattern ? estimate_sparse_seconds(problem, candidate.packed_bytes)
                                                        : estimate_seconds(problem, all.size());
       all.push_back(candidate);
       if (within(candidate, problem, limits)) allowed.push_back(candidate);
@@ -140,12 +140,13 @@ double estimate_seconds(const Problem& problem, size_t rank) {
   return 1e-7 + work_seconds(problem, 1) * (1 + 0.2 * static_cast<double>(rank));
 }
 
-double estimate_sparse_seconds(const Problem& problem) {
-  const Constant* weight = problem.layer->find_weight("weight");
-  const double nonzeros = weight == nullptr ? 1 : 1 - (*weight)->traits().zeros;
-  // A product that leaves zeros out takes as long as some that do not: more than that with Winograd.
-  constexpr double dearer = 4;
-  return 1e-7 + work_seconds(problem, dearer * nonzeros);
+double estimate_sparse_seconds(const Problem& problem, size_t packed_bytes) {
+  double bytes = 0;
+  for (const auto& [role, value] : problem.layer->weights) bytes += 4 * static_cast<double>(value->elements());
+  const double kept = std::min(1.0, static_cast<double>(packed_bytes) / std::max(bytes, 1.0));
+  // A product that is left takes as long as some that are not: more than that with Winograd.
+  constexpr double dearer = 3;
+  return 1e-7 + work_seconds(problem, dearer * kept);
 }
 
 double estimate_adapt_seconds(const TensorDesc& desc, const Schema& from, const Schema& to) {

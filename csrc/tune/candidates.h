@@ -33,8 +33,8 @@ std::vector<Candidate> enumerate_candidates(const Problem& problem, const Search
 // A guess for plans made without measuring: arithmetic and traffic at fixed rates, later entries of routines.inc
 // dearer, so that list order is the prior. Comparable between candidates of one layer only.
 double estimate_seconds(const Problem& problem, size_t rank);
-// The same of a routine that leaves zero weights out.
-double estimate_sparse_seconds(const Problem& problem);
+// The same of a routine that leaves zero weights out, by what it packs of them.
+double estimate_sparse_seconds(const Problem& problem, size_t packed_bytes);
 double estimate_adapt_seconds(const TensorDesc& desc, const Schema& from, const Schema& to);
 
 }  // namespace softneuro
