@@ -11,8 +11,7 @@ PaddedWindow::PaddedWindow(const Conv2dParams& p, const ConvSparseKernels& kerne
       tiled_(tiled),
       padding_(outside),
       lanes_(kernels.lanes),
-      copy_plane_(kernels.copy_plane),
-      copy_tiles_(kernels.copy_tiles),
+      kernels_(&kernels),
       in_(tiled ? tile_grid(p.h, p.w, lanes_) : TileGrid{1, 1, p.h, p.w}),
       out_(tiled ? tile_grid(p.oh, p.ow, lanes_) : TileGrid{1, 1, p.oh, p.ow}),
       unit_(tiled ? lanes_ : 1) {
@@ -47,28 +46,16 @@ bool PaddedWindow::in_place() const {
 }
 
 bool PaddedWindow::copy(const float* channel, Range rows, float* to) const {
-  const int top = narrow(rows.begin * p_.sh - p_.pt), left = narrow(-p_.pl);
-  const int count = narrow((rows.end - rows.begin - 1) * p_.sh + (p_.kh - 1) * p_.dh + 1);
-  if (!tiled_) {
-    return copy_plane_({.src = channel,
-                        .h = narrow(p_.h),
-                        .w = narrow(p_.w),
-                        .top = top,
-                        .left = left,
-                        .rows = count,
-                        .phases = narrow(p_.sw),
-                        .columns = narrow(columns_),
-                        .dst = to});
-  }
-  return copy_tiles_({.src = {channel, narrow(in_.down), narrow(in_.across), narrow(in_.h), narrow(in_.w)},
+  return copy_window(*kernels_, tiled_,
+                     {.src = {channel, narrow(in_.down), narrow(in_.across), narrow(in_.h), narrow(in_.w)},
                       .h = narrow(p_.h),
                       .w = narrow(p_.w),
                       .across = narrow(out_.across),
                       .step_h = narrow(out_.h * p_.sh),
                       .step_w = narrow(out_.w * p_.sw),
-                      .top = top,
-                      .left = left,
-                      .rows = count,
+                      .top = narrow(rows.begin * p_.sh - p_.pt),
+                      .left = narrow(-p_.pl),
+                      .rows = narrow((rows.end - rows.begin - 1) * p_.sh + (p_.kh - 1) * p_.dh + 1),
                       .phases = narrow(p_.sw),
                       .columns = narrow(columns_),
                       .outside = padding_,
@@ -76,11 +63,32 @@ bool PaddedWindow::copy(const float* channel, Range rows, float* to) const {
 }
 
 std::vector<int32_t> PaddedWindow::outside(int64_t row) const {
+  if (!tiled_) return {};
+  std::vector<int32_t> elements = lanes_outside(out_, p_.oh, p_.ow, row);
+  for (int32_t& element : elements) element += narrow(row * dst_row_);
+  return elements;
+}
+
+bool copy_window(const ConvSparseKernels& kernels, bool tiled, const ConvSparseTiles& window) {
+  if (tiled) return kernels.copy_tiles(window);
+  return kernels.copy_plane({.src = window.src.data,
+                             .h = window.h,
+                             .w = window.w,
+                             .top = window.top,
+                             .left = window.left,
+                             .rows = window.rows,
+                             .phases = window.phases,
+                             .columns = window.columns,
+                             .dst = window.dst});
+}
+
+std::vector<int32_t> lanes_outside(const TileGrid& grid, int64_t height, int64_t width, int64_t row) {
   std::vector<int32_t> elements;
-  for (int64_t x = 0; x < (tiled_ ? out_.w : 0); ++x) {
-    for (int64_t lane = 0; lane < lanes_; ++lane) {
-      if (lane / out_.across * out_.h + row < p_.oh && lane % out_.across * out_.w + x < p_.ow) continue;
-      elements.push_back(narrow((row * out_.w + x) * lanes_ + lane));
+  const int64_t lanes = grid.down * grid.across;
+  for (int64_t x = 0; x < grid.w; ++x) {
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      if (lane / grid.across * grid.h + row < height && lane % grid.across * grid.w + x < width) continue;
+      elements.push_back(narrow(x * lanes + lane));
     }
   }
   return elements;

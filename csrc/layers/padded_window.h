@@ -11,6 +11,12 @@
 
 namespace softneuro {
 
+// Copies a channel's window out of a row-major or tiled plane; of the former, only `h` and `w` of the tiles' fields
+// count. False if there is a value that is not finite.
+bool copy_window(const ConvSparseKernels& kernels, bool tiled, const ConvSparseTiles& window);
+// Lanes of a row of a tiled plane that are outside an image of height by width, as elements from the row's start.
+std::vector<int32_t> lanes_outside(const TileGrid& grid, int64_t height, int64_t width, int64_t row);
+
 class PaddedWindow {
  public:
   PaddedWindow() = default;
@@ -49,8 +55,7 @@ class PaddedWindow {
   bool tiled_ = false;
   float padding_ = 0;
   int lanes_ = 1;
-  decltype(ConvSparseKernels::copy_plane) copy_plane_ = nullptr;
-  decltype(ConvSparseKernels::copy_tiles) copy_tiles_ = nullptr;
+  const ConvSparseKernels* kernels_ = nullptr;
   TileGrid in_, out_;  // row-major: of one tile
   int64_t unit_ = 1;   // floats of a column
   int64_t vectors_ = 0, last_ = 0, dst_row_ = 0, src_channel_ = 0;

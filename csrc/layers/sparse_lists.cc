@@ -1,6 +1,7 @@
 #include "layers/sparse_lists.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -115,6 +116,13 @@ bool stores_past_caches(bool tiled, int64_t chunks, const Activation& activation
 
 bool has_code(const SparseRows& rows, int index, uint16_t code) {
   return std::binary_search(rows.codes + rows.starts[index], rows.codes + rows.starts[index + 1], code);
+}
+
+void spread_nonfinite(const SparseRows& rows, uint16_t code, float* to, int64_t dst_channel) {
+  for (int i = 0; i < rows.count; ++i) {
+    float& value = to[rows.channels[i] * dst_channel];
+    if (!std::isnan(value) && !has_code(rows, i, code)) value = std::numeric_limits<float>::quiet_NaN();
+  }
 }
 
 }  // namespace softneuro

@@ -56,5 +56,8 @@ bool stores_past_caches(bool tiled, int64_t chunks, const Activation& activation
 
 // Whether a channel's list has a code.
 bool has_code(const SparseRows& rows, int index, uint16_t code);
+// Of the sums at `to`, one for each channel, NaN becomes what has a zero weight for the code: what a dense product
+// makes of an input that is not finite.
+void spread_nonfinite(const SparseRows& rows, uint16_t code, float* to, int64_t dst_channel);
 
 }  // namespace softneuro

@@ -206,3 +206,20 @@ def test_workspace_is_a_few_rows() -> None:
         if "/cpu:float32:nchw/" not in descriptor:
             continue  # whose net converts input and output
         assert softneuro.Net(graph, [descriptor], threads=2).stats["arena_bytes"] < intermediate / 10, descriptor
+
+
+def test_bands_of_more_rows_than_scratch_has_room_for() -> None:
+    weights = {
+        "first_weight": np.ones((2048, 1, 3, 3), np.float32),
+        "second_weight": np.ones((1, 2048, 3, 3), np.float32),
+    }
+    for weight in weights.values():
+        weight[:, ::2, 1] = weight[..., 0] = 0
+    pads = {"first_padding": [1] * 4, "second_padding": [1] * 4}
+    problem: Problem = (pads, weights, [np.ones((1, 1, 200, 200), np.float32)], {})
+    descriptors = {d.split("{")[0] for d in routines(problem) if "fused_bands" in d}
+    assert descriptors
+    for descriptor in descriptors:
+        run(problem, descriptor + "{band=4,chunk=16}")
+        with pytest.raises(softneuro.Error, match="band=200 asks for more rows than scratch has room for"):
+            run(problem, descriptor + "{band=200,chunk=16}")

@@ -159,11 +159,7 @@ class PreparedDsconv final : public Prepared {
       float* const to = call.dst + window_.out_at(oy, ox);
       const auto code = static_cast<uint16_t>(c * p_.kh * p_.kw + tap);
       for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
-        const SparseRows& weights = list(panel, chunk);
-        for (int i = 0; i < weights.count; ++i) {
-          float& value = to[weights.channels[i] * window_.dst_channel()];
-          if (!std::isnan(value) && !has_code(weights, i, code)) value = std::numeric_limits<float>::quiet_NaN();
-        }
+        spread_nonfinite(list(panel, chunk), code, to, window_.dst_channel());
       }
     }
   }
@@ -270,7 +266,8 @@ class Dsconv final : public Routine {
   // Bytes of a task.
   int64_t scratch(const Conv2dParams& p, const DsconvParams& params) const {
     const PaddedWindow window(p, kernels(), info().in.layout.is_tiled());
-    return std::min<int64_t>(params.chunk, p.group_c()) * window.plane(params.band) * 4;
+    return std::min<int64_t>(params.chunk, p.group_c()) * window.plane(std::min<int64_t>(params.band, window.rows())) *
+           4;
   }
   // Bands as high as L2 has room for, and of equal height.
   DsconvParams sized(const Conv2dParams& p, int chunk, int split) const {

@@ -6,6 +6,7 @@
 
 #include "kernels/integers.h"
 #include "layers/kernel_sizes.h"
+#include "layers/padded_window.h"
 #include "layers/sparse_lists.h"
 
 namespace softneuro {
@@ -57,13 +58,7 @@ void BandGeometry::find_padding() {
     }
   }
   for (int64_t y = 0; y < out_.h; ++y) {
-    std::vector<int32_t>& list = outside_.emplace_back();
-    for (int64_t x = 0; x < (tiled_ ? out_.w : 0); ++x) {
-      for (int64_t lane = 0; lane < lanes_; ++lane) {
-        if (lane / out_.across * out_.h + y < p2_.oh && lane % out_.across * out_.w + x < p2_.ow) continue;
-        list.push_back(narrow(x * lanes_ + lane));
-      }
-    }
+    outside_.push_back(tiled_ ? lanes_outside(out_, p2_.oh, p2_.ow, y) : std::vector<int32_t>());
   }
 }
 
@@ -78,31 +73,19 @@ bool BandGeometry::skips() const {
 }
 
 bool BandGeometry::copy(const ConvSparseKernels& kernels, const float* channel, Range rows, float* to) const {
-  const int top = narrow((rows.begin - p2_.pt) * p1_.sh - p1_.pt), left = narrow(-p2_.pl * p1_.sw - p1_.pl);
-  const int count = narrow(source_rows(rows.end - rows.begin));
-  if (!tiled_) {
-    return kernels.copy_plane({.src = channel,
-                               .h = narrow(p1_.h),
-                               .w = narrow(p1_.w),
-                               .top = top,
-                               .left = left,
-                               .rows = count,
-                               .phases = narrow(source_.phases),
-                               .columns = narrow(source_.columns),
-                               .dst = to});
-  }
-  return kernels.copy_tiles({.src = {channel, narrow(in_.down), narrow(in_.across), narrow(in_.h), narrow(in_.w)},
-                             .h = narrow(p1_.h),
-                             .w = narrow(p1_.w),
-                             .across = narrow(out_.across),
-                             .step_h = narrow(out_.h * p2_.sh * p1_.sh),
-                             .step_w = narrow(out_.w * p2_.sw * p1_.sw),
-                             .top = top,
-                             .left = left,
-                             .rows = count,
-                             .phases = narrow(source_.phases),
-                             .columns = narrow(source_.columns),
-                             .dst = to});
+  return copy_window(kernels, tiled_,
+                     {.src = {channel, narrow(in_.down), narrow(in_.across), narrow(in_.h), narrow(in_.w)},
+                      .h = narrow(p1_.h),
+                      .w = narrow(p1_.w),
+                      .across = narrow(out_.across),
+                      .step_h = narrow(out_.h * p2_.sh * p1_.sh),
+                      .step_w = narrow(out_.w * p2_.sw * p1_.sw),
+                      .top = narrow((rows.begin - p2_.pt) * p1_.sh - p1_.pt),
+                      .left = narrow(-p2_.pl * p1_.sw - p1_.pl),
+                      .rows = narrow(source_rows(rows.end - rows.begin)),
+                      .phases = narrow(source_.phases),
+                      .columns = narrow(source_.columns),
+                      .dst = to});
 }
 
 std::vector<int32_t> BandGeometry::first_offsets(int64_t channels, int64_t column_phase) const {
@@ -139,10 +122,7 @@ void mend_nonfinite(const Conv2dParams& p, const Mending& m) {
       float* const to = m.dst + m.to.at(top / p.sh, left / p.sw) + lane;
       const auto code = static_cast<uint16_t>(c * p.kh * p.kw + tap);
       for (const SparseRows* list = m.lists; list != m.lists + m.list_count; ++list) {
-        for (int i = 0; i < list->count; ++i) {
-          float& value = to[list->channels[i] * m.dst_channel];
-          if (!std::isnan(value) && !has_code(*list, i, code)) value = std::numeric_limits<float>::quiet_NaN();
-        }
+        spread_nonfinite(*list, code, to, m.dst_channel);
       }
     }
   };

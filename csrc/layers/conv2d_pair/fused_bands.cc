@@ -306,8 +306,12 @@ class FusedBands final : public Routine {
     const auto params = BandsParams::of(tuning);
     parse_positive("band", params.band);
     parse_positive("chunk", params.chunk);
-    return std::make_unique<PreparedFusedBands>(problem, conv2d_pair_stages(problem), info().isa,
-                                                info().in.layout.is_tiled(), params, packed);
+    const Conv2dPairStages stages = conv2d_pair_stages(problem);
+    if (!stages.p2.empty() && bytes(stages, params) > most_scratch) {
+      throw Error("band=" + std::to_string(params.band) + " asks for more rows than scratch has room for");
+    }
+    return std::make_unique<PreparedFusedBands>(problem, stages, info().isa, info().in.layout.is_tiled(), params,
+                                                packed);
   }
 
  private:

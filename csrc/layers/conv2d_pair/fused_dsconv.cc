@@ -291,8 +291,12 @@ class FusedDsconv final : public Routine {
     parse_positive("height", params.height);
     parse_positive("width", params.width);
     if (params.piece < 0) throw Error("piece must not be negative, but is " + std::to_string(params.piece));
-    return std::make_unique<PreparedFusedDsconv>(problem, conv2d_pair_stages(problem), info().isa, params,
-                                                 std::move(packed));
+    const Conv2dPairStages stages = conv2d_pair_stages(problem);
+    if (!stages.p2.empty() && !fits(stages, params.height, params.width)) {
+      throw Error("height=" + std::to_string(params.height) + " and width=" + std::to_string(params.width) +
+                  " ask for a tile that scratch has no room for");
+    }
+    return std::make_unique<PreparedFusedDsconv>(problem, stages, info().isa, params, std::move(packed));
   }
 
  private:
