@@ -12,6 +12,7 @@
 #include "tests/layer_cases.h"
 #include "tune/excerpt.h"
 #include "tune/forecast.h"
+#include "tune/probes.h"
 #include "tune/stand_ins.h"
 #include "tune/timekeeper.h"
 
@@ -167,6 +168,16 @@ void check_excerpt() {
   expect(!excerpt(problem_of({reshaped, {Shape{8, 1 << 12, 1 << 11}}})), "none where nothing is multiplied");
 }
 
+void check_probes() {
+  const TensorDesc image{{2, 16, 9, 9}};
+  for (const char* layout : {"nchw", "nhwc", "nchw_strided", "nchw4c", "nchw16c", "nchw4t", "nchw8t", "nchw16t"}) {
+    const Schema schema = f32_nchw.with(parse_layout(layout));
+    AlignedBuffer buffer;
+    grow(buffer, image, schema);
+    expect(buffer.size() >= bytes(image, schema), (std::string(layout) + " has room").c_str());
+  }
+}
+
 void check_sparse_floor() {
   const auto is_sparse = [](const Candidate& candidate) { return candidate.choice.routine->info().by_pattern; };
   const auto tried = [&](int64_t rows, double floor) {
@@ -191,6 +202,7 @@ int main() {
   softneuro::check_stand_ins();
   softneuro::check_true_packings();
   softneuro::check_excerpt();
+  softneuro::check_probes();
   softneuro::check_sparse_floor();
   return softneuro::test::finish();
 }

@@ -17,15 +17,6 @@ Strides likely_strides(const Shape& shape, const Layout& layout) {
   return strides;
 }
 
-static int64_t largest_blob(const TensorDesc& desc, const Schema& schema) {
-  if (schema.layout.strided) {
-    return spanned_elements(desc.shape, likely_strides(desc.shape, schema.layout), schema.layout);
-  }
-  int64_t elements = desc.shape.elements();
-  if (layout_fits(desc.shape, Layout::blocked(16))) elements = physical_elements(desc.shape, Layout::blocked(16));
-  return elements;
-}
-
 void fill(AlignedBuffer& buffer, DType dtype) {
   // Any finite values of ordinary size do; a small generator avoids denormals and repeated zeros.
   uint32_t state = 12345;
@@ -44,7 +35,8 @@ void fill(AlignedBuffer& buffer, DType dtype) {
 }
 
 void grow(AlignedBuffer& buffer, const TensorDesc& desc, const Schema& schema) {
-  const size_t bytes = std::max(dtype_bytes(schema.dtype, largest_blob(desc, schema)), AlignedBuffer::alignment);
+  const int64_t elements = spanned_elements(desc.shape, likely_strides(desc.shape, schema.layout), schema.layout);
+  const size_t bytes = std::max(dtype_bytes(schema.dtype, elements), AlignedBuffer::alignment);
   if (buffer.size() >= bytes) return;
   buffer = AlignedBuffer(bytes);
   fill(buffer, schema.dtype);
