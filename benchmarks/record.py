@@ -19,7 +19,7 @@ from pathlib import Path
 from softneuro import cpu_brand, cpu_id
 
 RESULTS = Path(__file__).parent / "RESULTS.md"
-LIMIT = 170  # lines of the file; tests/house/test_sizes.py
+LIMIT = 185  # lines of the file; tests/house/test_sizes.py
 INTRO = """\
 # Recorded figures
 
