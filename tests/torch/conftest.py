@@ -72,15 +72,19 @@ def compile_model():
     return compile_
 
 
+@pytest.fixture(autouse=True)
+def earlier_regions(_fresh_dynamo):
+    """Regions that were alive before the test: an error that another test keeps may keep its region."""
+    return set(registry.all_regions())
+
+
 @pytest.fixture
-def regions():
+def regions(earlier_regions):
     """The test's live regions."""
-    gc.collect()
-    before = registry.all_regions()  # an error that a test keeps may keep its region
 
     def collect():
         gc.collect()
-        return [region for region in registry.all_regions() if region not in before]
+        return [region for region in registry.all_regions() if region not in earlier_regions]
 
     return collect
 
@@ -97,9 +101,9 @@ def states(regions):
 
 
 @pytest.fixture
-def entries():
-    """Number of nets ready in the op's table."""
-    return lambda: sum(region.core.nets for region in registry.all_regions())
+def entries(earlier_regions):
+    """Number of nets that the test's regions have ready in the op's table."""
+    return lambda: sum(region.core.nets for region in registry.all_regions() if region not in earlier_regions)
 
 
 @pytest.fixture
