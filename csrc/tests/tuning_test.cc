@@ -168,6 +168,31 @@ void check_excerpt() {
   expect(!excerpt(problem_of({reshaped, {Shape{8, 1 << 12, 1 << 11}}})), "none where nothing is multiplied");
 }
 
+void check_large_part() {
+  const Case fits = convolution(1, 64, 112), large = convolution(1, 64, 1000), batch = convolution(64, 64, 112);
+  expect(!large_part(problem_of(fits)), "none of what caches might hold");
+  const auto images = large_part(problem_of(batch));
+  expect(images && images->in[0].shape == Shape({10, 64, 112, 112}), "images enough for 64 MiB, read and written");
+  const Problem whole = problem_of(large);
+  const auto rows = large_part(whole);
+  expect(rows && rows->in[0].shape == Shape({1, 64, 142, 1000}) && rows->out().shape == rows->in[0].shape,
+         "rows enough for it");
+  const auto again = excerpt(*rows);
+  expect(again && again->in[0].shape == Shape({1, 64, 35, 1000}), "it has an excerpt of its own");
+
+  auto candidates = enumerate_candidates(whole, {});
+  std::vector<Candidate*> pointers;
+  for (Candidate& candidate : candidates) pointers.push_back(&candidate);
+  PartCandidates parts(whole, *rows, pointers);
+  expect(!parts.all().empty() && std::abs(parts.scale() - 1000.0 / 142) < 1e-9, "the scale is that of the blobs");
+  for (size_t i = 0; i < parts.all().size(); ++i) {
+    const auto& [routine, tuning] = parts.all()[i].choice;
+    const auto offered = routine->tunings(*rows);
+    expect(routine == parts.whole(i).choice.routine, "each has its candidate's routine");
+    expect(std::find(offered.begin(), offered.end(), tuning) != offered.end(), "and params that the part has");
+  }
+}
+
 void check_probes() {
   const TensorDesc image{{2, 16, 9, 9}};
   for (const char* layout : {"nchw", "nhwc", "nchw_strided", "nchw4c", "nchw16c", "nchw4t", "nchw8t", "nchw16t"}) {
@@ -202,6 +227,7 @@ int main() {
   softneuro::check_stand_ins();
   softneuro::check_true_packings();
   softneuro::check_excerpt();
+  softneuro::check_large_part();
   softneuro::check_probes();
   softneuro::check_sparse_floor();
   return softneuro::test::finish();

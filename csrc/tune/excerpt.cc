@@ -1,15 +1,19 @@
 #include "tune/excerpt.h"
 
+#include <algorithm>
+#include <limits>
 #include <span>
 
 #include "base/error.h"
 #include "layers/registry.h"
 #include "tune/candidates.h"
+#include "tune/carry.h"
 
 namespace softneuro {
 namespace {
 
-constexpr double long_seconds = 1e-3;  // by the rules' guess, which most machines beat severalfold
+constexpr double long_seconds = 1e-3;     // by the rules' guess, which most machines beat severalfold
+constexpr double large_bytes = 64 << 20;  // more than a guest gets of a server's caches
 
 struct Cut {
   int axis;
@@ -23,29 +27,69 @@ std::optional<Cut> cut_of(const Shape& shape) {
   return {};
 }
 
-}  // namespace
+// Of the images that a layer reads and writes, residuals left out.
+double elements(const Problem& problem) {
+  return static_cast<double>(problem.in.front().shape.elements()) + static_cast<double>(problem.out().shape.elements());
+}
 
-std::optional<Problem> excerpt(const Problem& problem) {
+bool has_parts(const Problem& problem) {
   const Layer& layer = *problem.layer;
-  const size_t residual = layer.post.residual ? 1 : 0;
-  if (layer.host != nullptr || layer.weights.empty() || problem.in.size() != 1 + residual) return {};
-  const auto cut = cut_of(problem.in.front().shape);
-  if (!cut || problem.outs.size() != 1 || estimate_seconds(problem, 0) < long_seconds) return {};
+  return layer.host == nullptr && !layer.weights.empty() && problem.outs.size() == 1 &&
+         problem.in.size() == (layer.post.residual ? 2 : 1);
+}
+
+std::optional<Problem> cut_by(const Problem& problem, const Cut& cut) {
   const Shape& whole = problem.out().shape;
-  if (cut->axis >= whole.rank()) return {};
+  if (cut.axis >= whole.rank()) return {};
   Problem part = problem;
-  part.in.front().shape[cut->axis] /= cut->parts;
+  part.in.front().shape[cut.axis] /= cut.parts;
   // What a layer's attributes say of sizes may hold for the whole alone.
   Shape shape;
   try {
-    shape = infer_outputs(layer_def(layer.type), layer, std::span(part.in).first(1)).front().shape;
+    shape = infer_outputs(layer_def(problem.layer->type), *problem.layer, std::span(part.in).first(1)).front().shape;
   } catch (const Error&) {
     return {};
   }
   if (shape.rank() != whole.rank() || 2 * shape.elements() > whole.elements()) return {};
   part.outs.front().shape = shape;
-  if (residual > 0) part.in.back().shape = shape;
+  if (part.in.size() > 1) part.in.back().shape = shape;
   return part;
+}
+
+}  // namespace
+
+std::optional<Problem> excerpt(const Problem& problem) {
+  if (!has_parts(problem) || estimate_seconds(problem, 0) < long_seconds) return {};
+  const auto cut = cut_of(problem.in.front().shape);
+  return cut ? cut_by(problem, *cut) : std::nullopt;
+}
+
+std::optional<Problem> large_part(const Problem& problem) {
+  if (!has_parts(problem)) return {};
+  const auto cut = cut_of(problem.in.front().shape);
+  if (!cut) return {};
+  const auto parts = static_cast<int64_t>(sizeof(float) * elements(problem) / large_bytes);
+  // As many rows as an excerpt of it needs.
+  const int64_t most = problem.in.front().shape[cut->axis] / (cut->axis == 0 ? 8 : 64);
+  const int64_t count = std::min(parts, most);
+  return count > 1 ? cut_by(problem, {cut->axis, count}) : std::nullopt;
+}
+
+PartCandidates::PartCandidates(const Problem& whole, Problem part, std::span<Candidate* const> candidates)
+    : problem_(std::move(part)), scale_(elements(whole) / elements(problem_)) {
+  all_.reserve(candidates.size());
+  for (Candidate* candidate : candidates) {
+    const RoutineChoice& wanted = candidate->choice;
+    if (!accepts(*wanted.routine, problem_).accepted()) continue;
+    Candidate& copy = all_.emplace_back(*candidate);
+    whole_.push_back(candidate);
+    double least = std::numeric_limits<double>::infinity();
+    for (const Tuning& tuning : wanted.routine->tunings(problem_)) {
+      const double distance = params_distance(problem_, wanted, {wanted.routine, tuning});
+      if (distance < least) least = distance, copy.choice.tuning = tuning;
+    }
+    copy.descriptor = copy.choice.routine->descriptor(copy.choice.tuning);
+  }
 }
 
 }  // namespace softneuro

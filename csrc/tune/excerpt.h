@@ -1,14 +1,38 @@
-// A part of a long layer that tells which routines are worth timing for all of it.
+// Parts of long layers, whose times tell about the whole.
 #pragma once
 
 #include <optional>
+#include <span>
+#include <vector>
 
-#include "layers/layer.h"
+#include "tune/candidates.h"
 
 namespace softneuro {
 
-// The same layer on a part of its images or rows; nothing if it takes little time anyway, has few of them, or is not
-// defined on a part.
+// The same layer on a part of its images or rows, that tells which routines are worth timing for all of it; nothing if
+// it takes little time anyway, has few of them, or is not defined on a part.
 std::optional<Problem> excerpt(const Problem& problem);
+
+// The same of a layer that reads and writes far more than caches hold: a part that still does, whose time is the
+// whole's but for the scale.
+std::optional<Problem> large_part(const Problem& problem);
+
+// A layer's candidates on a part of it, each with its own params or with the nearest that the part has.
+class PartCandidates {
+ public:
+  PartCandidates(const Problem& whole, Problem part, std::span<Candidate* const> candidates);
+
+  const Problem& problem() const { return problem_; }
+  double scale() const { return scale_; }  // how many times as large the whole is
+  std::vector<Candidate>& all() { return all_; }
+  // The whole's candidate, by index in all().
+  Candidate& whole(size_t index) const { return *whole_[index]; }
+
+ private:
+  Problem problem_;
+  double scale_;
+  std::vector<Candidate> all_;  // less those that the part's size rules out
+  std::vector<Candidate*> whole_;
+};
 
 }  // namespace softneuro

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "tune/childnets.h"
@@ -157,20 +158,14 @@ std::vector<Candidate*> Measuring::leave_out(size_t item) {
 }
 
 // The same by times of a part of a long layer, where that can be had.
-void Measuring::sift(Profiler& profiler, size_t item, double seconds, std::vector<Candidate*>& out) {
+void Measuring::sift(Profiler& profiler, size_t item, const Problem& problem, double seconds,
+                     std::vector<Candidate*>& out) {
   std::vector<Candidate*>& missing = missing_[item];
-  const auto part = excerpt(work_.layers[item].problem);
+  const auto part = excerpt(problem);
   if (!part || missing.size() <= few) return;
-  std::vector<Candidate> copies;
-  std::vector<Candidate*> of_part, fresh;
-  copies.reserve(missing.size());
-  for (Candidate* candidate : missing) {
-    const auto& [routine, tuning] = candidate->choice;
-    if (!accepts(*routine, *part).accepted()) continue;
-    const std::vector<Tuning> tunings = routine->tunings(*part);
-    if (std::find(tunings.begin(), tunings.end(), tuning) == tunings.end()) continue;
-    Candidate& copy = copies.emplace_back(*candidate);
-    of_part.push_back(candidate);
+  PartCandidates sifted(problem, *part, missing);
+  std::vector<Candidate*> fresh;
+  for (Candidate& copy : sifted.all()) {
     const auto known = ledger_.find_record(part->signature() + conditions(*part, copy), copy.descriptor);
     if (known && !Ledger::is_forecast(*known)) {
       copy.seconds = known->seconds;
@@ -181,12 +176,13 @@ void Measuring::sift(Profiler& profiler, size_t item, double seconds, std::vecto
   }
   profiler.measure(*part, fresh, {sifting_rounds, sifting_share * seconds});
   double best = INFINITY;
-  for (const Candidate& copy : copies) best = std::min(best, copy.seconds);
+  for (const Candidate& copy : sifted.all()) best = std::min(best, copy.seconds);
+  std::map<const Candidate*, double> ratios;
+  for (size_t i = 0; i < sifted.all().size(); ++i) ratios[&sifted.whole(i)] = sifted.all()[i].seconds / best;
   std::vector<std::pair<double, Candidate*>> order;
   for (Candidate* candidate : missing) {
-    const auto at = std::find(of_part.begin(), of_part.end(), candidate);
-    const double ratio = at == of_part.end() ? 1 : copies[static_cast<size_t>(at - of_part.begin())].seconds / best;
-    order.emplace_back(ratio, candidate);
+    const auto known = ratios.find(candidate);
+    order.emplace_back(known != ratios.end() ? known->second : 1, candidate);
   }
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   missing.clear();
@@ -200,6 +196,21 @@ void Measuring::sift(Profiler& profiler, size_t item, double seconds, std::vecto
   }
 }
 
+// False if none of them runs on that part.
+bool Measuring::measure_part(Profiler& profiler, size_t item, const Problem& part, const Profiler::Effort& effort) {
+  PartCandidates found(work_.layers[item].problem, part, missing_[item]);
+  std::vector<Candidate*> pointers;
+  for (Candidate& copy : found.all()) pointers.push_back(&copy);
+  profiler.measure(part, pointers, effort);
+  bool any = false;
+  for (size_t i = 0; i < pointers.size(); ++i) {
+    if (!pointers[i]->measured) continue;
+    found.whole(i).seconds = found.scale() * pointers[i]->seconds;
+    found.whole(i).measured = any = true;
+  }
+  return any;
+}
+
 // Of what was not measured.
 void Measuring::expect(size_t item, Candidate& candidate, double budget) {
   candidate.seconds = forecast_.seconds(work_.layers[item].problem, candidate);
@@ -210,8 +221,11 @@ void Measuring::expect(size_t item, Candidate& candidate, double budget) {
 void Measuring::measure_layer(Profiler& profiler, size_t item, const Profiler::Effort& effort) {
   LayerCandidates& layer = work_.layers[item];
   std::vector<Candidate*> out = leave_out(item);
-  sift(profiler, item, effort.seconds, out);
-  profiler.measure(layer.problem, missing_[item], effort);
+  const auto part = large_part(layer.problem);
+  sift(profiler, item, part ? *part : layer.problem, effort.seconds, out);
+  if (!part || !measure_part(profiler, item, *part, effort)) {
+    profiler.measure(layer.problem, missing_[item], effort);
+  }
   double best = INFINITY;
   for (const Candidate& candidate : layer.candidates) {
     if (candidate.measured) best = std::min(best, candidate.seconds);

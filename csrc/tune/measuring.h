@@ -44,7 +44,8 @@ class Measuring {
   void measure_layer(Profiler& profiler, size_t item, const Profiler::Effort& effort);
   void forget_known(size_t item);
   std::vector<Candidate*> leave_out(size_t item);
-  void sift(Profiler& profiler, size_t item, double seconds, std::vector<Candidate*>& out);
+  void sift(Profiler& profiler, size_t item, const Problem& problem, double seconds, std::vector<Candidate*>& out);
+  bool measure_part(Profiler& profiler, size_t item, const Problem& part, const Profiler::Effort& effort);
   void expect(size_t item, Candidate& candidate, double budget);
   void tell();
 
