@@ -45,9 +45,9 @@ bool PaddedWindow::in_place() const {
   return tiled_ && p_.kh * p_.kw * p_.sh * p_.sw == 1 && p_.h == p_.oh && p_.w == p_.ow && p_.pt + p_.pl == 0;
 }
 
-bool PaddedWindow::copy(const float* channel, Range rows, float* to) const {
+bool PaddedWindow::copy(const float* first, int64_t channels, Range rows, float* to, int64_t plane) const {
   return copy_window(*kernels_, tiled_,
-                     {.src = {channel, narrow(in_.down), narrow(in_.across), narrow(in_.h), narrow(in_.w)},
+                     {.src = {first, narrow(in_.down), narrow(in_.across), narrow(in_.h), narrow(in_.w)},
                       .h = narrow(p_.h),
                       .w = narrow(p_.w),
                       .across = narrow(out_.across),
@@ -59,7 +59,10 @@ bool PaddedWindow::copy(const float* channel, Range rows, float* to) const {
                       .phases = narrow(p_.sw),
                       .columns = narrow(columns_),
                       .outside = padding_,
-                      .dst = to});
+                      .dst = to,
+                      .channels = narrow(channels),
+                      .src_channel = src_channel_,
+                      .dst_channel = plane});
 }
 
 std::vector<int32_t> PaddedWindow::outside(int64_t row) const {
@@ -71,15 +74,20 @@ std::vector<int32_t> PaddedWindow::outside(int64_t row) const {
 
 bool copy_window(const ConvSparseKernels& kernels, bool tiled, const ConvSparseTiles& window) {
   if (tiled) return kernels.copy_tiles(window);
-  return kernels.copy_plane({.src = window.src.data,
-                             .h = window.h,
-                             .w = window.w,
-                             .top = window.top,
-                             .left = window.left,
-                             .rows = window.rows,
-                             .phases = window.phases,
-                             .columns = window.columns,
-                             .dst = window.dst});
+  bool finite = true;
+  for (int c = 0; c < window.channels; ++c) {
+    finite = kernels.copy_plane({.src = window.src.data + c * window.src_channel,
+                                 .h = window.h,
+                                 .w = window.w,
+                                 .top = window.top,
+                                 .left = window.left,
+                                 .rows = window.rows,
+                                 .phases = window.phases,
+                                 .columns = window.columns,
+                                 .dst = window.dst + c * window.dst_channel}) &&
+             finite;
+  }
+  return finite;
 }
 
 std::vector<int32_t> lanes_outside(const TileGrid& grid, int64_t height, int64_t width, int64_t row) {

@@ -11,7 +11,7 @@
 
 namespace softneuro {
 
-// Copies a channel's window out of a row-major or tiled plane; of the former, only `h` and `w` of the tiles' fields
+// Copies channels' windows out of row-major or tiled planes; of the former, only `h` and `w` of the tiles' fields
 // count. False if there is a value that is not finite.
 bool copy_window(const ConvSparseKernels& kernels, bool tiled, const ConvSparseTiles& window);
 // Lanes of a row of a tiled plane that are outside an image of height by width, as elements from the row's start.
@@ -39,8 +39,9 @@ class PaddedWindow {
 
   // Whether the blob itself would do: nothing is padded, and its vectors are the window's.
   bool in_place() const;
-  // Copies one channel's window for rows of positions. False if there is a value that is not finite.
-  bool copy(const float* channel, Range rows, float* to) const;
+  // Copies the windows of so many channels for rows of positions, `plane` floats apart. False if there is a value that
+  // is not finite.
+  bool copy(const float* first, int64_t channels, Range rows, float* to, int64_t plane) const;
 
   // Elements of a plane: where a pixel of the input or output is.
   int64_t in_at(int64_t y, int64_t x) const { return in_.at(y, x); }

@@ -55,7 +55,7 @@ struct ConvSparsePlane {
   float* dst = nullptr;
 };
 
-// The same of a plane cut in tiles, one for each lane: tile (i, j) of the window begins at pixel (i * step_h + top,
+// The same of planes cut in tiles, one for each lane: tile (i, j) of the window begins at pixel (i * step_h + top,
 // j * step_w + left) of the image.
 struct ConvSparseTiles {
   struct {
@@ -69,6 +69,8 @@ struct ConvSparseTiles {
   int phases = 1, columns = 0;  // a row of the window has phases * columns vectors
   float outside = 0;            // what is read outside the image
   float* dst = nullptr;
+  int channels = 1;
+  ptrdiff_t src_channel = 0, dst_channel = 0;  // floats from one to the next
 };
 
 struct ConvSparseKernels {

@@ -3,19 +3,40 @@
 
 #include "kernels/conv_sparse/conv_sparse.h"
 #include "kernels/integers.h"
+#include "kernels/unroll.h"
 #include "simd/some.h"
 
 namespace softneuro::SN_ISA {
 namespace conv_sparse {
 
-// Zero or, where a value is not finite, NaN: the sum of all of them times zero.
+// What is copied in one go: as many sums of what is not finite hide the latency of one.
+constexpr int copied = 4;
+
+// Zeros or, where a value is not finite, NaN: sums of all of them times zero.
 struct Finite {
-  Vf sum = zero();
+  Vf sum[copied] = {zero(), zero(), zero(), zero()};
   float rest = 0;
-  SN_INLINE void see(Vf x) { sum = fma(x, zero(), sum); }
+  SN_INLINE void see(Vf x, int i = 0) { sum[i] = fma(x, zero(), sum[i]); }
   SN_INLINE void see(float x) { rest += x * 0; }
-  SN_INLINE bool all() const { return !any(is_nan(sum)) && rest == 0; }
+  SN_INLINE bool all() const { return !any(is_nan((sum[0] + sum[1]) + (sum[2] + sum[3]))) && rest == 0; }
 };
+
+// So many vectors, `step` floats apart, to neighbours.
+SN_INLINE void copy_vectors(const float* from, ptrdiff_t step, int count, float* to, Finite& finite) {
+  for (; count >= copied; count -= copied) {
+    unroll<copied>([&](auto i) {
+      const Vf values = load(from + i * step);
+      finite.see(values, i);
+      store(to + i * lanes, values);
+    });
+    from += copied * step, to += copied * lanes;
+  }
+  for (; count > 0; --count, from += step, to += lanes) {
+    const Vf values = load(from);
+    finite.see(values);
+    store(to, values);
+  }
+}
 
 inline void copy_row(const ConvSparsePlane& p, const float* src, float* dst, Finite& finite) {
   for (int phase = 0; phase < p.phases; ++phase, dst += p.columns) {
@@ -26,11 +47,13 @@ inline void copy_row(const ConvSparsePlane& p, const float* src, float* dst, Fin
     int q = 0;
     for (; q < begin; ++q) dst[q] = 0.0f;
     if (p.phases == 1) {
-      for (; q < end; q += lanes) {
-        const int n = end - q < lanes ? end - q : lanes;
-        const Vf values = n == lanes ? load(src + x + q) : load_n(src + x + q, n);
+      const int vectors = (end - q) / lanes;
+      copy_vectors(src + x + q, lanes, vectors, dst + q, finite);
+      q += vectors * lanes;
+      if (q < end) {
+        const Vf values = load_n(src + x + q, end - q);
         finite.see(values);
-        n == lanes ? store(dst + q, values) : store_n(dst + q, values, n);
+        store_n(dst + q, values, end - q);
       }
       q = end;
     }
@@ -63,71 +86,133 @@ struct InTile {
   SN_INLINE InTile(int x, int size) : tile(x >= 0 ? x / size : -ceil_div(-x, size)), at(x - tile * size) {}
 };
 
-// Every lane's pixel is in the same place of some tile: a vector, or one of the lanes' neighbours.
+// Vectors of a window, one after the other, that are `step` floats apart in the plane. `some`: the lanes whose tile is
+// one of the image; not `whole`: with others.
+struct Stretch {
+  ptrdiff_t from;
+  int count;
+  bool whole;
+  Vm some;
+};
+
+// Returns where what follows goes.
+SN_INLINE float* copy_stretch(const Stretch& s, const float* src, ptrdiff_t step, Vf outside, float* dst,
+                              Finite& finite) {
+  if (s.whole) {
+    copy_vectors(src + s.from, step, s.count, dst, finite);
+    return dst + s.count * lanes;
+  }
+  const float* from = src + s.from;
+  for (int k = 0; k < s.count; ++k, from += step, dst += lanes) {
+    const Vf values = load_some(from, s.some);
+    finite.see(values);
+    store(dst, select(s.some, values, outside));
+  }
+  return dst;
+}
+
+// Every lane's pixel is in the same place of some tile: a vector, or one of the lanes' neighbours. What is found out
+// about a row serves all channels.
 inline bool copy_matching(const ConvSparseTiles& p) {
+  constexpr int most = 64;
   const int down = p.src.down, across = p.src.across, h = p.src.h, w = p.src.w;
+  const ptrdiff_t step = static_cast<ptrdiff_t>(p.phases) * lanes;
+  const Vf outside = set(p.outside);
   float tile_y[lanes], tile_x[lanes];
   for (int i = 0; i < lanes; ++i)
     tile_y[i] = static_cast<float>(i / across), tile_x[i] = static_cast<float>(i % across);
   const Vf lane_y = load(tile_y), lane_x = load(tile_x);
+  Stretch stretches[most];
+  int count = 0;
+  ptrdiff_t done = 0, waiting = 0;  // vectors of a channel's window
   Finite finite;
-  float* dst = p.dst;
+  const auto copy = [&] {
+    for (int c = 0; c < p.channels; ++c) {
+      const float* src = p.src.data + c * p.src_channel;
+      float* dst = p.dst + c * p.dst_channel + done * lanes;
+      for (int i = 0; i < count; ++i) dst = copy_stretch(stretches[i], src, step, outside, dst, finite);
+    }
+    done += waiting;
+    count = 0, waiting = 0;
+  };
   for (int i = 0; i < p.rows; ++i) {
     const InTile y(p.top + i, h);
     // At least zero where the lane's tile is one of the image.
-    const auto inside = [](Vf lane, int shift, int count) {
+    const auto inside = [](Vf lane, int shift, int tiles) {
       const Vf to = lane + set(static_cast<float>(shift));
-      return at_most(to, set(static_cast<float>(count - 1)) - to);
+      return at_most(to, set(static_cast<float>(tiles - 1)) - to);
     };
     const Vf rows = inside(lane_y, y.tile, down);
-    const float* row = p.src.data + static_cast<ptrdiff_t>(y.at) * w * lanes + y.tile * across;
+    const ptrdiff_t row = (static_cast<ptrdiff_t>(y.at) * w * lanes) + y.tile * across;
     for (int phase = 0; phase < p.phases; ++phase) {
       for (int q = 0; q < p.columns;) {
         const InTile x(p.left + phase + q * p.phases, w);
-        int count = ceil_div(w - x.at, p.phases);  // columns of the same tiles
-        if (count > p.columns - q) count = p.columns - q;
-        const float* from = row + x.at * lanes + x.tile;
-        const ptrdiff_t step = static_cast<ptrdiff_t>(p.phases) * lanes;
-        if (y.tile == 0 && x.tile == 0) {
-          for (int k = 0; k < count; ++k, from += step, dst += lanes) {
-            const Vf values = load(from);
-            finite.see(values);
-            store(dst, values);
-          }
-        } else {
-          const Vm some = le(zero(), at_most(rows, inside(lane_x, x.tile, across)));
-          for (int k = 0; k < count; ++k, from += step, dst += lanes) {
-            const Vf values = load_some(from, some);
-            finite.see(values);
-            store(dst, select(some, values, set(p.outside)));
-          }
-        }
-        q += count;
+        int vectors = ceil_div(w - x.at, p.phases);  // of the same tiles
+        if (vectors > p.columns - q) vectors = p.columns - q;
+        stretches[count++] = {row + x.at * lanes + x.tile, vectors, y.tile == 0 && x.tile == 0,
+                              le(zero(), at_most(rows, inside(lane_x, x.tile, across)))};
+        q += vectors;
+        waiting += vectors;
+        if (count == most) copy();
       }
     }
   }
+  copy();
   return finite.all();
 }
 
-// Lane by lane: where the tiles of input and output do not match.
+// Where the lanes of a window's vector are in the plane, and which are in the image.
+struct Picked {
+  int from[lanes];
+  Vm some;
+};
+
+SN_INLINE Picked pick(const ConvSparseTiles& p, int top, int left) {
+  Picked picked;
+  float inside[lanes];
+  for (int lane = 0; lane < lanes; ++lane) {
+    const int y = lane / p.across * p.step_h + top, x = lane % p.across * p.step_w + left;
+    const bool in = y >= 0 && y < p.h && x >= 0 && x < p.w;
+    const int pixel = y % p.src.h * p.src.w + x % p.src.w, tile = y / p.src.h * p.src.across + x / p.src.w;
+    picked.from[lane] = in ? pixel * lanes + tile : 0;
+    inside[lane] = in ? 0.0f : -1.0f;
+  }
+  picked.some = le(zero(), load(inside));
+  return picked;
+}
+
+// Lane by lane: where the tiles of input and output do not match. What is found out serves all channels.
 inline bool copy_lanes(const ConvSparseTiles& p) {
+  constexpr int most = 32;
+  const Vf outside = set(p.outside);
+  Picked list[most];
+  int count = 0;
+  ptrdiff_t done = 0;
   Finite finite;
-  float* dst = p.dst;
+  const auto copy = [&] {
+    for (int c = 0; c < p.channels; ++c) {
+      const float* src = p.src.data + c * p.src_channel;
+      float* dst = p.dst + c * p.dst_channel + done * lanes;
+      for (int i = 0; i < count; ++i, dst += lanes) {
+        float lane[lanes];
+        for (int l = 0; l < lanes; ++l) lane[l] = src[list[i].from[l]];
+        const Vf values = select(list[i].some, load(lane), zero());
+        finite.see(values, 0);
+        store(dst, select(list[i].some, values, outside));
+      }
+    }
+    done += count;
+    count = 0;
+  };
   for (int i = 0; i < p.rows; ++i) {
     for (int phase = 0; phase < p.phases; ++phase) {
-      for (int q = 0; q < p.columns; ++q, dst += lanes) {
-        for (int lane = 0; lane < lanes; ++lane) {
-          const int y = lane / p.across * p.step_h + p.top + i;
-          const int x = lane % p.across * p.step_w + p.left + phase + q * p.phases;
-          dst[lane] = p.outside;
-          if (y < 0 || y >= p.h || x < 0 || x >= p.w) continue;
-          const ptrdiff_t pixel = static_cast<ptrdiff_t>(y % p.src.h) * p.src.w + x % p.src.w;
-          dst[lane] = p.src.data[pixel * lanes + y / p.src.h * p.src.across + x / p.src.w];
-        }
-        finite.see(load(dst));
+      for (int q = 0; q < p.columns; ++q) {
+        list[count++] = pick(p, p.top + i, p.left + phase + q * p.phases);
+        if (count == most) copy();
       }
     }
   }
+  copy();
   return finite.all();
 }
 

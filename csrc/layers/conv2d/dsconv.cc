@@ -99,16 +99,9 @@ class PreparedDsconv final : public Prepared {
       part.dst += row * window_.dst_row();
       if (part.residual != nullptr) part.residual += row * window_.dst_row();
       for (int64_t chunk = 0; chunk < lists_.chunks(); ++chunk) {
-        for (int64_t c = 0; c < lists_.channels(chunk); ++c) {
-          const float* from = channel(call, group, lists_.first(chunk) + c);
-          if (in_place_) {
-            finite =
-                finite_(from + row * window_.dst_row(), static_cast<size_t>(part.rows * window_.dst_row())) && finite;
-          } else {
-            finite = window_.copy(from, band, window + c * window_.plane(band_)) && finite;
-          }
-        }
-        if (in_place_) part.src = channel(call, group, lists_.first(chunk)) + row * window_.dst_row();
+        const float* from = channel(call, group, lists_.first(chunk));
+        finite = read(from, lists_.channels(chunk), band, window) && finite;
+        if (in_place_) part.src = from + row * window_.dst_row();
         part.weights = &list(panels.begin, chunk);
         part.lists = narrow(panels.end - panels.begin);
         part.first = chunk == 0;
@@ -117,6 +110,16 @@ class PreparedDsconv final : public Prepared {
       }
     }
     clear_outside(call, panels, rows);
+    return finite;
+  }
+
+  // Puts a band of the chunk's channels into the window, if there has to be one. False if a value is not finite.
+  bool read(const float* from, int64_t channels, Range band, float* window) const {
+    if (!in_place_) return window_.copy(from, channels, band, window, window_.plane(band_));
+    bool finite = true;
+    const auto count = static_cast<size_t>((band.end - band.begin) * window_.dst_row());
+    for (int64_t c = 0; c < channels; ++c)
+      finite = finite_(from + c * window_.src_channel() + band.begin * window_.dst_row(), count) && finite;
     return finite;
   }
 

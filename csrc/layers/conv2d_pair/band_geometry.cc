@@ -72,9 +72,10 @@ bool BandGeometry::skips() const {
   return static_cast<int64_t>(row_phases_.size()) < p2_.sh || static_cast<int64_t>(column_phases_.size()) < p2_.sw;
 }
 
-bool BandGeometry::copy(const ConvSparseKernels& kernels, const float* channel, Range rows, float* to) const {
+bool BandGeometry::copy(const ConvSparseKernels& kernels, const float* first, int64_t channels, Range rows,
+                        float* to) const {
   return copy_window(kernels, tiled_,
-                     {.src = {channel, narrow(in_.down), narrow(in_.across), narrow(in_.h), narrow(in_.w)},
+                     {.src = {first, narrow(in_.down), narrow(in_.across), narrow(in_.h), narrow(in_.w)},
                       .h = narrow(p1_.h),
                       .w = narrow(p1_.w),
                       .across = narrow(out_.across),
@@ -85,7 +86,10 @@ bool BandGeometry::copy(const ConvSparseKernels& kernels, const float* channel, 
                       .rows = narrow(source_rows(rows.end - rows.begin)),
                       .phases = narrow(source_.phases),
                       .columns = narrow(source_.columns),
-                      .dst = to});
+                      .dst = to,
+                      .channels = narrow(channels),
+                      .src_channel = source_channel(),
+                      .dst_channel = source_.floats()});
 }
 
 std::vector<int32_t> BandGeometry::first_offsets(int64_t channels, int64_t column_phase) const {

@@ -59,8 +59,8 @@ class BandGeometry {
   const std::vector<int64_t>& column_phases() const { return column_phases_; }
   bool skips() const;
 
-  // Copies the window that intermediate rows read. False if there is a value that is not finite.
-  bool copy(const ConvSparseKernels& kernels, const float* channel, Range rows, float* to) const;
+  // Copies the windows of so many channels that intermediate rows read. False if there is a value that is not finite.
+  bool copy(const ConvSparseKernels& kernels, const float* first, int64_t channels, Range rows, float* to) const;
   int64_t source_channel() const { return in_.h * in_.w * unit_; }
 
   // Of codes, channel of a chunk * taps + tap, in the windows. column_phase: of the intermediate columns.

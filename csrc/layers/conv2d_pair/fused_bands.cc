@@ -167,11 +167,8 @@ class PreparedFusedBands final : public Prepared {
   void sum_first(const float* src, int64_t group, int64_t index, Range rows, float* to, float* source) const {
     const SortedPlane &from = geometry_->source(), &plane = geometry_->between();
     const int64_t channels = first_.lists.channels(index), stride = second_.p.sh;
-    bool finite = true;
-    for (int64_t c = 0; c < channels; ++c) {
-      const float* channel = src + (first_.channel(group, index) + c) * geometry_->source_channel();
-      finite = geometry_->copy(kernels_, channel, rows, source + c * from.floats()) && finite;
-    }
+    const float* channel = src + first_.channel(group, index) * geometry_->source_channel();
+    const bool finite = geometry_->copy(kernels_, channel, channels, rows, source);
     ConvSparseArgs call = first_.chunk(group, index);
     for (const int64_t row_phase : geometry_->row_phases()) {
       // The first row of this phase, from the window's.

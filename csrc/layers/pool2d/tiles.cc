@@ -1,4 +1,5 @@
 // Maxima on tiled blobs: every tap of a window is a vector of the same pixel of all tiles.
+#include <algorithm>
 #include <limits>
 
 #include "base/lines.h"
@@ -37,29 +38,36 @@ class PreparedTilesPool final : public Prepared {
       outside_.insert(outside_.end(), more.begin(), more.end());
     }
     tasks_ = std::min(planes_, task_count(problem.in[0].shape.elements(), problem.threads));
-    scratch_ = round_to_line(static_cast<size_t>(window_.plane(window_.rows())) * sizeof(float));
+    const int64_t plane_bytes = window_.plane(window_.rows()) * static_cast<int64_t>(sizeof(float));
+    together_ = std::clamp<int64_t>(l2_bytes() / 4 / plane_bytes, 1, out[1]);
+    scratch_ = round_to_line(static_cast<size_t>(together_ * plane_bytes));
   }
 
   WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = tasks_}; }
 
   void run(const RunArgs& args) const override {
     const TensorView &in = args.in[0], &out = args.out;
-    const int64_t channels = out.shape[1];
+    const int64_t channels = out.shape[1], window_size = window_.plane(window_.rows());
     args.parallel_for(tasks_, [&](int64_t task) {
       auto* const window = reinterpret_cast<float*>(args.workspace.task(task));
       const Range part = split_range(planes_, tasks_, task);
-      for (int64_t plane = part.begin; plane < part.end; ++plane) {
+      for (int64_t plane = part.begin; plane < part.end;) {
         const int64_t n = plane / channels, c = plane % channels;
-        float* const to = out.f32() + n * out.strides[0] + c * window_.dst_channel();
-        window_.copy(in.f32() + n * in.strides[0] + c * window_.src_channel(), {0, window_.rows()}, window);
-        kernel_({.src = window,
-                 .src_row = window_.src_row(),
-                 .offsets = offsets_.data(),
-                 .taps = narrow(static_cast<int64_t>(offsets_.size())),
-                 .dst = to,
-                 .rows = narrow(window_.rows()),
-                 .vectors = narrow(window_.vectors())});
-        for (const int32_t at : outside_) to[at] = 0;
+        const int64_t count = std::min({together_, part.end - plane, channels - c});
+        window_.copy(in.f32() + n * in.strides[0] + c * window_.src_channel(), count, {0, window_.rows()}, window,
+                     window_size);
+        for (int64_t i = 0; i < count; ++i) {
+          float* const to = out.f32() + n * out.strides[0] + (c + i) * window_.dst_channel();
+          kernel_({.src = window + i * window_size,
+                   .src_row = window_.src_row(),
+                   .offsets = offsets_.data(),
+                   .taps = narrow(static_cast<int64_t>(offsets_.size())),
+                   .dst = to,
+                   .rows = narrow(window_.rows()),
+                   .vectors = narrow(window_.vectors())});
+          for (const int32_t at : outside_) to[at] = 0;
+        }
+        plane += count;
       }
     });
   }
@@ -69,6 +77,7 @@ class PreparedTilesPool final : public Prepared {
   decltype(PoolKernels::max_vectors) kernel_;
   std::vector<int32_t> offsets_, outside_;  // of taps; of lanes outside the image
   int64_t planes_ = 0, tasks_ = 0;
+  int64_t together_ = 1;  // planes whose windows are copied in one go
   size_t scratch_ = 0;
 };
 
