@@ -1,5 +1,7 @@
 #include "layers/pool2d/windows.h"
 
+#include <algorithm>
+
 #include "base/lines.h"
 #include "kernels/integers.h"
 #include "layers/moving.h"
@@ -40,6 +42,11 @@ class PreparedPool final : public Prepared {
     out_ = plane_split(out, layout, lane_groups);
     tasks_ = std::min(out[0] * out_.groups * out[2], task_count(in.elements() + out.elements(), problem.threads));
     if (layout == Layout::nchw()) scratch_ = whole_lines(in[3]);
+    const auto is_empty = [](const PoolSpan& span) { return span.count == 0; };
+    const auto& [is_max, rows, cols] = windows_;
+    const bool any_empty = std::any_of(rows.spans.begin(), rows.spans.end(), is_empty) ||
+                           std::any_of(cols.spans.begin(), cols.spans.end(), is_empty);
+    if (is_max && any_empty && out_.group_stride != 0) unused_ = out_.groups * out_.channels - out[1];
   }
 
   WorkspaceSize workspace() const override {
@@ -87,12 +94,26 @@ class PreparedPool final : public Prepared {
              .inner_end = cols.inner_end,
              .width = width,
              .scratch = scratch});
+    if (unused_ > 0 && group + 1 == out_.groups) {
+      float* const dst = out.f32() + n * out.strides[0] + out_channel + y * out_width * out_.pixel;
+      clear_unused(dst, span.count == 0);
+    }
+  }
+
+  // The maximum of nothing is minus infinity, in lanes that are no channels, too.
+  void clear_unused(float* row, bool all) const {
+    const std::vector<PoolSpan>& spans = windows_.cols.spans;
+    for (size_t x = 0; x < spans.size(); ++x) {
+      float* const end = row + static_cast<ptrdiff_t>(x + 1) * out_.pixel;
+      if (all || spans[x].count == 0) std::fill(end - unused_, end, 0.0f);
+    }
   }
 
   PoolWindows windows_;
   PoolKernel kernel_;
   Planes in_{}, out_{};
   int64_t tasks_ = 1, scratch_ = 0;
+  int64_t unused_ = 0;  // lanes of the last block that need clearing
 };
 
 class PoolRoutine final : public Routine {

@@ -41,3 +41,16 @@ def problems(draw: st.DrawFn) -> dict[str, Any]:
         "count_include_pad": draw(st.integers(0, 1)),
     }
     return problem(attrs, values(draw, draw(BATCH), channels, height, width))
+
+
+@st.composite
+def of_padding(draw: st.DrawFn) -> dict[str, Any]:
+    """Maxima of nothing: the taps of some windows are all beside the image."""
+    width = draw(st.integers(1, 2))
+    attrs = {"function": "max", "kernel": [1, 5], "stride": [1, 1], "padding": [0, 10, 0, 3], "dilation": [1, 3]}
+    return problem(attrs, values(draw, draw(BATCH), draw(CHANNELS), 2, width))
+
+
+def special() -> list[st.SearchStrategy[dict[str, Any]]]:
+    """What random problems seldom are."""
+    return [of_padding()]
