@@ -45,6 +45,21 @@ bool PaddedWindow::in_place() const {
   return tiled_ && p_.kh * p_.kw * p_.sh * p_.sw == 1 && p_.h == p_.oh && p_.w == p_.ow && p_.pt + p_.pl == 0;
 }
 
+bool PaddedWindow::stays_in_tiles() const {
+  const int64_t below = (p_.kh - 1) * p_.dh, right = (p_.kw - 1) * p_.dw;
+  const bool matching = in_.across == out_.across && in_.h == p_.sh * out_.h && in_.w == p_.sw * out_.w;
+  const bool whole = (p_.oh - 1) * p_.sh + below < p_.h && (p_.ow - 1) * p_.sw + right < p_.w;
+  return tiled_ && matching && whole && below < p_.sh && right < p_.sw && p_.pt + p_.pl == 0;
+}
+
+std::vector<int32_t> PaddedWindow::tile_offsets() const {
+  std::vector<int32_t> offsets;
+  for (int64_t r = 0; r < p_.kh; ++r) {
+    for (int64_t s = 0; s < p_.kw; ++s) offsets.push_back(narrow((r * p_.dh * in_.w + s * p_.dw) * unit_));
+  }
+  return offsets;
+}
+
 bool PaddedWindow::copy(const float* first, int64_t channels, Range rows, float* to, int64_t plane) const {
   return copy_window(*kernels_, tiled_,
                      {.src = {first, narrow(in_.down), narrow(in_.across), narrow(in_.h), narrow(in_.w)},

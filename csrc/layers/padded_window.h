@@ -39,6 +39,12 @@ class PaddedWindow {
 
   // Whether the blob itself would do: nothing is padded, and its vectors are the window's.
   bool in_place() const;
+  // Whether each lane's taps are in its own tile, and none of them is padding.
+  bool stays_in_tiles() const;
+  // Of taps, in a plane of the input, where they stay in tiles; from a row or column of positions to the next.
+  std::vector<int32_t> tile_offsets() const;
+  int64_t tile_row() const { return p_.sh * in_.w * unit_; }
+  int64_t tile_column() const { return p_.sw * unit_; }
   // Copies the windows of so many channels for rows of positions, `plane` floats apart. False if there is a value that
   // is not finite.
   bool copy(const float* first, int64_t channels, Range rows, float* to, int64_t plane) const;

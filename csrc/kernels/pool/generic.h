@@ -248,7 +248,7 @@ inline void max_vectors(const PoolVectors& p) {
   float* dst = p.dst;
   for (int y = 0; y < p.rows; ++y) {
     for (int x = 0; x < p.vectors; ++x, dst += lanes) {
-      const float* src = p.src + y * p.src_row + x * lanes;
+      const float* src = p.src + y * p.src_row + x * p.src_column;
       Vf most = load(src + p.offsets[0]);
       for (int tap = 1; tap < p.taps; ++tap) most = max(most, load(src + p.offsets[tap]));
       store(dst, most);

@@ -39,11 +39,11 @@ struct PoolRow {
 
 using PoolKernel = void (*)(const PoolRow&);
 
-// Maxima of vectors: dst[y][x] = max over taps of src[offsets[tap] + y * src_row + x * lanes], NaN if any is NaN.
+// Maxima of vectors: dst[y][x] = max over taps of src[offsets[tap] + y * src_row + x * src_column], NaN if any is NaN.
 struct PoolVectors {
   const float* src;
-  ptrdiff_t src_row;       // floats from a row of positions to the next
-  const int32_t* offsets;  // [taps]
+  ptrdiff_t src_row, src_column;  // floats from a row or column of positions to the next
+  const int32_t* offsets;         // [taps]
   int taps;
   float* dst;  // rows of vectors, one after the other
   int rows, vectors;

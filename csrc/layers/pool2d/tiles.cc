@@ -28,19 +28,21 @@ class PreparedTilesPool final : public Prepared {
  public:
   PreparedTilesPool(const Problem& problem, Isa isa)
       : window_(as_conv(problem), *conv_sparse_kernels(isa), true, -std::numeric_limits<float>::infinity()),
-        kernel_(pool_kernels(isa).max_vectors) {
+        kernel_(pool_kernels(isa).max_vectors),
+        lanes_(conv_sparse_kernels(isa)->lanes) {
     const Shape& out = problem.out().shape;
     planes_ = out[0] * out[1];
     if (planes_ * out[2] * out[3] == 0) return;
-    offsets_ = window_.offsets(1, window_.rows());
+    in_place_ = window_.stays_in_tiles();
+    offsets_ = in_place_ ? window_.tile_offsets() : window_.offsets(1, window_.rows());
     for (int64_t row = 0; row < window_.rows(); ++row) {
       const std::vector<int32_t> more = window_.outside(row);
       outside_.insert(outside_.end(), more.begin(), more.end());
     }
     tasks_ = std::min(planes_, task_count(problem.in[0].shape.elements(), problem.threads));
     const int64_t plane_bytes = window_.plane(window_.rows()) * static_cast<int64_t>(sizeof(float));
-    together_ = std::clamp<int64_t>(l2_bytes() / 4 / plane_bytes, 1, out[1]);
-    scratch_ = round_to_line(static_cast<size_t>(together_ * plane_bytes));
+    together_ = in_place_ ? out[1] : std::clamp<int64_t>(l2_bytes() / 4 / plane_bytes, 1, out[1]);
+    scratch_ = in_place_ ? 0 : round_to_line(static_cast<size_t>(together_ * plane_bytes));
   }
 
   WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = tasks_}; }
@@ -54,12 +56,13 @@ class PreparedTilesPool final : public Prepared {
       for (int64_t plane = part.begin; plane < part.end;) {
         const int64_t n = plane / channels, c = plane % channels;
         const int64_t count = std::min({together_, part.end - plane, channels - c});
-        window_.copy(in.f32() + n * in.strides[0] + c * window_.src_channel(), count, {0, window_.rows()}, window,
-                     window_size);
+        const float* const from = in.f32() + n * in.strides[0] + c * window_.src_channel();
+        if (!in_place_) window_.copy(from, count, {0, window_.rows()}, window, window_size);
         for (int64_t i = 0; i < count; ++i) {
           float* const to = out.f32() + n * out.strides[0] + (c + i) * window_.dst_channel();
-          kernel_({.src = window + i * window_size,
-                   .src_row = window_.src_row(),
+          kernel_({.src = in_place_ ? from + i * window_.src_channel() : window + i * window_size,
+                   .src_row = in_place_ ? window_.tile_row() : window_.src_row(),
+                   .src_column = in_place_ ? window_.tile_column() : lanes_,
                    .offsets = offsets_.data(),
                    .taps = narrow(static_cast<int64_t>(offsets_.size())),
                    .dst = to,
@@ -75,6 +78,8 @@ class PreparedTilesPool final : public Prepared {
  private:
   PaddedWindow window_;
   decltype(PoolKernels::max_vectors) kernel_;
+  int64_t lanes_;
+  bool in_place_ = false;
   std::vector<int32_t> offsets_, outside_;  // of taps; of lanes outside the image
   int64_t planes_ = 0, tasks_ = 0;
   int64_t together_ = 1;  // planes whose windows are copied in one go
@@ -92,7 +97,7 @@ class TilesPool final : public Routine {
     const Conv2dParams p = as_conv(problem);
     if (const Refusal sizes = check_kernel_sizes({p.h * p.w, p.kh * p.kw}); !sizes.accepted()) return sizes;
     const PaddedWindow window(p, *conv_sparse_kernels(info().isa), true);
-    return window.plane(window.rows()) * int64_t{4} <= static_cast<int64_t>(most_scratch)
+    return window.stays_in_tiles() || window.plane(window.rows()) * int64_t{4} <= static_cast<int64_t>(most_scratch)
                ? Refusal()
                : Refusal("planes are too large for a window");
   }
