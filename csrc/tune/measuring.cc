@@ -92,10 +92,10 @@ void Measuring::recall() {
   }
 }
 
-// Seconds in all of the graph, by a guess.
+// Seconds in all of the graph, by a guess. A fusion is worth no more than what its layers take, which may know of
+// zeros that it has no use for.
 double Measuring::weight(size_t item) const {
-  double least = INFINITY;
-  for (const Candidate& candidate : work_.layers[item].candidates) least = std::min(least, candidate.seconds);
+  const double least = std::min(fastest_seconds(work_.layers[item].candidates), work_.instead[item]);
   return std::isfinite(least) ? least * work_.uses[item] : 0;
 }
 

@@ -19,6 +19,7 @@ struct Work {
   };
   std::vector<LayerCandidates> layers;   // fusions and the parts of childnets too
   std::vector<int> uses;                 // by these: how many of the graph's layers they stand for
+  std::vector<double> instead;           // by these: what a fusion's layers take one by one, by a guess; else infinite
   std::map<std::string, size_t> by_key;  // unit_key
   std::vector<AdaptItem> adapts;
   std::map<std::string, size_t> by_conversion;
