@@ -29,6 +29,8 @@ Refusal check_sparse_blocks(const ConstantData& weight, const ConvDirectShape& s
   return static_cast<double>(used) > (1 - least) * static_cast<double>(vectors) ? few : Refusal();
 }
 
+bool promising_blocks(int block) { return block == isa_block(available_isas().front()); }
+
 Packing sparse_blocks_packing(const Layer& layer, const ConvDirectShape& shape, int block) {
   const int64_t vectors =
       conv_sparse_blocks_pack(shape, block, layer.weight("weight")->values().get(), nullptr, nullptr, nullptr);

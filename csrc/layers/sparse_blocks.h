@@ -11,6 +11,9 @@ namespace softneuro {
 
 // Refuses weights that have too few vectors of zeros for skipping them to pay.
 Refusal check_sparse_blocks(const ConstantData& weight, const ConvDirectShape& shape, int block);
+// False for vectors that are narrower than the machine's: weights may have zeros enough for these alone, and still they
+// lose.
+bool promising_blocks(int block);
 Packing sparse_blocks_packing(const Layer& layer, const ConvDirectShape& shape, int block);
 void pack_sparse_blocks(const Layer& layer, const ConvDirectShape& shape, int block, Packed& to);
 

@@ -86,6 +86,8 @@ class BlockSparseConv2d final : public Routine {
     return check_sparse_blocks(*problem.layer->weight("weight"), direct_shape(p), block());
   }
 
+  bool promising(const Problem&) const override { return promising_blocks(block()); }
+
   std::vector<std::string> param_names() const override { return BlockSparseParams::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);

@@ -87,6 +87,8 @@ class BlockSparseLinear final : public Routine {
     return check_sparse_blocks(*problem.layer->weight("weight"), shape_of(p, 1), block());
   }
 
+  bool promising(const Problem&) const override { return promising_blocks(block()); }
+
   std::vector<std::string> param_names() const override { return BlockSparseParams::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const LinearParams p = params(problem);
