@@ -32,6 +32,17 @@ double elements(const Problem& problem) {
   return static_cast<double>(problem.in.front().shape.elements()) + static_cast<double>(problem.out().shape.elements());
 }
 
+// So that what is read and written, `elements` in all, is still large.
+std::optional<Cut> large_cut(const Shape& shape, double elements) {
+  const auto cut = cut_of(shape);
+  if (!cut) return {};
+  const auto parts = static_cast<int64_t>(sizeof(float) * elements / large_bytes);
+  // As many rows as an excerpt of it needs.
+  const int64_t most = shape[cut->axis] / (cut->axis == 0 ? 8 : 64);
+  const int64_t count = std::min(parts, most);
+  return count > 1 ? std::optional(Cut{cut->axis, count}) : std::nullopt;
+}
+
 bool has_parts(const Problem& problem) {
   const Layer& layer = *problem.layer;
   return layer.host == nullptr && !layer.weights.empty() && problem.outs.size() == 1 &&
@@ -66,13 +77,16 @@ std::optional<Problem> excerpt(const Problem& problem) {
 
 std::optional<Problem> large_part(const Problem& problem) {
   if (!has_parts(problem)) return {};
-  const auto cut = cut_of(problem.in.front().shape);
+  const auto cut = large_cut(problem.in.front().shape, elements(problem));
+  return cut ? cut_by(problem, *cut) : std::nullopt;
+}
+
+std::optional<TensorDesc> large_part(const TensorDesc& desc) {
+  const auto cut = large_cut(desc.shape, 2 * static_cast<double>(desc.shape.elements()));
   if (!cut) return {};
-  const auto parts = static_cast<int64_t>(sizeof(float) * elements(problem) / large_bytes);
-  // As many rows as an excerpt of it needs.
-  const int64_t most = problem.in.front().shape[cut->axis] / (cut->axis == 0 ? 8 : 64);
-  const int64_t count = std::min(parts, most);
-  return count > 1 ? cut_by(problem, {cut->axis, count}) : std::nullopt;
+  TensorDesc part = desc;
+  part.shape[cut->axis] /= cut->parts;
+  return part;
 }
 
 PartCandidates::PartCandidates(const Problem& whole, Problem part, std::span<Candidate* const> candidates)

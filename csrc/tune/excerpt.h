@@ -16,6 +16,8 @@ std::optional<Problem> excerpt(const Problem& problem);
 // The same of a layer that reads and writes far more than caches hold: a part that still does, whose time is the
 // whole's but for the scale.
 std::optional<Problem> large_part(const Problem& problem);
+// And of a blob that is converted.
+std::optional<TensorDesc> large_part(const TensorDesc& desc);
 
 // A layer's candidates on a part of it, each with its own params or with the nearest that the part has.
 class PartCandidates {

@@ -23,6 +23,7 @@ constexpr double least_likely = 1.1;               // of what is left out, times
 // Of a long layer's candidates, by a part of it.
 constexpr int sifting_rounds = 3;
 constexpr double sifting_share = 0.3, hopeless_part = 1.6;
+constexpr double unknown_ratio = 1.3;  // of what the part has no place or there was no time for: behind the best
 constexpr size_t least_sifted = 3;
 
 }  // namespace
@@ -110,7 +111,9 @@ void Measuring::measure_adapts(Profiler& profiler) {
   for (auto* item : missing_adapts_) {
     if (timekeeper_.spent() > adapt_share * timekeeper_.budget()) break;
     const double guess = item->seconds;
-    item->seconds = profiler.measure_adapt(item->desc, *item->routine, adapt_effort);
+    const TensorDesc part = large_part(item->desc).value_or(item->desc);
+    const double scale = static_cast<double>(item->desc.shape.elements()) / static_cast<double>(part.shape.elements());
+    item->seconds = scale * profiler.measure_adapt(part, *item->routine, adapt_effort);
     item->known = true;
     if (guess > 0) paces.push_back(item->seconds / guess);
     ledger_.add(item->desc.str(), item->routine->descriptor(), item->seconds);
@@ -176,13 +179,17 @@ void Measuring::sift(Profiler& profiler, size_t item, const Problem& problem, do
   }
   profiler.measure(*part, fresh, {sifting_rounds, sifting_share * seconds});
   double best = INFINITY;
-  for (const Candidate& copy : sifted.all()) best = std::min(best, copy.seconds);
+  for (const Candidate& copy : sifted.all()) {
+    if (copy.measured) best = std::min(best, copy.seconds);
+  }
   std::map<const Candidate*, double> ratios;
-  for (size_t i = 0; i < sifted.all().size(); ++i) ratios[&sifted.whole(i)] = sifted.all()[i].seconds / best;
+  for (size_t i = 0; i < sifted.all().size(); ++i) {
+    if (sifted.all()[i].measured) ratios[&sifted.whole(i)] = sifted.all()[i].seconds / best;
+  }
   std::vector<std::pair<double, Candidate*>> order;
   for (Candidate* candidate : missing) {
     const auto known = ratios.find(candidate);
-    order.emplace_back(known != ratios.end() ? known->second : 1, candidate);
+    order.emplace_back(known != ratios.end() ? known->second : unknown_ratio, candidate);
   }
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   missing.clear();
@@ -211,9 +218,9 @@ bool Measuring::measure_part(Profiler& profiler, size_t item, const Problem& par
   return any;
 }
 
-// Of what was not measured.
-void Measuring::expect(size_t item, Candidate& candidate, double budget) {
-  candidate.seconds = forecast_.seconds(work_.layers[item].problem, candidate);
+// Of what was not measured: not less than what was, which is certain.
+void Measuring::expect(size_t item, Candidate& candidate, double budget, double best) {
+  candidate.seconds = std::max(forecast_.seconds(work_.layers[item].problem, candidate), best);
   candidate.forecast = true;
   ledger_.add_forecast(signature_of(item, candidate), candidate.descriptor, candidate.seconds, budget);
 }
@@ -233,7 +240,7 @@ void Measuring::measure_layer(Profiler& profiler, size_t item, const Profiler::E
   const bool refused = !std::isfinite(best);  // or not measurable: so it will be
   for (Candidate* candidate : missing_[item]) {
     if (!candidate->measured) {
-      expect(item, *candidate, refused ? INFINITY : settings_.time_budget_s);
+      expect(item, *candidate, refused ? INFINITY : settings_.time_budget_s, refused ? 0 : best);
       continue;
     }
     candidate->forecast = false;
@@ -268,7 +275,7 @@ void Measuring::measure(Profiler& profiler) {
     if (missing_[i].empty()) continue;
     const double seconds = left();
     if (seconds <= 0 && timekeeper_.spent() > late_share * timekeeper_.budget()) {
-      for (Candidate* candidate : missing_[i]) expect(i, *candidate, settings_.time_budget_s);
+      for (Candidate* candidate : missing_[i]) expect(i, *candidate, settings_.time_budget_s, 0);
       missing_[i].clear();
       continue;
     }

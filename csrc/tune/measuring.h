@@ -46,7 +46,7 @@ class Measuring {
   std::vector<Candidate*> leave_out(size_t item);
   void sift(Profiler& profiler, size_t item, const Problem& problem, double seconds, std::vector<Candidate*>& out);
   bool measure_part(Profiler& profiler, size_t item, const Problem& part, const Profiler::Effort& effort);
-  void expect(size_t item, Candidate& candidate, double budget);
+  void expect(size_t item, Candidate& candidate, double budget, double best);
   void tell();
 
   Work& work_;
