@@ -68,7 +68,8 @@ void check_forecast() {
   expect(!forecast.ratio(problem_of(near), asked[1]), "nothing is known at first");
   expect(forecast.seconds(problem_of(near), asked[1]) == 1, "the guess stands at first");
   forecast.learn(problem_of(a), timed(1e-3, 6e-3));
-  expect(!forecast.ratio(problem_of(near), asked[1]), "one layer is too few");
+  const auto one = forecast.ratio(problem_of(near), asked[1]);
+  expect(one && std::abs(one->likely - 6) < 1e-6 && one->least == 0, "one layer leaves nothing out");
   forecast.learn(problem_of(b), timed(2e-3, 8e-3));
   std::vector<Candidate> unmeasured = timed(1, 1);
   for (Candidate& candidate : unmeasured) candidate.measured = false;
@@ -83,6 +84,15 @@ void check_forecast() {
   const double scale = estimate_seconds(problem_of(near), 0) / estimate_seconds(problem_of(b), 0);
   expect(std::abs(forecast.seconds(problem_of(near), asked[1]) / (8e-3 * scale) - 1) < 1e-6, "seconds by the nearest");
   expect(forecast.seconds(problem_of(other), asked[1]) != 1, "seconds at the pace of other kinds");
+
+  expect(forecast.least_fusion_ratio(problem_of(near)) == 0, "nothing is known of fusions");
+  forecast.learn_fusion(problem_of(a), 2);
+  expect(forecast.least_fusion_ratio(problem_of(near)) == 0, "one fusion is too few");
+  forecast.learn_fusion(problem_of(b), 3);
+  const double least = forecast.least_fusion_ratio(problem_of(near));
+  expect(least > 1 && least < 2, "fusions that have lost tell that others will");
+  expect(forecast.least_fusion_ratio(problem_of(far)) < least, "the further the less sure");
+  expect(forecast.least_fusion_ratio(problem_of(other)) == 0, "fusions of another kind tell nothing");
 }
 
 void check_stand_ins() {

@@ -136,12 +136,6 @@ std::vector<Candidate> enumerate_candidates(const Problem& problem, const Search
   return all;
 }
 
-double fastest_seconds(std::span<const Candidate> candidates) {
-  double least = INFINITY;
-  for (const Candidate& candidate : candidates) least = std::min(least, candidate.seconds);
-  return least;
-}
-
 double estimate_seconds(const Problem& problem, size_t rank) {
   return 1e-7 + work_seconds(problem, 1) * (1 + 0.2 * static_cast<double>(rank));
 }

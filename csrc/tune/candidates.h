@@ -1,7 +1,6 @@
 // What may run each layer: every accepting routine and tuning that the user's limits allow.
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
@@ -30,8 +29,6 @@ struct SearchLimits {
 
 // Never empty for a valid problem: if the limits leave nothing, the row-major routines stand.
 std::vector<Candidate> enumerate_candidates(const Problem& problem, const SearchLimits& limits);
-// Of the fastest, as far as is known; infinite without any.
-double fastest_seconds(std::span<const Candidate> candidates);
 
 // A guess for plans made without measuring: arithmetic and traffic at fixed rates, later entries of routines.inc
 // dearer, so that list order is the prior. Comparable between candidates of one layer only.

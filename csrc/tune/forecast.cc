@@ -7,7 +7,7 @@ namespace softneuro {
 namespace {
 
 constexpr size_t witnesses = 3;
-constexpr double least_witnesses = 2;
+constexpr size_t least_witnesses = 2;
 // A candidate's ratio may be so much smaller than in the layers that tell about it, and more by each doubling of a size
 // that they are away (logarithms, base 2). Of 18 tunings of networks on an AMX Xeon, half of all candidates would have
 // been left out by it, and what was left out would have made the layers 0.6 % faster.
@@ -81,14 +81,29 @@ std::vector<std::pair<double, double>> Forecast::told(const Problem& problem, co
 
 std::optional<Forecast::Ratio> Forecast::ratio(const Problem& problem, const Candidate& candidate) const {
   auto list = told(problem, candidate);
-  if (static_cast<double>(list.size()) < least_witnesses) return {};
+  if (list.empty()) return {};
+  const bool few = list.size() < least_witnesses;
   list.resize(std::min(list.size(), witnesses));
   double sum = 0, least = INFINITY;
   for (const auto& [away, ratio] : list) {
     sum += ratio;
     least = std::min(least, ratio - doubt - doubt_per_doubling * away);
   }
-  return Ratio{std::exp2(sum / static_cast<double>(list.size())), std::exp2(least)};
+  return Ratio{std::exp2(sum / static_cast<double>(list.size())), few ? 0 : std::exp2(least)};
+}
+
+void Forecast::learn_fusion(const Problem& problem, double ratio) {
+  fusions_[kind_of(problem) + problem.pattern()].emplace_back(sizes_of(problem), std::log2(ratio));
+}
+
+double Forecast::least_fusion_ratio(const Problem& problem) const {
+  const auto known = fusions_.find(kind_of(problem) + problem.pattern());
+  if (known == fusions_.end() || known->second.size() < least_witnesses) return 0;
+  double least = INFINITY;
+  for (const auto& [sizes, ratio] : known->second) {
+    least = std::min(least, ratio - doubt - doubt_per_doubling * distance(sizes, sizes_of(problem)));
+  }
+  return std::exp2(least);
 }
 
 const Forecast::Known* Forecast::nearest(const Problem& problem) const {

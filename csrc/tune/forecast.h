@@ -17,12 +17,17 @@ class Forecast {
   void learn(const Problem& problem, std::span<const Candidate> candidates);
 
   // How many times as long as its layer's best a candidate takes: as it is likely, and at the very least, the further
-  // the sizes of the layers that tell so are from this one's.
+  // the sizes of the layers that tell so are from this one's; 0 if a single layer tells.
   struct Ratio {
     double likely, least;
   };
-  // Nothing if too few layers are like this one.
+  // Nothing if no layer is like this one.
   std::optional<Ratio> ratio(const Problem& problem, const Candidate& candidate) const;
+
+  // Takes in how many times as long as its layers one by one a fusion takes, and tells the very least that it is for
+  // another one; 0 if too few are like that.
+  void learn_fusion(const Problem& problem, double ratio);
+  double least_fusion_ratio(const Problem& problem) const;
 
   // A candidate's seconds where nothing of its layer was measured: those of the layer most like it, by the rules' guess
   // for both, or these guesses at the pace of what was measured.
@@ -39,8 +44,9 @@ class Forecast {
   std::vector<std::pair<double, double>> told(const Problem& problem, const Candidate& candidate) const;
   const Known* nearest(const Problem& problem) const;
 
-  std::map<std::string, std::vector<Known>> kinds_;  // by all but sizes
-  std::vector<double> paces_;                        // measured time over guess
+  std::map<std::string, std::vector<Known>> kinds_;                                     // by all but sizes
+  std::map<std::string, std::vector<std::pair<std::vector<double>, double>>> fusions_;  // sizes, logarithms of ratios
+  std::vector<double> paces_;                                                           // measured time over guess
 };
 
 }  // namespace softneuro

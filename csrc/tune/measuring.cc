@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 
 #include "tune/childnets.h"
@@ -18,13 +17,7 @@ constexpr double adapt_share = 0.05, unit_share = 0.6, pace_share = 0.08;
 constexpr double late_share = 0.88;  // for layers that come late, as a short look is better than a forecast
 constexpr Profiler::Effort adapt_effort{9, 0.005}, confirming{7, 0.05}, late{3, 0.05};
 constexpr int most_rounds = 15, least_rounds = 5;  // for a layer of much and of little time
-constexpr size_t few = 6;                          // candidates of which none is left out
-constexpr double least_likely = 1.1;               // of what is left out, times the best
-// Of a long layer's candidates, by a part of it.
-constexpr int sifting_rounds = 3;
-constexpr double sifting_share = 0.3, hopeless_part = 1.6;
-constexpr double unknown_ratio = 1.3;  // of what the part has no place or there was no time for: behind the best
-constexpr size_t least_sifted = 3;
+constexpr double fusions_later = 0.4;
 
 }  // namespace
 
@@ -93,10 +86,26 @@ void Measuring::recall() {
   }
 }
 
+// Of what a fusion takes the place of, by what is known.
+double Measuring::instead_seconds(size_t item, bool measured) const {
+  double sum = 0;
+  for (const size_t part : work_.instead[item]) sum += best_seconds(part, measured);
+  return sum;
+}
+
+double Measuring::best_seconds(size_t item, bool measured) const {
+  double best = INFINITY;
+  for (const Candidate& candidate : work_.layers[item].candidates) {
+    if (candidate.measured || !measured) best = std::min(best, candidate.seconds);
+  }
+  return best;
+}
+
 // Seconds in all of the graph, by a guess. A fusion is worth no more than what its layers take, which may know of
 // zeros that it has no use for.
 double Measuring::weight(size_t item) const {
-  const double least = std::min(fastest_seconds(work_.layers[item].candidates), work_.instead[item]);
+  double least = best_seconds(item, false);
+  if (is_fusion(item)) least = std::min(least, instead_seconds(item, false));
   return std::isfinite(least) ? least * work_.uses[item] : 0;
 }
 
@@ -139,85 +148,6 @@ void Measuring::forget_known(size_t item) {
   }));
 }
 
-// Takes those from what is missing that cannot win by what layers like this one tell; the others by what is expected.
-std::vector<Candidate*> Measuring::leave_out(size_t item) {
-  std::vector<Candidate*>& missing = missing_[item];
-  const Problem& problem = work_.layers[item].problem;
-  std::vector<std::pair<double, Candidate*>> order;
-  std::vector<Candidate*> out;
-  for (Candidate* candidate : missing) {
-    const auto ratio = forecast_.ratio(problem, *candidate);
-    if (ratio && ratio->least > 1 && missing.size() > few) {
-      candidate->seconds = std::max(ratio->likely, least_likely);
-      out.push_back(candidate);
-    } else {
-      order.emplace_back(ratio ? ratio->likely : 1, candidate);
-    }
-  }
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  missing.clear();
-  for (const auto& [ratio, candidate] : order) missing.push_back(candidate);
-  return out;
-}
-
-// The same by times of a part of a long layer, where that can be had.
-void Measuring::sift(Profiler& profiler, size_t item, const Problem& problem, double seconds,
-                     std::vector<Candidate*>& out) {
-  std::vector<Candidate*>& missing = missing_[item];
-  const auto part = excerpt(problem);
-  if (!part || missing.size() <= few) return;
-  PartCandidates sifted(problem, *part, missing);
-  std::vector<Candidate*> fresh;
-  for (Candidate& copy : sifted.all()) {
-    const auto known = ledger_.find_record(part->signature() + conditions(*part, copy), copy.descriptor);
-    if (known && !Ledger::is_forecast(*known)) {
-      copy.seconds = known->seconds;
-      copy.measured = true;
-    } else {
-      fresh.push_back(&copy);
-    }
-  }
-  profiler.measure(*part, fresh, {sifting_rounds, sifting_share * seconds});
-  double best = INFINITY;
-  for (const Candidate& copy : sifted.all()) {
-    if (copy.measured) best = std::min(best, copy.seconds);
-  }
-  std::map<const Candidate*, double> ratios;
-  for (size_t i = 0; i < sifted.all().size(); ++i) {
-    if (sifted.all()[i].measured) ratios[&sifted.whole(i)] = sifted.all()[i].seconds / best;
-  }
-  std::vector<std::pair<double, Candidate*>> order;
-  for (Candidate* candidate : missing) {
-    const auto known = ratios.find(candidate);
-    order.emplace_back(known != ratios.end() ? known->second : unknown_ratio, candidate);
-  }
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  missing.clear();
-  for (const auto& [ratio, candidate] : order) {
-    if (missing.size() < least_sifted || ratio < hopeless_part) {
-      missing.push_back(candidate);
-    } else {
-      candidate->seconds = ratio;
-      out.push_back(candidate);
-    }
-  }
-}
-
-// False if none of them runs on that part.
-bool Measuring::measure_part(Profiler& profiler, size_t item, const Problem& part, const Profiler::Effort& effort) {
-  PartCandidates found(work_.layers[item].problem, part, missing_[item]);
-  std::vector<Candidate*> pointers;
-  for (Candidate& copy : found.all()) pointers.push_back(&copy);
-  profiler.measure(part, pointers, effort);
-  bool any = false;
-  for (size_t i = 0; i < pointers.size(); ++i) {
-    if (!pointers[i]->measured) continue;
-    found.whole(i).seconds = found.scale() * pointers[i]->seconds;
-    found.whole(i).measured = any = true;
-  }
-  return any;
-}
-
 // Of what was not measured: not less than what was, which is certain.
 void Measuring::expect(size_t item, Candidate& candidate, double budget, double best) {
   candidate.seconds = std::max(forecast_.seconds(work_.layers[item].problem, candidate), best);
@@ -233,10 +163,7 @@ void Measuring::measure_layer(Profiler& profiler, size_t item, const Profiler::E
   if (!part || !measure_part(profiler, item, *part, effort)) {
     profiler.measure(layer.problem, missing_[item], effort);
   }
-  double best = INFINITY;
-  for (const Candidate& candidate : layer.candidates) {
-    if (candidate.measured) best = std::min(best, candidate.seconds);
-  }
+  const double best = best_seconds(item, true);
   const bool refused = !std::isfinite(best);  // or not measurable: so it will be
   for (Candidate* candidate : missing_[item]) {
     if (!candidate->measured) {
@@ -256,6 +183,27 @@ void Measuring::measure_layer(Profiler& profiler, size_t item, const Profiler::E
   done_ += static_cast<int>(missing_[item].size() + out.size());
   missing_[item].clear();
   forecast_.learn(layer.problem, layer.candidates);
+  const double instead = instead_seconds(item, true);
+  if (is_fusion(item) && std::isfinite(best) && std::isfinite(instead)) {
+    forecast_.learn_fusion(layer.problem, best / instead);
+  }
+}
+
+// True if fusions like it have lost by so much that this one is not worth a look.
+bool Measuring::loses_as_others(size_t item) {
+  if (!is_fusion(item)) return false;
+  const double ratio = forecast_.least_fusion_ratio(work_.layers[item].problem);
+  const double instead = instead_seconds(item, true);
+  if (ratio < 1 || !std::isfinite(instead)) return false;
+  for (Candidate* candidate : missing_[item]) {
+    candidate->seconds = ratio * instead;
+    candidate->forecast = true;
+    ledger_.add_forecast(signature_of(item, *candidate), candidate->descriptor, candidate->seconds,
+                         settings_.time_budget_s);
+  }
+  done_ += static_cast<int>(missing_[item].size());
+  missing_[item].clear();
+  return true;
 }
 
 void Measuring::measure(Profiler& profiler) {
@@ -266,13 +214,17 @@ void Measuring::measure(Profiler& profiler) {
   }
   std::vector<double> weights;
   for (size_t i = 0; i < missing_.size(); ++i) weights.push_back(weight(i));
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return weights[a] > weights[b]; });
-  double waiting = 1e-12;
+  // Fusions after most of the layers that they take the place of.
+  const auto rank = [&](size_t item) { return is_fusion(item) ? fusions_later * weights[item] : weights[item]; };
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return rank(a) > rank(b); });
+  double waiting = 0;
   for (const size_t i : order) waiting += weights[i];
   const double mean = waiting / static_cast<double>(std::max<size_t>(1, order.size()));
   for (const size_t i : order) {
+    const double share = weights[i] / std::max(waiting, 1e-12);
+    waiting -= weights[i];
     forget_known(i);
-    if (missing_[i].empty()) continue;
+    if (missing_[i].empty() || loses_as_others(i)) continue;
     const double seconds = left();
     if (seconds <= 0 && timekeeper_.spent() > late_share * timekeeper_.budget()) {
       for (Candidate* candidate : missing_[i]) expect(i, *candidate, settings_.time_budget_s, 0);
@@ -283,11 +235,9 @@ void Measuring::measure(Profiler& profiler) {
     if (seconds > 0) {
       const double rounds = most_rounds * std::sqrt(weights[i] / mean);
       // Twice its share: most layers stop well before theirs.
-      effort = {static_cast<int>(std::clamp<double>(rounds, least_rounds, most_rounds)),
-                2 * seconds * weights[i] / waiting};
+      effort = {static_cast<int>(std::clamp<double>(rounds, least_rounds, most_rounds)), 2 * seconds * share};
     }
     measure_layer(profiler, i, effort);
-    waiting = std::max(waiting - weights[i], 1e-12);
     tell();
   }
 }

@@ -38,7 +38,11 @@ class Measuring {
   std::string signature_of(size_t item, const Candidate& candidate) const;
   std::string conditions(const Problem& problem, const Candidate& candidate) const;
   void take(const CostRecord& record, Candidate& candidate);
+  bool is_fusion(size_t item) const { return !work_.instead[item].empty(); }
+  double best_seconds(size_t item, bool measured) const;
+  double instead_seconds(size_t item, bool measured) const;
   double weight(size_t item) const;
+  bool loses_as_others(size_t item);
   double left() const;
   void measure_adapts(Profiler& profiler);
   void measure_layer(Profiler& profiler, size_t item, const Profiler::Effort& effort);

@@ -54,9 +54,6 @@ std::string unit_key(const Problem& problem) { return problem.signature() + prob
 
 Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs) {
   Work work;
-  const auto unit_of = [&](const Problem& problem) -> const LayerCandidates& {
-    return work.layers[work.by_key.at(unit_key(problem))];
-  };
   const auto add_schema = [&](const Schema& schema) {
     if (costs.schema_index(schema) < 0) costs.schemas.push_back(schema);
   };
@@ -91,13 +88,13 @@ Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs
   }
   add_childnet_parts(work.layers, settings.threads);
   work.uses.resize(work.layers.size(), 1);
-  work.instead.resize(work.layers.size(), INFINITY);
+  work.instead.resize(work.layers.size());
   for (const Fusion& fusion : costs.fusions) {
-    double sum = 0;
-    for (const int layer : fusion.layers)
-      sum += fastest_seconds(unit_of(graph.problem(layer, settings.threads)).candidates);
-    double& instead = work.instead[work.by_key.at(unit_key(fusion_problem(graph, fusion, settings.threads)))];
-    instead = std::min(instead, sum);
+    auto& instead = work.instead[work.by_key.at(unit_key(fusion_problem(graph, fusion, settings.threads)))];
+    if (!instead.empty()) continue;
+    for (const int layer : fusion.layers) {
+      instead.push_back(work.by_key.at(unit_key(graph.problem(layer, settings.threads))));
+    }
   }
   const Conversions meetings = possible_conversions(graph, offers(graph, work, costs, settings));
   for (size_t b = 0; b < meetings.size(); ++b) {
@@ -147,7 +144,11 @@ void distribute_fusions(const Graph& graph, const TuneSettings& settings, const 
       costs.fused.push_back({&fusion, candidate});
     }
     double own = 0;
-    for (const int layer : fusion.layers) own += 1.1 * fastest_seconds(costs.layers[static_cast<size_t>(layer)]);
+    for (const int layer : fusion.layers) {
+      double least = INFINITY;
+      for (const Candidate& one : costs.layers[static_cast<size_t>(layer)]) least = std::min(least, one.seconds);
+      own += 1.1 * least;
+    }
     for (size_t i = first; i < costs.fused.size(); ++i) {
       Candidate& candidate = costs.fused[i].candidate;
       if (!candidate.measured) candidate.seconds = candidate.forecast ? std::max(own, candidate.seconds) : own;

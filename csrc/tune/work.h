@@ -17,10 +17,10 @@ struct Work {
     double seconds = 0;
     bool known = false;
   };
-  std::vector<LayerCandidates> layers;   // fusions and the parts of childnets too
-  std::vector<int> uses;                 // by these: how many of the graph's layers they stand for
-  std::vector<double> instead;           // by these: what a fusion's layers take one by one, by a guess; else infinite
-  std::map<std::string, size_t> by_key;  // unit_key
+  std::vector<LayerCandidates> layers;       // fusions and the parts of childnets too
+  std::vector<int> uses;                     // by these: how many of the graph's layers they stand for
+  std::vector<std::vector<size_t>> instead;  // by these: what a fusion takes the place of; else nothing
+  std::map<std::string, size_t> by_key;      // unit_key
   std::vector<AdaptItem> adapts;
   std::map<std::string, size_t> by_conversion;
 };
