@@ -85,7 +85,18 @@ bool may_write_bytes(std::string_view type) {
   });
 }
 
+namespace {
+
+// Images without rows or columns, all of them padding: tile and strip sizes would be zero.
+bool is_from_nothing(const Problem& problem) {
+  return !problem.layer->weights.empty() && !problem.in.empty() && problem.in.front().shape.elements() == 0 &&
+         problem.out().shape.elements() != 0;
+}
+
+}  // namespace
+
 Refusal accepts(const Routine& routine, const Problem& problem) {
+  if (!routine.info().fallback && is_from_nothing(problem)) return "the input has no elements";
   for (int i = 0; i < static_cast<int>(problem.in.size()); ++i) {
     const Refusal refusal = fits(problem.in[static_cast<size_t>(i)], routine.input_schema(problem, i));
     if (!refusal.accepted()) return "input " + std::to_string(i) + ": " + refusal.reason();

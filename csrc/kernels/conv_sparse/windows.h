@@ -161,30 +161,26 @@ inline bool copy_matching(const ConvSparseTiles& p) {
   return finite.all();
 }
 
-// Where the lanes of a window's vector are in the plane, and which are in the image.
+// Where the lanes of a window's vector are in the plane; negative: outside the image.
 struct Picked {
   int from[lanes];
-  Vm some;
 };
 
 SN_INLINE Picked pick(const ConvSparseTiles& p, int top, int left) {
   Picked picked;
-  float inside[lanes];
   for (int lane = 0; lane < lanes; ++lane) {
     const int y = lane / p.across * p.step_h + top, x = lane % p.across * p.step_w + left;
-    const bool in = y >= 0 && y < p.h && x >= 0 && x < p.w;
+    picked.from[lane] = -1;
+    if (y < 0 || y >= p.h || x < 0 || x >= p.w) continue;
     const int pixel = y % p.src.h * p.src.w + x % p.src.w, tile = y / p.src.h * p.src.across + x / p.src.w;
-    picked.from[lane] = in ? pixel * lanes + tile : 0;
-    inside[lane] = in ? 0.0f : -1.0f;
+    picked.from[lane] = pixel * lanes + tile;
   }
-  picked.some = le(zero(), load(inside));
   return picked;
 }
 
 // Lane by lane: where the tiles of input and output do not match. What is found out serves all channels.
 inline bool copy_lanes(const ConvSparseTiles& p) {
   constexpr int most = 32;
-  const Vf outside = set(p.outside);
   Picked list[most];
   int count = 0;
   ptrdiff_t done = 0;
@@ -194,11 +190,11 @@ inline bool copy_lanes(const ConvSparseTiles& p) {
       const float* src = p.src.data + c * p.src_channel;
       float* dst = p.dst + c * p.dst_channel + done * lanes;
       for (int i = 0; i < count; ++i, dst += lanes) {
-        float lane[lanes];
-        for (int l = 0; l < lanes; ++l) lane[l] = src[list[i].from[l]];
-        const Vf values = select(list[i].some, load(lane), zero());
-        finite.see(values, 0);
-        store(dst, select(list[i].some, values, outside));
+        for (int l = 0; l < lanes; ++l) {
+          const int from = list[i].from[l];
+          dst[l] = from >= 0 ? src[from] : p.outside;
+        }
+        finite.see(load(dst));
       }
     }
     done += count;

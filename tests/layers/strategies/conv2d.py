@@ -83,12 +83,27 @@ def whole_blocks(draw: st.DrawFn) -> Problem:
     return {"attrs": {"padding": padding}, "weights": weights, "inputs": inputs, "post": post}
 
 
+@st.composite
+def of_padding(draw: st.DrawFn) -> Problem:
+    """Images without rows or columns, all of them padding."""
+    kernel, stride = draw(st.integers(1, 3)), draw(st.integers(1, 2))
+    size = draw(st.sampled_from([(0, 5), (5, 0), (0, 0)]))
+    c, k = draw(st.sampled_from([3, 16])), draw(st.sampled_from([5, 16]))
+    out = [output_size(n, 3, 3, kernel, stride, 1) for n in size]
+
+    rng = generator(draw)
+    weights = {"weight": normal(rng, k, c, kernel, kernel), "bias": normal(rng, k)}
+    inputs, post = with_post_ops(draw, rng, [normal(rng, 1, c, *size)], (1, k, *out))
+    return {"attrs": {"padding": [3] * 4, "stride": [stride] * 2}, "weights": weights, "inputs": inputs, "post": post}
+
+
 def special() -> list[st.SearchStrategy[Problem]]:
     """What random problems seldom are."""
     return [
         problems(first=True),
         problems(last=True),
         whole_blocks(),
+        with_zeros(of_padding()),
         with_zeros(problems()),
         with_zeros(problems(), kinds=["blocks"]),
     ]
