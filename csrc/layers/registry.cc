@@ -90,9 +90,10 @@ namespace {
 // Convolutions of images without rows or columns, all of them padding: tile and strip sizes would be zero.
 bool is_from_nothing(const Problem& problem) {
   const auto& weights = problem.layer->weights;
-  const bool has_kernel = std::any_of(weights.begin(), weights.end(),
-                                      [](const auto& weight) { return weight.second->shape().rank() > 2; });
-  return has_kernel && problem.in.front().shape.elements() == 0 && problem.out().shape.elements() != 0;
+  const bool has_kernel =
+      std::any_of(weights.begin(), weights.end(), [](const auto& weight) { return weight.second->shape().rank() > 2; });
+  return has_kernel && !problem.in.empty() && problem.in.front().shape.elements() == 0 && !problem.outs.empty() &&
+         problem.out().shape.elements() != 0;
 }
 
 }  // namespace
