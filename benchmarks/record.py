@@ -68,7 +68,7 @@ def command_line(benchmark: str, arguments: Sequence[str]) -> str:
     """What repeats the run."""
     level = os.environ.get("SOFTNEURO_MAX_ISA")
     words = [*([f"SOFTNEURO_MAX_ISA={level}"] if level else []), "python", "-m", f"benchmarks.{benchmark}"]
-    return shlex.join([*words, *_without(arguments, {"--json"}, {"--record"})])
+    return shlex.join([*words, *_without(arguments, {"--json", "--csv", "--plot"}, {"--record"})])
 
 
 def identity(command: str) -> list[str]:
