@@ -184,8 +184,11 @@ def test_one_graph_for_many_blocks(compile_model, agree, entries):
 MANY = 20  # more changes than are borne one after the other
 
 
-def test_weights_that_change_at_every_call(ready, agree, entries, caplog):
-    """After a while the host takes over; the results stay right, and refresh() ends it."""
+def test_weights_that_change_at_every_call(ready, agree, entries, regions, caplog):
+    """After a while the host takes over; the results stay right, and refresh() ends it.
+
+    A host that was interrupted has earned the time for a net, so whether there is one meanwhile is left open.
+    """
     from softneuro.torch_backend import refresh
 
     model, compiled, x = ready
@@ -193,13 +196,14 @@ def test_weights_that_change_at_every_call(ready, agree, entries, caplog):
         in_place(model)
         model[0].weight.data.div_(2)
         agree(compiled, model, x)
-    assert caplog.text.count("the host runs it for now") == 1
-    assert entries() == 0
-    agree(compiled, model, x)
+    assert "the host runs it for now" in caplog.text
+    held_up = [region.given_up for region in regions()]
+    assert len(held_up) == 1
     refresh(nn.Linear(1, 1))
+    assert [region.given_up for region in regions()] == held_up
     agree(compiled, model, x)
-    assert entries() == 0
     refresh(compiled)
+    assert [region.given_up for region in regions()] == [None]
     agree(compiled, model, x)
     assert entries() == 1
 
