@@ -11,20 +11,6 @@
 namespace softneuro {
 namespace {
 
-// The routine with params that this shape offers; nothing if it is not to be had.
-std::optional<RoutineChoice> fitted(const Problem& problem, const RoutineChoice& wanted) {
-  const Routine& routine = *wanted.routine;
-  if (!accepts(routine, problem).accepted()) return std::nullopt;
-  std::optional<RoutineChoice> best;
-  double least = 0;
-  for (const Tuning& tuning : routine.tunings(problem)) {
-    const RoutineChoice choice{&routine, tuning};
-    const double distance = params_distance(problem, wanted, choice);
-    if (!best || distance < least) best = choice, least = distance;
-  }
-  return best;
-}
-
 bool still_leads(const Graph& graph, const AdaptChoice& adapt) {
   return adapt_routine(graph.blob(adapt.blob).desc, adapt.from, adapt.to) != nullptr;
 }
@@ -53,6 +39,19 @@ std::optional<Assignment> same_routines(const Graph& graph, const TuneResult& ne
 }
 
 }  // namespace
+
+std::optional<RoutineChoice> fitted(const Problem& problem, const RoutineChoice& wanted) {
+  const Routine& routine = *wanted.routine;
+  if (!accepts(routine, problem).accepted()) return std::nullopt;
+  std::optional<RoutineChoice> best;
+  double least = 0;
+  for (const Tuning& tuning : routine.tunings(problem)) {
+    const RoutineChoice choice{&routine, tuning};
+    const double distance = params_distance(problem, wanted, choice);
+    if (!best || distance < least) best = choice, least = distance;
+  }
+  return best;
+}
 
 double params_distance(const Problem& problem, const RoutineChoice& wanted, const RoutineChoice& choice) {
   if (choice.tuning == wanted.tuning) return 0;

@@ -1,7 +1,6 @@
 #include "tune/excerpt.h"
 
 #include <algorithm>
-#include <limits>
 #include <span>
 
 #include "base/error.h"
@@ -89,20 +88,15 @@ std::optional<TensorDesc> large_part(const TensorDesc& desc) {
   return part;
 }
 
-PartCandidates::PartCandidates(const Problem& whole, Problem part, std::span<Candidate* const> candidates)
-    : problem_(std::move(part)), scale_(elements(whole) / elements(problem_)) {
-  all_.reserve(candidates.size());
+PartCandidates::PartCandidates(const Problem& whole, const Problem& part, std::span<Candidate* const> candidates)
+    : scale_(elements(whole) / elements(part)) {
   for (Candidate* candidate : candidates) {
-    const RoutineChoice& wanted = candidate->choice;
-    if (!accepts(*wanted.routine, problem_).accepted()) continue;
+    const auto choice = fitted(part, candidate->choice);
+    if (!choice) continue;
     Candidate& copy = all_.emplace_back(*candidate);
+    copy.choice = *choice;
+    copy.descriptor = choice->routine->descriptor(choice->tuning);
     whole_.push_back(candidate);
-    double least = std::numeric_limits<double>::infinity();
-    for (const Tuning& tuning : wanted.routine->tunings(problem_)) {
-      const double distance = params_distance(problem_, wanted, {wanted.routine, tuning});
-      if (distance < least) least = distance, copy.choice.tuning = tuning;
-    }
-    copy.descriptor = copy.choice.routine->descriptor(copy.choice.tuning);
   }
 }
 

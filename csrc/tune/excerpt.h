@@ -22,16 +22,14 @@ std::optional<TensorDesc> large_part(const TensorDesc& desc);
 // A layer's candidates on a part of it, each with its own params or with the nearest that the part has.
 class PartCandidates {
  public:
-  PartCandidates(const Problem& whole, Problem part, std::span<Candidate* const> candidates);
+  PartCandidates(const Problem& whole, const Problem& part, std::span<Candidate* const> candidates);
 
-  const Problem& problem() const { return problem_; }
   double scale() const { return scale_; }  // how many times as large the whole is
   std::vector<Candidate>& all() { return all_; }
   // The whole's candidate, by index in all().
   Candidate& whole(size_t index) const { return *whole_[index]; }
 
  private:
-  Problem problem_;
   double scale_;
   std::vector<Candidate> all_;  // less those that the part's size rules out
   std::vector<Candidate*> whole_;
