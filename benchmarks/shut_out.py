@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
-from urllib.parse import unquote
+from typing import Any
 
 import softneuro
 from softneuro import _C
@@ -49,53 +47,42 @@ def plan_without(
     Costs are those that the database has measured; what is measured here is not kept.
     """
     with tempfile.TemporaryDirectory() as first:
-        costs = Path(first) / "costs.txt"
         known = Path(_C.CostDb.default_directory()) / "costs.txt"
         if known.exists():
-            costs.write_text("".join(wanted_lines(known.read_text(), unwanted)))
+            copy(str(known.parent), first, lambda record: is_wanted(record, unwanted))
         for _ in range(ROUNDS):
             # A folder of its own each time: a database is read once.
             with tempfile.TemporaryDirectory() as folder, costs_in(folder):
-                if costs.exists():
-                    shutil.copy(costs, folder)
+                copy(first, folder, lambda _: True)
                 slow_down(folder, unwanted)
                 plan = softneuro.tune(graph, {"threads": threads, **options})
                 if not any(unwanted(layer.descriptor) for layer in plan.layers):
                     return plan
-                shutil.copy(Path(folder) / "costs.txt", first)
+                copy(folder, first, lambda _: True)
     raise softneuro.Error("no plan does without the unwanted routines")
 
 
-def wanted_lines(text: str, unwanted: Callable[[str], bool]) -> Iterator[str]:
-    """Lines of a database, less the forecasts of what is wanted: they say what cannot win against the unwanted."""
-    for line in text.splitlines(keepends=True):
-        cost = cost_of(line)
-        if cost is None or cost.runs > 0 or unwanted(cost.descriptor):
-            yield line
+Record = tuple[str, _C.CostKey, dict[str, Any]]  # kind, key, fields
 
 
-class Cost(NamedTuple):
-    """A line of a database."""
-
-    key: _C.CostKey
-    descriptor: str
-    runs: int  # that it was measured in
+def is_wanted(record: Record, unwanted: Callable[[str], bool]) -> bool:
+    """False for the forecasts of what is wanted: they say what cannot win against the unwanted."""
+    kind, key, _ = record
+    return kind != "forecast" or unwanted(key.descriptor)
 
 
-def cost_of(line: str) -> Cost | None:
-    """None for lines that are no costs."""
-    fields = [unquote(field) for field in line.split(" ")]
-    if len(fields) < 10 or fields[1] != "cost":
-        return None
-    key = _C.CostKey(fields[3], int(fields[4]), fields[5], fields[6], fields[2])
-    return Cost(key, fields[6], int(fields[9]))
+def copy(source: str, target: str, wanted: Callable[[Record], bool]) -> None:
+    """Adds the newest records of a database to another."""
+    to = _C.CostDb(target)
+    for record in _C.CostDb(source).records():
+        if wanted(record):
+            to.put(*record)
 
 
 def slow_down(folder: str, unwanted: Callable[[str], bool]) -> None:
     """Costs a second in that database: whatever is known of unwanted routines."""
-    path = Path(folder) / "costs.txt"
     database = _C.CostDb(folder)
-    for line in path.read_text().splitlines() if path.exists() else ():
-        cost = cost_of(line)
-        if cost is not None and unwanted(cost.descriptor):
-            database.add(cost.key, 1.0)
+    for kind, key, _ in database.records():
+        if kind in {"time", "forecast"} and unwanted(key.descriptor):
+            plain = _C.CostKey(key.device, key.threads, key.signature, key.descriptor, key.version)
+            database.add(plain, 1.0)

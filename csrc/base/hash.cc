@@ -25,7 +25,7 @@ uint64_t finish(uint64_t x) {
 
 }  // namespace
 
-std::string bytes_hash(const void* data, size_t bytes) {
+Hash128 bytes_hash_words(const void* data, size_t bytes) {
   const auto* from = static_cast<const std::byte*>(data);
   uint64_t chains[lanes];
   for (size_t i = 0; i < lanes; ++i) chains[i] = (i + 1) * odd;
@@ -46,6 +46,11 @@ std::string bytes_hash(const void* data, size_t bytes) {
     low = finish(low ^ chain);
     high = finish(high + std::rotl(chain, 23));
   }
+  return {low, high};
+}
+
+std::string bytes_hash(const void* data, size_t bytes) {
+  const auto [low, high] = bytes_hash_words(data, bytes);
   char hex[33];
   std::snprintf(hex, sizeof hex, "%016llx%016llx", static_cast<unsigned long long>(low),
                 static_cast<unsigned long long>(high));

@@ -2,11 +2,18 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace softneuro {
 
-// 128 bits as 32 hex digits, the same on every machine of one byte order; reads at memory speed.
+struct Hash128 {
+  uint64_t low, high;
+};
+// The same on every machine of one byte order; reads at memory speed.
+Hash128 bytes_hash_words(const void* data, size_t bytes);
+
+// These 128 bits as 32 hex digits.
 std::string bytes_hash(const void* data, size_t bytes);
 
 }  // namespace softneuro

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/lines.h"
+#include "base/text.h"
 
 namespace softneuro {
 namespace {
@@ -67,6 +68,14 @@ class PreparedChildnet final : public Prepared {
 };
 
 }  // namespace
+
+std::string ChildnetRoutine::source_hash() const {
+  std::string hashes = Routine::source_hash();
+  for (const std::string_view type : part_types()) {
+    for (const auto& routine : routines(type)) hashes += routine->source_hash();
+  }
+  return content_hash(hashes);
+}
 
 ChildPart child_part(Layer layer, std::vector<TensorDesc> in, RoutineChoice choice) {
   const auto main = static_cast<size_t>(static_cast<int>(in.size()) - (layer.post.residual ? 1 : 0));

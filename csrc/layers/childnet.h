@@ -26,6 +26,9 @@ class ChildnetRoutine : public Routine {
  public:
   using Routine::Routine;
 
+  // The layer types that parts may be of: their routines' sources are its own, too.
+  virtual std::vector<std::string_view> part_types() const = 0;
+  std::string source_hash() const final;
   // For problems that it accepts and tunings of its own; throws Error for others.
   virtual Childnet childnet(const Problem& problem, const Tuning& tuning) const = 0;
 

@@ -94,6 +94,6 @@ class Naive final : public Routine {
 
 }  // namespace
 
-std::unique_ptr<const Routine> make_naive_routine(const LayerDef& def) { return std::make_unique<Naive>(def); }
+std::unique_ptr<Routine> make_naive_routine(const LayerDef& def) { return std::make_unique<Naive>(def); }
 
 }  // namespace softneuro

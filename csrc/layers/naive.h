@@ -7,6 +7,6 @@
 
 namespace softneuro {
 
-std::unique_ptr<const Routine> make_naive_routine(const LayerDef& def);
+std::unique_ptr<Routine> make_naive_routine(const LayerDef& def);
 
 }  // namespace softneuro

@@ -29,10 +29,12 @@ struct Registry {
     for (const LayerDef* def : defs) {
       RoutineList list;
       def->add_routines(list);
-      Routines routines = list.take();
       // Adapts exist between schemas, which a row-major reference cannot express.
-      if (std::string_view(def->type) != "adapt") routines.push_back(make_naive_routine(*def));
-      by_type.emplace(def->type, std::move(routines));
+      if (std::string_view(def->type) != "adapt") {
+        list.begin(std::string(def->type) + "_naive");
+        list.take_in(make_naive_routine(*def));
+      }
+      by_type.emplace(def->type, list.take());
     }
   }
 };

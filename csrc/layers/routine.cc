@@ -1,5 +1,7 @@
 #include "layers/routine.h"
 
+#include "base/version.h"
+
 namespace softneuro {
 
 Schema Routine::input_schema(const Problem& problem, int input) const {
@@ -50,5 +52,7 @@ std::string Routine::descriptor(const Tuning& tuning) const {
   }
   return text;
 }
+
+void RoutineList::begin(std::string_view function) { sources_ = routine_sources(function); }
 
 }  // namespace softneuro

@@ -115,6 +115,8 @@ class Routine {
   explicit Routine(RoutineInfo info) : info_(std::move(info)) {}
   virtual ~Routine() = default;
   const RoutineInfo& info() const { return info_; }
+  // Hash of the sources that decide what it does and how fast: what was measured under another hash was other code.
+  virtual std::string source_hash() const { return std::string(sources_); }
 
   // A residual comes in info().residual or the output's schema, every other input in info().in.
   virtual Schema input_schema(const Problem& problem, int input) const;
@@ -157,18 +159,27 @@ class Routine {
   std::string descriptor(const Tuning& tuning = {}) const;
 
  private:
+  friend class RoutineList;
   RoutineInfo info_;
+  std::string_view sources_;
 };
 
 class RoutineList {
  public:
+  // Whose sources the routines to come are made of: a registration function's, by its name.
+  void begin(std::string_view function);
   template <typename R, typename... Args>
   void add(Args&&... args) {
-    routines_.push_back(std::make_unique<R>(std::forward<Args>(args)...));
+    take_in(std::make_unique<R>(std::forward<Args>(args)...));
+  }
+  void take_in(std::unique_ptr<Routine> routine) {
+    routine->sources_ = sources_;
+    routines_.push_back(std::move(routine));
   }
   std::vector<std::unique_ptr<const Routine>> take() { return std::move(routines_); }
 
  private:
+  std::string_view sources_;
   std::vector<std::unique_ptr<const Routine>> routines_;
 };
 

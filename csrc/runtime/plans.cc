@@ -125,7 +125,7 @@ SharedPlan new_plan(const Graph& graph, const Options& options, int threads, con
 }
 
 std::string choices_of(const KnownPlan& plan) {
-  return content_hash(plan_text(plan.result.assignment) + plan.patterns);
+  return content_hash(plan_text(plan.result.assignment) + plan_version(plan.result.assignment) + plan.patterns);
 }
 
 }  // namespace softneuro

@@ -5,7 +5,6 @@
 
 #include "base/error_measure.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "tune/cost_keys.h"
 #include "tune/measures.h"
 #include "tune/solution.h"
@@ -19,6 +18,7 @@ constexpr int attempts = 4;
 constexpr double least_sections = 4, most_sections = 16;
 constexpr double sections_share = 0.12;  // of the time that tuning may take
 constexpr double small_noise = 0.06;     // of max_error's square
+constexpr double most_error = 1e3;       // beyond this all are alike, and prices stay finite
 // Within a quarter, as errors do not add up that closely, by prices of which the highest leaves no errors.
 constexpr PriceRange noise_prices{.highest = 1e30, .depth = 4096, .precision = 1.25};
 
@@ -107,34 +107,32 @@ std::optional<double> Accuracy::error(const DprsResult& plan) {
   if (trials_.settings.mode == TuneMode::off) return {};
   const Assignment assignment = to_assignment(graph_, costs_, plan);
   const std::string signature = "error of graph " + graph_.structural_hash();
-  const std::string descriptor = "plan " + content_hash(plan_text(assignment));
+  const Subject subject(assignment);
   const double budget = trials_.settings.time_budget_s;
-  const auto known = ledger_.find_record(signature, descriptor);
-  if (known && !Ledger::is_forecast(*known)) return known->seconds;
-  if (!trials_.may_measure() || (known && Ledger::is_final(*known, budget))) return {};
+  if (const auto known = ledger_.find_error(signature, subject)) return known;
+  if (!trials_.may_measure() || ledger_.was_too_much(signature, subject, budget)) return {};
   if (trials_.timekeeper.left() < 0) {  // nor is there for a later run that has no more time
-    ledger_.add_forecast(signature, descriptor, 0, budget);
+    ledger_.add_too_much(signature, subject, budget);
     return {};
   }
   if (expected_.empty()) {
     expected_ = run(to_assignment(graph_, costs_, solve_exact(0, 0)));
   }
   const double start = trials_.timekeeper.now();
-  // The database holds numbers below an hour in seconds.
-  const double error = std::min(worst_error(run(assignment), expected_), 1e3);
+  const double error = std::min(worst_error(run(assignment), expected_), most_error);
   trial_seconds_ = trials_.timekeeper.now() - start;
-  ledger_.add(signature, descriptor, error);
+  ledger_.add_error(signature, subject, error);
   return error;
 }
 
 // Sections that there is time for, by what the plan's own trial took; later runs take as many.
 size_t Accuracy::most_for(const DprsResult& plan) {
   const std::string signature = "sections of graph " + graph_.structural_hash();
-  const std::string descriptor = "plan " + content_hash(plan_text(to_assignment(graph_, costs_, plan)));
-  if (const auto known = ledger_.find(signature, descriptor)) return static_cast<size_t>(*known);
+  const Subject subject(to_assignment(graph_, costs_, plan));
+  if (const auto known = ledger_.find_sections(signature, subject)) return static_cast<size_t>(*known);
   const double time = sections_share * trials_.settings.time_budget_s;
   const double most = std::floor(std::clamp(time / std::max(trial_seconds_, 1e-6), least_sections, most_sections));
-  if (trials_.may_measure()) ledger_.add(signature, descriptor, most);
+  if (trials_.may_measure()) ledger_.add_sections(signature, subject, static_cast<int>(most));
   return static_cast<size_t>(most);
 }
 

@@ -15,12 +15,17 @@
 #include <vector>
 
 #include "base/log.h"
+#include "tune/cost_line.h"
 
 namespace softneuro {
 namespace {
 
 // Others hold the lock for a write, or a compaction: one that keeps it this long has been stopped.
 constexpr std::chrono::seconds patience{3};
+
+constexpr size_t most_read = size_t{1} << 20;  // bytes at once
+// Bytes for which it is worth to make room ahead, by what a line is likely to take.
+constexpr size_t many_bytes = size_t{1} << 16, usual_line = 300;
 
 // A lock file of its own, because the data file is replaced by compaction. Opened each time: a lock belongs to the open
 // file, which a forked child would share.
@@ -132,39 +137,46 @@ void CostFile::refresh() {
 }
 
 void CostFile::read_tail() {
-  std::vector<char> buffer(size_t{1} << 16);
-  std::string line;
-  bool skipping = false;  // in a line too long to hold
-  size_t at = read_;
+  struct stat info{};
+  if (fstat(fd_, &info) != 0) return;
+  const size_t left = static_cast<size_t>(info.st_size) - std::min(static_cast<size_t>(info.st_size), read_);
+  if (left > many_bytes) entries_.reserve(entries_.size() + left / usual_line);
+  std::vector<char> buffer(std::min(left, most_read) + max_cost_line + 1);
+  size_t held = 0, at = read_;  // the beginning of a line is held, less where it is too long to be one
+  bool too_long = false;
   while (true) {
-    const ssize_t count = pread(fd_, buffer.data(), buffer.size(), static_cast<off_t>(at));
+    const ssize_t count = pread(fd_, buffer.data() + held, buffer.size() - held, static_cast<off_t>(at));
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;
-    std::string_view chunk(buffer.data(), static_cast<size_t>(count));
-    at += chunk.size();
-    while (!chunk.empty()) {
-      const size_t end = chunk.find('\n');
-      if (!skipping) line.append(chunk.substr(0, end));
-      if (line.size() > max_cost_line) skipping = true;
-      if (end == std::string_view::npos) break;
-      accept(skipping ? std::string_view("too long") : std::string_view(line));
-      line.clear();
-      skipping = false;
-      chunk.remove_prefix(end + 1);
-      read_ = at - chunk.size();
+    at += static_cast<size_t>(count);
+    std::string_view chunk(buffer.data(), held + static_cast<size_t>(count));
+    for (size_t end; (end = chunk.find('\n')) != std::string_view::npos; chunk.remove_prefix(end + 1)) {
+      accept(too_long ? "too long" : chunk.substr(0, end));
+      too_long = false;
+      read_ = at - (chunk.size() - end - 1);
     }
+    too_long = too_long || chunk.size() > max_cost_line;
+    held = too_long ? 0 : chunk.size();
+    std::memmove(buffer.data(), chunk.data(), held);
+  }
+  if (has_old_ && entries_.empty() && !told_old_) {
+    told_old_ = true;
+    log_warning(path_ + " is of an earlier version: what it says is measured again");
   }
 }
 
 void CostFile::accept(std::string_view text) {
   if (text.empty()) return;  // closes a torn line, see add()
-  auto line = parse_cost_line(text);
-  if (!line) {
-    if (!warned_bad_) log_warning("skipping lines of " + path_ + " that are damaged or from another version");
+  const CostLine line = parse_cost_line(text);
+  has_old_ = has_old_ || line.kind == LineKind::old;
+  if (line.kind == LineKind::damaged && !warned_bad_) {
+    log_warning("skipping lines of " + path_ + " that are damaged or from another version");
     warned_bad_ = true;
-    return;
   }
-  entries_[std::move(line->key)] = {std::move(line->value), ++clock_};
+  if (line.kind != LineKind::record) return;
+  Entry& entry = entries_[std::string(line.key)];
+  entry.value = line.value;
+  entry.age = ++clock_;
 }
 
 std::optional<std::string> CostFile::find(const std::string& key) {
@@ -173,11 +185,11 @@ std::optional<std::string> CostFile::find(const std::string& key) {
   return it == entries_.end() ? std::nullopt : std::optional(it->second.value);
 }
 
-void CostFile::add(const CostLine& line) {
-  const std::string text = format_cost_line(line);
+void CostFile::add(const std::string& key, std::string value) {
+  const std::string text = format_cost_line(key, value);
   // Nobody could read it back from the file, so it lives as long as the process.
   const bool too_long = text.size() > max_cost_line;
-  entries_[line.key] = {line.value, ++clock_};
+  entries_[key] = {std::move(value), ++clock_};
   if (path_.empty() || too_long) return;
   const FileLock lock(lock_path_);
   if (!lock.held()) return forsake("cannot lock " + lock_path_ + ": " + std::strerror(errno));
@@ -203,18 +215,17 @@ void CostFile::compact() {
 
 // Under the lock.
 void CostFile::rewrite() {
-  std::vector<std::pair<uint64_t, std::string>> lines;
-  for (const auto& [key, entry] : entries_) lines.emplace_back(entry.age, format_cost_line({key, entry.value}));
-  std::sort(lines.begin(), lines.end());
+  std::vector<std::string> lines;
+  for (const auto* entry : order()) lines.push_back(format_cost_line(entry->first, entry->second.value));
   // Newest first until it is full; not to the brim, or the next line would start another round.
   size_t kept = 0, first = lines.size();
-  while (first > 0 && kept + lines[first - 1].second.size() <= max_bytes_ - max_bytes_ / 4) {
-    kept += lines[--first].second.size();
+  while (first > 0 && kept + lines[first - 1].size() <= max_bytes_ - max_bytes_ / 4) {
+    kept += lines[--first].size();
   }
   std::string text;
   text.reserve(kept);
   for (size_t i = first; i < lines.size(); ++i) {
-    if (lines[i].second.size() <= max_cost_line) text += lines[i].second;
+    if (lines[i].size() <= max_cost_line) text += lines[i];
   }
   const std::string fresh = path_ + "." + std::to_string(getpid()) + ".tmp";
   const int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -232,6 +243,20 @@ void CostFile::rewrite() {
 size_t CostFile::size() {
   refresh();
   return entries_.size();
+}
+
+std::vector<const std::pair<const std::string, CostFile::Entry>*> CostFile::order() const {
+  std::vector<const std::pair<const std::string, Entry>*> list;
+  for (const auto& entry : entries_) list.push_back(&entry);
+  std::sort(list.begin(), list.end(), [](const auto* a, const auto* b) { return a->second.age < b->second.age; });
+  return list;
+}
+
+std::vector<std::pair<std::string, std::string>> CostFile::by_age() {
+  refresh();
+  std::vector<std::pair<std::string, std::string>> list;
+  for (const auto* entry : order()) list.emplace_back(entry->first, entry->second.value);
+  return list;
 }
 
 }  // namespace softneuro

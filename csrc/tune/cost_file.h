@@ -6,9 +6,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
-
-#include "tune/cost_line.h"
+#include <utility>
+#include <vector>
 
 namespace softneuro {
 
@@ -21,9 +22,11 @@ class CostFile {
   CostFile& operator=(const CostFile&) = delete;
 
   std::optional<std::string> find(const std::string& key);
-  void add(const CostLine& line);
+  void add(const std::string& key, std::string value);
   void compact();
   size_t size();
+  // Keys and values, the oldest first.
+  std::vector<std::pair<std::string, std::string>> by_age();
   const std::string& path() const { return path_; }
 
  private:
@@ -38,6 +41,7 @@ class CostFile {
   void refresh();
   void read_tail();
   void accept(std::string_view text);
+  std::vector<const std::pair<const std::string, Entry>*> order() const;
   void rewrite();
   void forsake(const std::string& what);
 
@@ -47,7 +51,7 @@ class CostFile {
   ino_t inode_ = 0;
   dev_t device_ = 0;
   size_t read_ = 0;  // bytes understood so far, always whole lines
-  bool warned_bad_ = false;
+  bool has_old_ = false, told_old_ = false, warned_bad_ = false;
   uint64_t clock_ = 0;
   std::unordered_map<std::string, Entry> entries_;
 };

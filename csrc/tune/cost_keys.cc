@@ -6,11 +6,10 @@
 #include <mutex>
 
 #include "base/arch.h"
-#include "base/version.h"
+#include "base/text.h"
+#include "tune/solution.h"
 
 namespace softneuro {
-
-static constexpr double most_seconds = 3600;  // that the database takes
 
 std::string device_fingerprint() {
   const CacheInfo& cache = caches();
@@ -33,40 +32,85 @@ CostDb& shared_cost_db(const std::string& directory) {
   return *db;
 }
 
-Ledger::Ledger(CostDb& db, int threads) : db_(db), threads_(threads) {}
+Subject::Subject(const Assignment& plan)
+    : descriptor("plan " + content_hash(plan_text(plan))), version(plan_version(plan)) {}
 
-CostKey Ledger::key(const std::string& signature, const std::string& descriptor) const {
-  return {device_fingerprint(), threads_, signature, descriptor, std::string(kernel_hash())};
+Subject Subject::all_of(std::string_view layer_type) {
+  std::string hashes;
+  for (const auto& routine : routines(layer_type)) hashes += routine->source_hash() + "\n";
+  return {std::string(layer_type), content_hash(hashes).substr(0, 16)};
 }
 
-std::optional<double> Ledger::find(const std::string& signature, const std::string& descriptor) const {
-  const auto record = db_.find(key(signature, descriptor));
-  if (!record) return {};
-  return record->seconds;
+Ledger::Ledger(CostDb& db, int threads) : db_(db), device_(device_fingerprint()), threads_(threads) {}
+
+CostKey Ledger::key(const std::string& signature, const Subject& subject, const std::string& graph) const {
+  return {device_, threads_, signature, subject.descriptor, subject.version, graph};
 }
 
-void Ledger::add(const std::string& signature, const std::string& descriptor, double seconds) {
-  db_.add(key(signature, descriptor), {seconds, 1, 0});
+CostKey Ledger::region_key(const std::string& region) const { return {device_, threads_, region, {}, {}}; }
+
+std::optional<double> Ledger::find_time(const std::string& signature, const Subject& subject) const {
+  const auto record = db_.find<TimeRecord>(key(signature, subject));
+  return record ? std::optional(record->seconds) : std::nullopt;
 }
 
-std::optional<CostRecord> Ledger::find_record(const std::string& signature, const std::string& descriptor) const {
-  return db_.find(key(signature, descriptor));
+void Ledger::add_time(const std::string& signature, const Subject& subject, double seconds) {
+  db_.add(key(signature, subject), TimeRecord{.seconds = seconds});
 }
 
-void Ledger::add_forecast(const std::string& signature, const std::string& descriptor, double seconds, double budget) {
-  db_.add(key(signature, descriptor), {std::min(seconds, most_seconds), 0, std::min(budget, most_seconds)});
+std::optional<double> Ledger::find_forecast(const std::string& graph, const std::string& signature,
+                                            const Subject& subject, double budget_s) const {
+  const auto record = db_.find<ForecastRecord>(key(signature, subject, graph));
+  return record && record->budget_s >= budget_s ? std::optional(record->seconds) : std::nullopt;
 }
 
-bool Ledger::is_final(const CostRecord& record, double budget) {
-  return !is_forecast(record) || record.spread >= std::min(budget, most_seconds);
+void Ledger::add_forecast(const std::string& graph, const std::string& signature, const Subject& subject,
+                          double seconds, double budget_s) {
+  db_.add(key(signature, subject, graph), ForecastRecord{std::min(seconds, any_time.most), budget_s});
+}
+
+std::optional<double> Ledger::find_error(const std::string& signature, const Subject& subject) const {
+  const auto record = db_.find<ErrorRecord>(key(signature, subject));
+  return record ? std::optional(record->error) : std::nullopt;
+}
+
+void Ledger::add_error(const std::string& signature, const Subject& subject, double error) {
+  db_.add(key(signature, subject), ErrorRecord{error});
+}
+
+std::optional<int> Ledger::find_sections(const std::string& signature, const Subject& subject) const {
+  const auto record = db_.find<SectionsRecord>(key(signature, subject));
+  return record ? std::optional(record->count) : std::nullopt;
+}
+
+void Ledger::add_sections(const std::string& signature, const Subject& subject, int count) {
+  db_.add(key(signature, subject), SectionsRecord{count});
+}
+
+bool Ledger::was_too_much(const std::string& signature, const Subject& subject, double budget_s) const {
+  const auto record = db_.find<AllowanceRecord>(key(signature, subject));
+  return record && record->budget_s >= budget_s;
+}
+
+void Ledger::add_too_much(const std::string& signature, const Subject& subject, double budget_s) {
+  db_.add(key(signature, subject), AllowanceRecord{budget_s});
+}
+
+std::optional<double> Ledger::find_floor(const std::string& signature, const Subject& subject) const {
+  const auto record = db_.find<FloorRecord>(key(signature, subject));
+  return record ? std::optional(record->zeros) : std::nullopt;
+}
+
+void Ledger::add_floor(const std::string& signature, const Subject& subject, double zeros) {
+  db_.add(key(signature, subject), FloorRecord{zeros});
 }
 
 std::optional<VerdictRecord> Ledger::find_verdict(const std::string& region) const {
-  return db_.find_verdict(key(region, ""));
+  return db_.find<VerdictRecord>(region_key(region));
 }
 
 void Ledger::add_verdict(const std::string& region, const VerdictRecord& verdict) {
-  db_.add_verdict(key(region, ""), verdict);
+  db_.add(region_key(region), verdict);
 }
 
 }  // namespace softneuro

@@ -71,7 +71,7 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& asked, CostDb& db,
   GraphCosts costs;
   Work work = collect(graph, settings, costs);
   const Coldness coldness = coldness_for(static_cast<size_t>(model_weight_bytes(graph)));
-  Measuring measuring(work, settings, db, coldness, timekeeper, progress);
+  Measuring measuring(work, graph.structural_hash(), settings, db, coldness, timekeeper, progress);
   stage.emplace(timekeeper, "recall");
   measuring.recall();
   stage.emplace(timekeeper, "measure");

@@ -21,9 +21,10 @@ constexpr double fusions_later = 0.4;
 
 }  // namespace
 
-Measuring::Measuring(Work& work, const TuneSettings& settings, CostDb& db, Coldness coldness, Timekeeper& timekeeper,
-                     const Progress& progress)
+Measuring::Measuring(Work& work, std::string graph, const TuneSettings& settings, CostDb& db, Coldness coldness,
+                     Timekeeper& timekeeper, const Progress& progress)
     : work_(work),
+      graph_(std::move(graph)),
       settings_(settings),
       ledger_(db, settings.threads),
       coldness_(coldness),
@@ -44,11 +45,22 @@ std::string Measuring::conditions(const Problem& problem, const Candidate& candi
   return (by_pattern ? problem.pattern() : "") + " " + std::string(coldness_name(weights ? coldness_ : Coldness::hot));
 }
 
-void Measuring::take(const CostRecord& record, Candidate& candidate) {
-  candidate.seconds = record.seconds;
-  candidate.measured = !Ledger::is_forecast(record);
-  candidate.forecast = !candidate.measured;
+// A time, or a forecast that counts; false if there is neither.
+bool Measuring::recall(size_t item, Candidate& candidate) {
+  const std::string signature = signature_of(item, candidate);
+  auto seconds = ledger_.find_time(signature, candidate);
+  const bool measured = seconds.has_value();
+  if (!measured) seconds = ledger_.find_forecast(graph_, signature, candidate, settings_.time_budget_s);
+  if (!seconds) return false;
+  candidate.seconds = *seconds;
+  candidate.measured = measured;
+  candidate.forecast = !measured;
   ++recalled_;
+  return true;
+}
+
+void Measuring::note_forecast(size_t item, const Candidate& candidate, double budget) {
+  ledger_.add_forecast(graph_, signature_of(item, candidate), candidate, candidate.seconds, budget);
 }
 
 void Measuring::recall() {
@@ -62,22 +74,19 @@ void Measuring::recall() {
       }
       ++candidates_;
       if (!measurable(item.problem)) continue;
-      const auto known = ledger_.find_record(signature_of(i, candidate), candidate.descriptor);
-      if (known && Ledger::is_final(*known, settings_.time_budget_s)) {
-        take(*known, candidate);
-      } else {
-        missing_[i].push_back(&candidate);
-        ++total_;
-      }
+      if (recall(i, candidate)) continue;
+      missing_[i].push_back(&candidate);
+      ++total_;
     }
     forecast_.learn(item.problem, item.candidates);
   }
   for (auto& item : work_.adapts) {
     if (item.routine->info().view) continue;
     ++candidates_;
-    const auto known = ledger_.find_record(item.desc.str(), item.routine->descriptor());
-    if (known && Ledger::is_final(*known, settings_.time_budget_s)) {
-      item.seconds = known->seconds;
+    auto known = ledger_.find_time(item.desc.str(), *item.routine);
+    if (!known) known = ledger_.find_forecast(graph_, item.desc.str(), *item.routine, settings_.time_budget_s);
+    if (known) {
+      item.seconds = *known;
       ++recalled_;
     } else {
       missing_adapts_.push_back(&item);
@@ -125,7 +134,7 @@ void Measuring::measure_adapts(Profiler& profiler) {
     item->seconds = scale * profiler.measure_adapt(part, *item->routine, adapt_effort);
     item->known = true;
     if (guess > 0) paces.push_back(item->seconds / guess);
-    ledger_.add(item->desc.str(), item->routine->descriptor(), item->seconds);
+    ledger_.add_time(item->desc.str(), *item->routine, item->seconds);
     ++measured_count_, ++done_;
     tell();
   }
@@ -134,25 +143,21 @@ void Measuring::measure_adapts(Profiler& profiler) {
   for (auto* item : missing_adapts_) {
     if (item->known) continue;
     if (!paces.empty()) item->seconds *= *middle;
-    ledger_.add_forecast(item->desc.str(), item->routine->descriptor(), item->seconds, settings_.time_budget_s);
+    ledger_.add_forecast(graph_, item->desc.str(), *item->routine, item->seconds, settings_.time_budget_s);
   }
 }
 
 // Layers that differ in what is special about their weights have candidates in common.
 void Measuring::forget_known(size_t item) {
-  done_ += static_cast<int>(std::erase_if(missing_[item], [&](Candidate* candidate) {
-    const auto known = ledger_.find_record(signature_of(item, *candidate), candidate->descriptor);
-    if (!known || !Ledger::is_final(*known, settings_.time_budget_s)) return false;
-    take(*known, *candidate);
-    return true;
-  }));
+  done_ +=
+      static_cast<int>(std::erase_if(missing_[item], [&](Candidate* candidate) { return recall(item, *candidate); }));
 }
 
 // Of what was not measured: not less than what was, which is certain.
 void Measuring::expect(size_t item, Candidate& candidate, double budget, double best) {
   candidate.seconds = std::max(forecast_.seconds(work_.layers[item].problem, candidate), best);
   candidate.forecast = true;
-  ledger_.add_forecast(signature_of(item, candidate), candidate.descriptor, candidate.seconds, budget);
+  note_forecast(item, candidate, budget);
 }
 
 void Measuring::measure_layer(Profiler& profiler, size_t item, const Profiler::Effort& effort) {
@@ -171,14 +176,14 @@ void Measuring::measure_layer(Profiler& profiler, size_t item, const Profiler::E
       continue;
     }
     candidate->forecast = false;
-    ledger_.add(signature_of(item, *candidate), candidate->descriptor, candidate->seconds);
+    ledger_.add_time(signature_of(item, *candidate), *candidate, candidate->seconds);
     measured_[item].push_back(candidate);
     ++measured_count_;
   }
   for (Candidate* candidate : out) {
     candidate->forecast = true;
     candidate->seconds *= best;
-    ledger_.add_forecast(signature_of(item, *candidate), candidate->descriptor, candidate->seconds, INFINITY);
+    note_forecast(item, *candidate, INFINITY);
   }
   done_ += static_cast<int>(missing_[item].size() + out.size());
   missing_[item].clear();
@@ -198,8 +203,7 @@ bool Measuring::loses_as_others(size_t item) {
   for (Candidate* candidate : missing_[item]) {
     candidate->seconds = ratio * instead;
     candidate->forecast = true;
-    ledger_.add_forecast(signature_of(item, *candidate), candidate->descriptor, candidate->seconds,
-                         settings_.time_budget_s);
+    note_forecast(item, *candidate, settings_.time_budget_s);
   }
   done_ += static_cast<int>(missing_[item].size());
   missing_[item].clear();
@@ -270,7 +274,7 @@ void Measuring::finish(Profiler& profiler) {
   tell();
   for (size_t i = 0; i < measured_.size(); ++i) {
     for (const Candidate* candidate : measured_[i]) {
-      ledger_.add(signature_of(i, *candidate), candidate->descriptor, candidate->seconds);
+      ledger_.add_time(signature_of(i, *candidate), *candidate, candidate->seconds);
     }
   }
 }

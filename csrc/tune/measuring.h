@@ -15,11 +15,12 @@ namespace softneuro {
 
 class Measuring {
  public:
-  Measuring(Work& work, const TuneSettings& settings, CostDb& db, Coldness coldness, Timekeeper& timekeeper,
-            const Progress& progress);
+  // `graph`: its structural hash.
+  Measuring(Work& work, std::string graph, const TuneSettings& settings, CostDb& db, Coldness coldness,
+            Timekeeper& timekeeper, const Progress& progress);
 
-  // What the database knows. Forecasts of a run with as much time count, so that a later one neither measures nor
-  // changes its mind.
+  // What the database knows. Forecasts of a run on this graph with as much time count, so that a later one neither
+  // measures nor changes its mind.
   void recall();
   bool is_missing() const { return total_ > 0; }
 
@@ -37,7 +38,8 @@ class Measuring {
  private:
   std::string signature_of(size_t item, const Candidate& candidate) const;
   std::string conditions(const Problem& problem, const Candidate& candidate) const;
-  void take(const CostRecord& record, Candidate& candidate);
+  bool recall(size_t item, Candidate& candidate);
+  void note_forecast(size_t item, const Candidate& candidate, double budget);
   bool is_fusion(size_t item) const { return !work_.instead[item].empty(); }
   double best_seconds(size_t item, bool measured) const;
   double instead_seconds(size_t item, bool measured) const;
@@ -54,6 +56,7 @@ class Measuring {
   void tell();
 
   Work& work_;
+  std::string graph_;
   const TuneSettings& settings_;
   Ledger ledger_;
   Coldness coldness_;

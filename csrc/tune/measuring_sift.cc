@@ -50,9 +50,9 @@ void Measuring::sift(Profiler& profiler, size_t item, const Problem& problem, do
   PartCandidates sifted(problem, *part, missing);
   std::vector<Candidate*> fresh;
   for (Candidate& copy : sifted.all()) {
-    const auto known = ledger_.find_record(part->signature() + conditions(*part, copy), copy.descriptor);
-    if (known && !Ledger::is_forecast(*known)) {
-      copy.seconds = known->seconds;
+    const auto known = ledger_.find_time(part->signature() + conditions(*part, copy), copy);
+    if (known) {
+      copy.seconds = *known;
       copy.measured = true;
     } else {
       fresh.push_back(&copy);

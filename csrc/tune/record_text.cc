@@ -2,8 +2,6 @@
 
 #include <charconv>
 
-#include "base/text.h"
-
 namespace softneuro {
 namespace {
 
@@ -40,28 +38,32 @@ std::string escape_field(std::string_view text) {
   return out;
 }
 
-std::optional<std::string> unescape_field(std::string_view text) {
-  if (text == "%") return std::string();
-  if (text.empty()) return std::nullopt;
-  std::string out;
+bool is_escaped_field(std::string_view text) {
+  if (text == "%") return true;
   for (size_t i = 0; i < text.size(); ++i) {
+    if (plain(text[i])) continue;
+    if (text[i] != '%' || i + 2 >= text.size()) return false;
+    const int high = hex_digit(text[i + 1]), low = hex_digit(text[i + 2]);
+    if (high < 0 || low < 0) return false;
+    if (plain(static_cast<char>(high * 16 + low))) return false;  // one spelling per text
+    i += 2;
+  }
+  return !text.empty();
+}
+
+std::optional<std::string> unescape_field(std::string_view text) {
+  if (!is_escaped_field(text)) return std::nullopt;
+  std::string out;
+  for (size_t i = 0; text != "%" && i < text.size(); ++i) {
     if (text[i] != '%') {
-      if (!plain(text[i])) return std::nullopt;
       out += text[i];
       continue;
     }
-    if (i + 2 >= text.size()) return std::nullopt;
-    const int high = hex_digit(text[i + 1]), low = hex_digit(text[i + 2]);
-    if (high < 0 || low < 0) return std::nullopt;
-    const char c = static_cast<char>(high * 16 + low);
-    if (plain(c)) return std::nullopt;  // one spelling per text
-    out += c;
+    out += static_cast<char>(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2]));
     i += 2;
   }
   return out;
 }
-
-std::string line_checksum(std::string_view line) { return content_hash(line).substr(0, 16); }
 
 std::optional<double> parse_double(std::string_view text) { return parse_number<double>(text); }
 std::optional<int64_t> parse_integer(std::string_view text) { return parse_number<int64_t>(text); }

@@ -12,9 +12,8 @@ namespace softneuro {
 std::string escape_field(std::string_view text);
 // Nothing for what escape_field() cannot have made.
 std::optional<std::string> unescape_field(std::string_view text);
-
-// 64-bit checksum in 16 hex digits.
-std::string line_checksum(std::string_view line);
+// Whether it is what escape_field() can have made. Allocates nothing.
+bool is_escaped_field(std::string_view text);
 
 // The whole text must be a number. Never throws.
 std::optional<double> parse_double(std::string_view text);

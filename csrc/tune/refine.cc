@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "base/text.h"
 #include "tune/cost_keys.h"
 #include "tune/solution.h"
 
@@ -19,8 +18,7 @@ constexpr double enough_seconds = 0.15;   // of rounds beyond these
 constexpr double allowance_share = 0.15;  // of the time budget
 constexpr double worth_running = 0.99;    // of the best plan's time
 constexpr double fusions_better = 0.8;
-constexpr double most_worse = 2;         // beyond this the routine's own time was wrong, not the net's worse
-constexpr double most_allowance = 3600;  // seconds; the database takes no more
+constexpr double most_worse = 2;  // beyond this the routine's own time was wrong, not the net's worse
 
 using Arm = std::pair<int, int>;  // a layer and its label, or -1 and a group
 
@@ -55,15 +53,15 @@ class Refiner {
   double seconds(const DprsResult& plan) const { return plan_cost(objective_.seconds(), plan); }
 
   // Whether a plan's times are to be had without running it.
-  bool is_measured(const DprsResult& plan) const { return ledger_.find(steps(), name_of(plan)).has_value(); }
+  bool is_measured(const DprsResult& plan) const { return ledger_.find_time(steps(), subject(plan)).has_value(); }
 
   // Whether there was no more time for this plan. A later run, which finds what was measured before it, is to end
   // there, too, unless it has more time: it would measure on, and might change its mind.
   bool was_too_much(const DprsResult& plan, double allowance) const {
-    return ledger_.find(ends(), name_of(plan)).value_or(0) >= std::min(allowance, most_allowance);
+    return ledger_.was_too_much(ends(), subject(plan), allowance);
   }
   void note_too_much(const DprsResult& plan, double allowance) {
-    ledger_.add(ends(), name_of(plan), std::min(allowance, most_allowance));
+    ledger_.add_too_much(ends(), subject(plan), allowance);
   }
 
   // With fusions that have not been in a net somewhat better: what they save there, their routines' own times do not
@@ -105,18 +103,18 @@ class Refiner {
 
   std::string ends() const { return "allowance of graph " + graph_.structural_hash(); }
   std::string steps() const { return "steps of graph " + graph_.structural_hash(); }
-  static std::string name_of(const Assignment& plan) { return "plan " + content_hash(plan_text(plan)); }
-  std::string name_of(const DprsResult& plan) const { return name_of(to_assignment(graph_, costs_, plan)); }
+  Subject subject(const DprsResult& plan) const { return to_assignment(graph_, costs_, plan); }
 
   // Seconds by layer, from the database if it has them.
   std::map<int, double> step_times(const Assignment& plan) {
-    const std::string signature = steps(), name = name_of(plan);
-    const auto step = [&](int layer) { return name + " layer " + std::to_string(layer); };
+    const std::string signature = steps();
+    const Subject whole(plan);
+    const auto step = [&](int layer) { return whole.part("layer " + std::to_string(layer)); };
     std::map<int, double> times;
     const int layers = static_cast<int>(graph_.layers().size());
-    if (ledger_.find(signature, name)) {
+    if (ledger_.find_time(signature, whole)) {
       for (int l = 0; l < layers; ++l) {
-        if (const auto seconds = ledger_.find(signature, step(l))) times[l] = *seconds;
+        if (const auto seconds = ledger_.find_time(signature, step(l))) times[l] = *seconds;
       }
       return times;
     }
@@ -130,9 +128,9 @@ class Refiner {
       sum += time.seconds;
       if (time.layer < 0) continue;
       times[time.layer] = time.seconds;
-      ledger_.add(signature, step(time.layer), time.seconds);
+      ledger_.add_time(signature, step(time.layer), time.seconds);
     }
-    ledger_.add(signature, name, sum);
+    ledger_.add_time(signature, whole, sum);
     return times;
   }
 

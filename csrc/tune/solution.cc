@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
 
+#include "base/text.h"
 #include "layers/constant/constant.h"
 
 namespace softneuro {
@@ -84,6 +86,22 @@ std::string plan_text(const Assignment& plan) {
     text += std::to_string(adapt.blob) + " " + adapt.from.str() + " " + adapt.to.str() + "\n";
   }
   return text;
+}
+
+std::string plan_version(const Assignment& plan) {
+  std::set<std::string> hashes;
+  for (const RoutineChoice& choice : plan.layers) {
+    if (choice.routine != nullptr) hashes.insert(choice.routine->source_hash());
+  }
+  for (const AdaptChoice& adapt : plan.adapts) {
+    for (const auto& routine : routines("adapt")) {
+      const bool does_it = routine->info().in == adapt.from && routine->info().out == adapt.to;
+      if (does_it) hashes.insert(routine->source_hash());
+    }
+  }
+  std::string text;
+  for (const std::string& hash : hashes) text += hash + "\n";
+  return content_hash(text).substr(0, 16);
 }
 
 }  // namespace softneuro

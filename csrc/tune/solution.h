@@ -14,5 +14,7 @@ const Candidate* chosen_candidate(const GraphCosts& costs, const DprsResult& sol
 Assignment to_assignment(const Graph& graph, const GraphCosts& costs, const DprsResult& solution);
 // Of everything that was chosen: equal for equal plans of one graph.
 std::string plan_text(const Assignment& plan);
+// Hash of the sources of a plan's routines, conversions included.
+std::string plan_version(const Assignment& plan);
 
 }  // namespace softneuro

@@ -68,11 +68,12 @@ double sparse_floor(const Graph& graph, const TuneSettings& settings, CostDb& db
                     Timekeeper& timekeeper) {
   if (!has_zeros(graph)) return 0;
   Ledger ledger(db, settings.threads);
-  if (const auto known = ledger.find(signature, {})) return *known;
+  const Subject routines = Subject::all_of("conv2d");
+  if (const auto known = ledger.find_floor(signature, routines)) return *known;
   if (settings.mode != TuneMode::profile) return 0;
   Profiler profiler(settings.threads, parallel_for, Coldness::hot, timekeeper);
   const double floor = measure(profiler, settings);
-  ledger.add(signature, {}, floor);
+  ledger.add_floor(signature, routines, floor);
   return floor;
 }
 

@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "tune/accuracy.h"
 #include "tune/carry.h"
 #include "tune/cost_keys.h"
@@ -75,22 +74,23 @@ std::vector<double> whole_times(const Graph& graph, const std::vector<Assignment
   const std::string signature = "graph " + graph.structural_hash();
   std::vector<double> times;
   for (const Assignment& plan : plans) {
-    times.push_back(ledger.find(signature, "plan " + content_hash(plan_text(plan))).value_or(INFINITY));
+    times.push_back(ledger.find_time(signature, plan).value_or(INFINITY));
   }
   const bool all_known = std::all_of(times.begin(), times.end(), [](double time) { return std::isfinite(time); });
   if (all_known || !trials.may_measure()) return times;
   // Without the time for it now, a later run that has no more is not to measure, either.
   const double budget = trials.settings.time_budget_s;
   const std::string ends = "allowance of graph " + graph.structural_hash();
-  if (const auto record = ledger.find_record(ends, "wholes"); record && Ledger::is_final(*record, budget)) return times;
+  const Subject wholes = Subject(plans.front()).part("wholes");
+  if (ledger.was_too_much(ends, wholes, budget)) return times;
   const double least = (least_rounds + 1) * seconds * static_cast<double>(plans.size());
   if (least > std::min(2 * wholes_share * budget, trials.timekeeper.left())) {
-    ledger.add_forecast(ends, "wholes", 0, budget);
+    ledger.add_too_much(ends, wholes, budget);
     return times;
   }
   times = time_as_wholes(graph, plans, trials);
   for (size_t i = 0; i < plans.size(); ++i) {
-    ledger.add(signature, "plan " + content_hash(plan_text(plans[i])), times[i]);
+    ledger.add_time(signature, plans[i], times[i]);
   }
   return times;
 }

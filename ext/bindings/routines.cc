@@ -263,6 +263,7 @@ py::list registry_list() {
       entry["error"] = std::string(error_class_name(info.error));
       entry["fallback"] = info.fallback;
       entry["by_pattern"] = info.by_pattern;
+      entry["source_hash"] = routine->source_hash();
       entry["available"] = isa_available(info.isa);
       list.append(entry);
     }

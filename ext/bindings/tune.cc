@@ -2,9 +2,14 @@
 #include <pybind11/operators.h>
 
 #include <optional>
+#include <tuple>
+#include <type_traits>
+#include <vector>
 
+#include "base/error.h"
 #include "ext/bindings/bindings.h"
 #include "tune/cost_db.h"
+#include "tune/cost_line.h"
 #include "tune/options.h"
 #include "tune/plan.h"
 
@@ -57,48 +62,102 @@ void bind_options(py::module_& m) {
   m.def("format_options", &format_options, py::arg("options"), "Options as texts that parse_options() reads back.");
 }
 
+template <typename Record>
+py::dict to_dict(const Record& record) {
+  py::dict fields;
+  Record::fields(record, [&](std::string_view name, const auto& value, const auto&) {
+    fields[py::str(name.data(), name.size())] = py::cast(value);
+  });
+  return fields;
+}
+
+// Throws Error for fields that are missing or none of the record's; TypeError for values of another type.
+template <typename Record>
+Record from_dict(const py::dict& fields) {
+  Record record;
+  size_t count = 0;
+  Record::fields(record, [&](std::string_view name, auto& value, const auto&) {
+    const py::str key(name.data(), name.size());
+    if (!fields.contains(key))
+      throw Error("a record of kind " + std::string(Record::kind) + " needs " + std::string(name));
+    value = fields[key].cast<std::remove_reference_t<decltype(value)>>();
+    ++count;
+  });
+  if (fields.size() != count) throw Error("a record of kind " + std::string(Record::kind) + " has no such fields");
+  return record;
+}
+
+// Calls fn with a record of that kind; throws Error if there is none.
+template <typename Fn>
+void of_kind(const std::string& kind, Fn&& fn) {
+  if (!with_record_kind(kind, fn)) throw Error("there are no records of kind '" + kind + "'", "cost database");
+}
+
 void bind_cost_db(py::module_& m) {
   using release = py::call_guard<py::gil_scoped_release>;
-  py::class_<CostKey>(m, "CostKey", "What a cost is valid for.")
-      .def(py::init<std::string, int, std::string, std::string, std::string>(), py::arg("device"), py::arg("threads"),
-           py::arg("signature"), py::arg("descriptor"), py::arg("version"));
+  py::class_<CostKey>(m, "CostKey", "What a record is valid for.")
+      .def(py::init<std::string, int, std::string, std::string, std::string, std::string>(), py::arg("device"),
+           py::arg("threads"), py::arg("signature"), py::arg("descriptor"), py::arg("version"), py::arg("graph") = "")
+      .def_readonly("device", &CostKey::device)
+      .def_readonly("threads", &CostKey::threads)
+      .def_readonly("signature", &CostKey::signature)
+      .def_readonly("descriptor", &CostKey::descriptor)
+      .def_readonly("version", &CostKey::version)
+      .def_readonly("graph", &CostKey::graph);
   // Bytes go in and out as they are: a key may hold any.
-  py::class_<CostDb>(m, "CostDb", "Costs and verdicts kept between runs; see csrc/tune/cost_db.h.")
+  py::class_<CostDb>(m, "CostDb", "What tuning has learned, kept between runs; see csrc/tune/cost_records.h.")
       .def(py::init<std::string, size_t>(), py::arg("directory") = "",
            py::arg("max_bytes") = size_t{CostDb::default_max_bytes}, release())
       .def_static("default_directory", &CostDb::default_directory)
       .def(
           "find",
           [](CostDb& db, const CostKey& key) -> std::optional<std::tuple<double, int, double>> {
-            const auto record = db.find(key);
+            const auto record = db.find<TimeRecord>(key);
             if (!record) return std::nullopt;
             return std::tuple(record->seconds, record->samples, record->spread);
           },
-          py::arg("key"), release(), "(seconds, samples, spread) or None.")
-      .def(
-          "find_verdict",
-          [](CostDb& db, const CostKey& key) -> std::optional<std::tuple<bool, double, double, double, int>> {
-            const auto record = db.find_verdict(key);
-            if (!record) return std::nullopt;
-            return std::tuple(record->won, record->seconds, record->host_seconds, record->error, record->trials);
-          },
-          py::arg("key"), release(), "(won, seconds, host_seconds, error, trials) or None.")
+          py::arg("key"), release(), "A time: (seconds, samples, spread) or None.")
       .def(
           "add",
           [](CostDb& db, const CostKey& key, double seconds, int samples, double spread) {
-            db.add(key, {seconds, samples, spread});
+            db.add(key, TimeRecord{seconds, samples, spread});
           },
-          py::arg("key"), py::arg("seconds"), py::arg("samples") = 1, py::arg("spread") = 0.0, release())
+          py::arg("key"), py::arg("seconds"), py::arg("samples") = 1, py::arg("spread") = 0.0, release(), "A time.")
       .def(
-          "add_verdict",
-          [](CostDb& db, const CostKey& key, bool won, double seconds, double host_seconds, double error, int trials) {
-            db.add_verdict(key, {won, seconds, host_seconds, error, trials});
+          "get",
+          [](CostDb& db, const std::string& kind, const CostKey& key) -> std::optional<py::dict> {
+            std::optional<py::dict> fields;
+            of_kind(kind, [&]<typename Record>(const Record&) {
+              if (const auto record = db.find<Record>(key)) fields = to_dict(*record);
+            });
+            return fields;
           },
-          py::arg("key"), py::arg("won"), py::arg("seconds"), py::arg("host_seconds"), py::arg("error"),
-          py::arg("trials") = 1, release())
+          py::arg("kind"), py::arg("key"), "A record's fields, or None.")
+      .def(
+          "put",
+          [](CostDb& db, const std::string& kind, const CostKey& key, const py::dict& fields) {
+            of_kind(kind, [&]<typename Record>(const Record&) { db.add(key, from_dict<Record>(fields)); });
+          },
+          py::arg("kind"), py::arg("key"), py::arg("fields"), "Adds a record of any kind.")
+      .def(
+          "records",
+          [](CostDb& db) {
+            std::vector<std::tuple<std::string, CostKey, py::dict>> list;
+            for (const CostDb::Entry& entry : db.entries()) {
+              of_kind(entry.kind, [&]<typename Record>(const Record&) {
+                if (const auto record = parse_record<Record>(entry.record)) {
+                  list.emplace_back(entry.kind, entry.key, to_dict(*record));
+                }
+              });
+            }
+            return list;
+          },
+          "(kind, key, fields) of the newest record of each kind and key, the oldest first.")
       .def("compact", &CostDb::compact, release())
       .def("__len__", &CostDb::size, release())
       .def_property_readonly("path", &CostDb::path);
+  m.def_submodule("testing").def("cost_line_checksum",
+                                 [](const std::string& text) { return cost_line_checksum(text); });
 }
 
 void bind_plan(py::module_& m) {

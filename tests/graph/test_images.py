@@ -12,7 +12,7 @@ import pytest
 import softneuro
 from softneuro import _C
 from tests.graph.networks import Network, assert_close
-from tests.tune.test_accuracy import costs
+from tests.tune.records import costs
 
 ISA = _C.available_isas()[0]
 BLOCK = {"avx512": 16, "avx2": 8, "scalar": 4}[ISA]
@@ -250,13 +250,12 @@ def test_tuning_considers_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "measured"))
     plan = _C.tune(net.graph, options["profile"], 1)
     assert_close(softneuro.Net(net.graph, plan).run(net.arrays)[0], expected, 1e-4)
-    measured = [line for line in costs(tmp_path / "measured") if "graph" not in line[3]]
-    assert any(line[4].startswith("image_conv/cpu:uint8:nhwc->") for line in measured)
+    measured = [cost for cost in costs(tmp_path / "measured") if "graph" not in cost.signature]
+    assert any(cost.descriptor.startswith("image_conv/cpu:uint8:nhwc->") for cost in measured)
     for dearer in (1, 99):
         monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / f"made_up_{dearer}"))
-        for version, device, threads, signature, descriptor, _ in measured:
-            seconds = dearer if descriptor.startswith("image_conv/") else 2
-            _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), seconds)
+        for cost in measured:
+            cost.make_up(dearer if cost.descriptor.startswith("image_conv/") else 2)
         layers = _C.tune(net.graph, options["cached"], 1).layers
         assert layers[-1].descriptor.startswith("image_conv/cpu:uint8:nhwc->") == (dearer == 1)
 

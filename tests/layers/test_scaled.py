@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ import pytest
 import softneuro
 from softneuro import _C
 from softneuro.error_measure import relative_error
+from tests.tune.records import records
 
 ROUTINES = [
     e["descriptor"]
@@ -129,6 +129,6 @@ def test_it_is_tried_within_what_the_user_can_bear(
     weights = {"weight": np.ones((600, 600), np.float32)}
     graph.output(graph.add("linear", [graph.input("x", (1, 600))], weights=weights))
     _C.tune(graph, _C.parse_options(options), 1)
-    tried = unquote((tmp_path / "costs.txt").read_text())
+    tried = "\n".join(record.key.descriptor for record in records(tmp_path))
     assert "linear/" in tried
     assert {bits for bits in (16, 20) if f"bits={bits}" in tried} == bits

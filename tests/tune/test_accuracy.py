@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from urllib.parse import unquote
 
 import numpy as np
 import pytest
 
 import softneuro
 from softneuro import _C
+from tests.tune.records import costs, records
 
 
 def convolutions(output: str = "float32") -> softneuro.Graph:
@@ -29,13 +29,6 @@ def descriptors(plan: softneuro.Plan) -> str:
     return " ".join(layer.descriptor for layer in plan.layers)
 
 
-def costs(folder: Path) -> list[tuple[str, ...]]:
-    """Version, device, threads, signature, descriptor and value of the database's entries."""
-    lines = (folder / "costs.txt").read_text().splitlines()
-    fields = [tuple(map(unquote, line.split(" "))) for line in lines if " = " in line]
-    return [(*entry[2:7], entry[8]) for entry in fields]
-
-
 def is_exact(plan: softneuro.Plan) -> bool:
     return not re.search(r"/(winograd|bf16x)", descriptors(plan))
 
@@ -51,23 +44,22 @@ def test_measured_errors_decide_and_are_remembered(
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path))
     graph, options = convolutions(output), _C.parse_options({})
     _C.tune(graph, options, 1)
-    for version, device, threads, signature, descriptor, _ in costs(tmp_path):
-        if "/winograd" in descriptor or "/bf16x" in descriptor:  # whatever this machine runs fastest
-            _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), 1e-9)
+    for cost in costs(tmp_path):
+        if "/winograd" in cost.descriptor or "/bf16x" in cost.descriptor:  # whatever this machine runs fastest
+            cost.make_up(1e-9)
     first = changed = _C.tune(graph, options, 1)
     assert not is_exact(first)
-    errors = [line for line in costs(tmp_path) if line[3].startswith("error of graph")]
+    errors = [record.fields["error"] for record in records(tmp_path, "error")]
     assert errors
-    assert all(1e-8 < float(error) < 5e-5 for *_, error in errors)
+    assert all(1e-8 < error < 5e-5 for error in errors)
 
     again = _C.tune(graph, options, 1)
     assert descriptors(again) == descriptors(first)
     assert again.counts["measured"] == 0
 
     for _ in range(20):  # plans that have had no error yet are measured, and may be chosen, in their turn
-        for version, device, threads, signature, descriptor, _ in costs(tmp_path):
-            if signature.startswith("error of graph"):
-                _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), 1e-2)
+        for record in records(tmp_path, "error"):
+            _C.CostDb().put("error", record.key, {"error": 1e-2})
         changed = _C.tune(graph, options, 1)
         if is_exact(changed):
             break
@@ -101,11 +93,10 @@ def test_layers_whose_errors_are_magnified_are_more_exact(tmp_path: Path, monkey
     graph, options = magnifying(), _C.parse_options({"max_memory": "100"})
     _C.tune(graph, options, 1)
     entries = costs(tmp_path)
-    signatures = {signature for _, _, _, signature, descriptor, _ in entries if "/winograd_" in descriptor}
-    for version, device, threads, signature, descriptor, _ in entries:
-        if signature in signatures:  # the larger the tile, the faster by far, whatever it takes of memory
-            seconds = 10.0 ** (2 - tile_of(descriptor))
-            _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), seconds)
+    signatures = {cost.signature for cost in entries if "/winograd_" in cost.descriptor}
+    for cost in entries:
+        if cost.signature in signatures:  # the larger the tile, the faster by far, whatever it takes of memory
+            cost.make_up(10.0 ** (2 - tile_of(cost.descriptor)))
     plan = _C.tune(graph, options, 1)
     first, _, last = (tile_of(layer.descriptor) for layer in plan.layers if layer.type == "conv2d")
     assert last > 4  # of the best plans the one that really is the fastest
@@ -141,15 +132,15 @@ def test_a_fusion_has_more_exact_candidates(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "real"))
     graph, options = magnified_and_pooled(), _C.parse_options({"max_memory": "100"})
     _C.tune(graph, options, 1)
-    entries = [line for line in costs(tmp_path / "real") if "graph" not in line[3]]
+    entries = [cost for cost in costs(tmp_path / "real") if "graph" not in cost.signature]
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "made"))
-    for version, device, threads, signature, descriptor, _ in entries:
+    for cost in entries:
         # The larger the tile, the faster by far, whatever it takes of memory, and the fusion faster than its layers.
         seconds = 1e-6
-        if "weight:64x64x3x3" in signature:
-            power = 4 if descriptor.startswith("conv_pool/") else 5
-            seconds = min(10.0 ** (power - tile_of(descriptor)), 1000.0)
-        _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), seconds)
+        if "weight:64x64x3x3" in cost.signature:
+            power = 4 if cost.descriptor.startswith("conv_pool/") else 5
+            seconds = min(10.0 ** (power - tile_of(cost.descriptor)), 1000.0)
+        cost.make_up(seconds)
     plan = _C.tune(graph, options, 1)
     (fused,) = (layer.descriptor for layer in plan.layers if "winograd_bands" in layer.descriptor)
-    assert tile_of(fused) < max(tile_of(descriptor) for *_, descriptor, _ in entries)
+    assert tile_of(fused) < max(tile_of(cost.descriptor) for cost in entries)

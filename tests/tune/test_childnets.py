@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import unquote
 
 import numpy as np
 import pytest
 
 import softneuro
 from softneuro import _C
+from tests.tune.records import records
 
 ISA = _C.available_isas()[0]
 BLOCK = {"avx512": 16, "avx2": 8, "scalar": 4}[ISA]
@@ -26,8 +26,9 @@ def wide(channels: int = 1040, width: int = 504) -> softneuro.Graph:
     return graph
 
 
-def records(folder: Path) -> list[str]:
-    return unquote((folder / "costs.txt").read_text()).splitlines()
+def names(folder: Path) -> list[str]:
+    """Signatures and descriptors of all that is known."""
+    return [f"{key.signature} {key.descriptor}" for _, key, _ in records(folder)]
 
 
 @pytest.mark.slow
@@ -35,7 +36,7 @@ def test_parts_are_measured_once_and_summed(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path))
     graph = wide()
     first = _C.tune(graph, _C.parse_options(OPTIONS), 1)
-    lines = records(tmp_path)
+    lines = names(tmp_path)
     if not any("batched_linear/" in line for line in lines):
         pytest.skip("the machine's last cache holds the weights: nothing to win")
     for part in ("winograd_encode/", "batched_linear/", "winograd_decode/"):
@@ -50,7 +51,7 @@ def test_parts_are_measured_once_and_summed(tmp_path: Path, monkeypatch: pytest.
 def test_small_layers_are_left_to_the_fused_schedule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path))
     _C.tune(wide(64, 64), _C.parse_options(OPTIONS), 1)
-    assert not [line for line in records(tmp_path) if "batched_linear" in line]
+    assert not [line for line in names(tmp_path) if "batched_linear" in line]
 
 
 def test_a_net_with_a_childnet() -> None:

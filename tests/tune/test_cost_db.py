@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -34,6 +35,18 @@ def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
+# One of every kind.
+RECORDS: dict[str, dict[str, Any]] = {
+    "time": {"seconds": 1e-5, "samples": 9, "spread": 3e-7},
+    "forecast": {"seconds": 1e-5, "budget_s": math.inf},
+    "error": {"error": math.inf},
+    "sections": {"count": 16},
+    "allowance": {"budget_s": 0.5},
+    "verdict": {"won": False, "seconds": 0.5, "host_seconds": 0.1, "error": math.inf, "trials": 2},
+    "floor": {"zeros": 0.55},
+}
+
+
 def key(signature: str = "conv2d 1x3x224x224", descriptor: str = "conv2d/cpu:float32:nchw/direct") -> _C.CostKey:
     return _C.CostKey("intel-6-85-4", 2, signature, descriptor, "v1")
 
@@ -43,26 +56,35 @@ def test_records_survive_and_the_newest_wins(tmp_path: Path, warnings: list[str]
     assert db.find(key()) is None
     db.add(key(), 0.1, 3, 0.01)
     db.add(key(), 1 / 3, 5, 0.0)
-    db.add_verdict(key(), True, 0.5, 0.7, 1e-6, 2)
-    db.add_verdict(key("other"), False, 0.5, 0.1, math.inf)
+    for kind, fields in RECORDS.items():
+        db.put(kind, key("other"), fields)
     again = _C.CostDb(str(tmp_path / "a" / "b"))
     for each in (db, again):
         assert each.find(key()) == (1 / 3, 5, 0.0)
-        assert each.find_verdict(key()) == (True, 0.5, 0.7, 1e-6, 2)
-        assert each.find_verdict(key("other")) == (False, 0.5, 0.1, math.inf, 1)
-        assert len(each) == 3
+        assert each.get("forecast", key()) is None
+        for kind, fields in RECORDS.items():
+            assert each.get(kind, key("other")) == fields
+        assert len(each) == len(each.records()) == 1 + len(RECORDS)
+        assert [kind for kind, _, _ in each.records()] == ["time", *RECORDS]
     assert warnings == []
 
 
 def test_every_part_of_the_key_counts(tmp_path: Path) -> None:
     db = _C.CostDb(str(tmp_path))
-    db.add(_C.CostKey("d", 1, "s", "r", "v"), 1.0)
+    parts = ("d", 1, "s", "r", "v", "g")
+    db.add(_C.CostKey(*parts), 1.0)
+    ((_, found, _),) = db.records()
+    names = ("device", "threads", "signature", "descriptor", "version", "graph")
+    assert tuple(getattr(found, name) for name in names) == parts
+    assert db.find(found) == (1.0, 1, 0.0)
     for other in (
-        ("e", 1, "s", "r", "v"),
-        ("d", 2, "s", "r", "v"),
-        ("d", 1, "t", "r", "v"),
-        ("d", 1, "s", "q", "v"),
-        ("d", 1, "s", "r", "w"),
+        ("e", *parts[1:]),
+        ("d", 2, *parts[2:]),
+        ("d", 1, "t", *parts[3:]),
+        ("d", 1, "s", "q", "v", "g"),
+        ("d", 1, "s", "r", "w", "g"),
+        ("d", 1, "s", "r", "v", "h"),
+        ("d", 1, "s", "r", "v"),
     ):
         assert db.find(_C.CostKey(*other)) is None
 
@@ -91,14 +113,35 @@ def test_any_characters_survive(tmp_path: Path, parts: tuple[str, int, str, str,
 @pytest.mark.parametrize("seconds", [math.nan, math.inf, -1.0, -math.inf, 1e9])
 def test_what_is_no_cost_is_refused(tmp_path: Path, seconds: float) -> None:
     db = _C.CostDb(str(tmp_path))
-    with pytest.raises(_C.Error, match="is not a time"):
+    with pytest.raises(_C.Error, match=r"seconds of a record of kind time is .*, not from 0 to 3600"):
         db.add(key(), seconds)
-    with pytest.raises(_C.Error, match="is not a time"):
+    with pytest.raises(_C.Error, match="spread of a record of kind time"):
         db.add(key(), 1.0, 1, seconds)
-    with pytest.raises(_C.Error, match="is not a time"):
-        db.add_verdict(key(), True, 1.0, seconds, 0.0)
-    with pytest.raises(_C.Error, match="is no error"):
-        db.add_verdict(key(), True, 1.0, 1.0, math.nan)
+    with pytest.raises(_C.Error, match="host_seconds of a record of kind verdict"):
+        db.put("verdict", key(), {**RECORDS["verdict"], "host_seconds": seconds})
+    assert len(db) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "message"),
+    [
+        ("time", {"seconds": 1.0, "samples": 0, "spread": 0.0}, "samples of a record of kind time is 0"),
+        ("forecast", {"seconds": 1.0, "budget_s": math.nan}, "budget_s of a record of kind forecast is"),
+        ("error", {"error": math.nan}, "error of a record of kind error is"),
+        ("error", {"error": -1.0}, "error of a record of kind error is -1"),
+        ("sections", {"count": 0}, "count of a record of kind sections is 0"),
+        ("floor", {"zeros": 1.5}, "zeros of a record of kind floor is 1.5, not from 0 to 1"),
+        ("allowance", {}, "needs budget_s"),
+        ("allowance", {"budget_s": 1.0, "seconds": 1.0}, "no such fields"),
+        ("cost", {"seconds": 1.0}, "no records of kind 'cost'"),
+    ],
+)
+def test_fields_that_no_record_has_are_refused(
+    tmp_path: Path, kind: str, fields: dict[str, float], message: str
+) -> None:
+    db = _C.CostDb(str(tmp_path))
+    with pytest.raises(_C.Error, match=message):
+        db.put(kind, key(), fields)
     assert len(db) == 0
 
 
@@ -108,7 +151,7 @@ def test_bad_lines_are_skipped_with_one_warning(tmp_path: Path, warnings: list[s
     db.add(key("b"), 2.0)
     file = Path(db.path)
     first, second = file.read_bytes().splitlines(keepends=True)
-    lies = first.replace(b"= 1 ", b"= 9 ")
+    lies = first.replace(b"seconds=1 ", b"seconds=9 ")
     assert lies != first
     file.write_bytes(lies + b"sn0 foreign\n\xff\x00\n" + b"x" * 1_000_000 + b"\n\n" + second + first[:30])
     fresh = _C.CostDb(str(tmp_path))
@@ -128,7 +171,7 @@ def test_damage_never_invents_a_record(tmp_path: Path, data: bytes, cut: int, fl
         old.unlink()
     db = _C.CostDb(str(tmp_path))
     for i in range(3):
-        db.add(key(f"layer {i}"), float(i), i, 0.5)
+        db.add(key(f"layer {i}"), float(i), i + 1, 0.5)
     file = Path(db.path)
     good = bytearray(file.read_bytes())
     if flip < len(good):
@@ -137,9 +180,76 @@ def test_damage_never_invents_a_record(tmp_path: Path, data: bytes, cut: int, fl
     fresh = _C.CostDb(str(tmp_path))
     assert len(fresh) <= 3
     for i in range(3):
-        assert fresh.find(key(f"layer {i}")) in (None, (float(i), i, 0.5))
+        assert fresh.find(key(f"layer {i}")) in (None, (float(i), i + 1, 0.5))
     fresh.add(key("new"), 7.0)
     assert _C.CostDb(str(tmp_path)).find(key("new")) == (7.0, 1, 0.0)
+
+
+def line(text: str) -> bytes:
+    """With a checksum, as if another version, or somebody's editor, had written it."""
+    return f"{text} #{_C.testing.cost_line_checksum(text)}\n".encode()
+
+
+BEFORE_VALUE = "sn3 time v d 1 % s r = "
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "seconds=1 samples=1",
+        "seconds=1 samples=1 spread=0 seconds=1",
+        "seconds=1 samples=1 samples=1",
+        "seconds=1 samples=1 spread=0 more=1",
+        "seconds=1 samples=1 spread=nan",
+        "seconds=1 samples=0 spread=0",
+        "seconds=1 samples=1.5 spread=0",
+        "seconds=-1 samples=1 spread=0",
+        "seconds=1 samples=1 spread= 0",
+        "1 1 0",
+        "",
+    ],
+)
+def test_fields_that_do_not_add_up_are_damage(tmp_path: Path, warnings: list[str], value: str) -> None:
+    """And leave what was known before."""
+    good = line(BEFORE_VALUE + "spread=0.5 seconds=2 samples=3")  # in any order
+    (tmp_path / "costs.txt").write_bytes(good + line(BEFORE_VALUE + value))
+    db = _C.CostDb(str(tmp_path))
+    assert db.find(_C.CostKey("d", 1, "s", "r", "v")) == (2.0, 3, 0.5)
+    assert len(db) == 1
+    assert ["damaged" in warning for warning in warnings] == [True]
+
+
+@pytest.mark.parametrize("start", ["sn3 time v d 1 s r", "sn3 time v d one % s r", "sn3 time v d 1 % s r x"])
+def test_keys_that_do_not_add_up_are_damage(tmp_path: Path, warnings: list[str], start: str) -> None:
+    (tmp_path / "costs.txt").write_bytes(line(start + " = seconds=1 samples=1 spread=0"))
+    assert len(_C.CostDb(str(tmp_path))) == 0
+    assert len(warnings) == 1
+
+
+def test_kinds_of_a_later_version_are_left_alone(tmp_path: Path, warnings: list[str]) -> None:
+    later = line("sn3 energy v d 1 % s r and more = joules=1 volts=3")
+    (tmp_path / "costs.txt").write_bytes(later)
+    db = _C.CostDb(str(tmp_path))
+    db.add(key(), 1.0)
+    db.add(key(), 2.0)
+    db.compact()
+    assert later in Path(db.path).read_bytes()
+    assert Path(db.path).read_bytes().count(b"\n") == 2
+    assert [kind for kind, _, _ in db.records()] == ["time"]
+    assert warnings == []
+
+
+def test_a_file_of_the_format_before_is_told_once(tmp_path: Path, warnings: list[str]) -> None:
+    old = b"sn2 cost v d 1 s r = 1 1 0 #0123456789abcdef\n"
+    (tmp_path / "costs.txt").write_bytes(2 * old)
+    db = _C.CostDb(str(tmp_path))
+    assert len(db) == 0
+    assert len(warnings) == 1
+    assert "earlier version" in warnings[0]
+    assert "measured again" in warnings[0]
+    db.add(key(), 1.0)
+    assert _C.CostDb(str(tmp_path)).find(key()) == (1.0, 1, 0.0)  # and no word any more
+    assert len(warnings) == 1
 
 
 def test_the_file_stays_within_its_limit(tmp_path: Path) -> None:
@@ -170,7 +280,7 @@ import sys
 from softneuro import _C
 db = _C.CostDb(sys.argv[1], int(sys.argv[3]))
 for i in range(400):
-    db.add(_C.CostKey("d", 1, f"{sys.argv[2]} {i} " + "x" * (i % 97), "r", "v"), i / 1000, i, 0.0)
+    db.add(_C.CostKey("d", 1, f"{sys.argv[2]} {i} " + "x" * (i % 97), "r", "v"), i / 1000, i + 1, 0.0)
 """
 
 
@@ -195,7 +305,7 @@ def test_processes_lose_and_tear_nothing(tmp_path: Path, warnings: list[str], ma
         for name in "ab":
             for i in range(400):
                 found = fresh.find(_C.CostKey("d", 1, f"{name} {i} " + "x" * (i % 97), "r", "v"))
-                assert found == (i / 1000, i, 0.0)
+                assert found == (i / 1000, i + 1, 0.0)
     else:
         assert Path(fresh.path).stat().st_size <= max_bytes
     assert warnings == []

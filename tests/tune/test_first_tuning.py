@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import unquote
 
 import numpy as np
 import pytest
 
 import softneuro
 from softneuro import _C
-from tests.tune.test_accuracy import costs, descriptors
+from tests.tune.records import costs, records
+from tests.tune.test_accuracy import descriptors
 
 
 def convolutions(*channels: int) -> softneuro.Graph:
@@ -25,9 +25,10 @@ def convolutions(*channels: int) -> softneuro.Graph:
 
 
 def samples(folder: Path, shape: str) -> dict[str, int]:
-    """By descriptor, how many samples the database's newest records of a layer come from; 0 for forecasts."""
-    lines = [line.split(" ") for line in (folder / "costs.txt").read_text().splitlines() if " = " in line]
-    return {unquote(line[6]): int(line[9]) for line in lines if shape in unquote(line[5])}
+    """By descriptor, how many samples the database's records of a layer come from; 0 for forecasts."""
+    own = [record for record in records(folder) if shape in record.key.signature]
+    forecasts = {record.key.descriptor: 0 for record in own if record.kind == "forecast"}
+    return forecasts | {key.descriptor: fields["samples"] for kind, key, fields in own if kind == "time"}
 
 
 def test_what_loses_in_layers_like_it_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,10 +41,9 @@ def test_what_loses_in_layers_like_it_is_not_measured(tmp_path: Path, monkeypatc
         pytest.skip("too few routines to leave any out")
     slow = {name.split("{")[0] for name in names[: len(names) // 3]}
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "made_up"))
-    for version, device, threads, signature, descriptor, _ in costs(tmp_path / "measured"):
-        if signature.startswith("conv2d") and wanted not in signature:
-            seconds = 1e-3 if descriptor.split("{")[0] in slow else 1e-5
-            _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), seconds)
+    for cost in costs(tmp_path / "measured"):
+        if cost.signature.startswith("conv2d") and wanted not in cost.signature:
+            cost.make_up(1e-3 if cost.descriptor.split("{")[0] in slow else 1e-5)
     graph = convolutions(32, 64, 48)
     first = _C.tune(graph, options, 1)
     found = samples(tmp_path / "made_up", wanted)

@@ -6,7 +6,7 @@ import pytest
 import softneuro
 from softneuro import _C
 from tests.net.test_host_steps import between, convolution, image, reverse
-from tests.tune.test_accuracy import costs
+from tests.tune.records import costs
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def test_the_cost_is_kept_under_the_ops_text(op, tmp_path):
     first = tuned(between(count, op))
     assert the_step(first).measured
     assert the_step(first).seconds > 0
-    (signature,) = {line[3] for line in costs(tmp_path / "costs") if line[4].startswith("host/")}
+    (signature,) = {cost.signature for cost in costs(tmp_path / "costs") if cost.descriptor.startswith("host/")}
     assert op in signature
     calls.clear()
     again = tuned(between(count, op))

@@ -10,7 +10,8 @@ import pytest
 
 import softneuro
 from softneuro import _C
-from tests.tune.test_accuracy import convolutions, costs, descriptors
+from tests.tune.records import costs, records
+from tests.tune.test_accuracy import convolutions, descriptors
 
 BEST = softneuro.available_isas()[0]
 ATTRS = {"padding": [1, 1, 1, 1]}
@@ -33,26 +34,26 @@ ERRORS = errors(40)
 TILES = sorted(ERRORS.keys() & errors(48).keys(), key=lambda size: ERRORS[size])
 ERROR = ERRORS[TILES[-1]]  # of the most inexact
 OPTIONS = {"max_memory": "100", "max_error": str(5 * ERROR)}  # which a net of two layers keeps to, and its half
-NOTHING, NET_ERRORS = "$.", "error of graph"
 
 
-def copy(source: Path, target: Path, monkeypatch: pytest.MonkeyPatch, of_nets: str, favourite: str = "") -> None:
-    """Routines' own costs, where the favourites are fastest by far, and what is known of nets as the pattern says."""
+def copy(source: Path, target: Path, monkeypatch: pytest.MonkeyPatch, favourite: str = "") -> None:
+    """Routines' own costs, where the favourites are fastest by far."""
     entries = costs(source)
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(target))
-    for version, device, threads, signature, descriptor, value in entries:
-        if "graph" not in signature or re.match(of_nets, signature):
-            number = 1e-9 if favourite and re.search(favourite, descriptor) else float(value)
-            _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), number)
+    for cost in entries:
+        if "graph" not in cost.signature:
+            cost.make_up(1e-9 if favourite and re.search(favourite, cost.descriptor) else cost.seconds)
 
 
 def known_errors(folder: Path, monkeypatch: pytest.MonkeyPatch, favourite: str) -> None:
     """A database with errors of nets and no times of theirs, so that the routines' own times decide."""
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(folder / "real"))
     _C.tune(convolutions(), _C.parse_options(OPTIONS), 1)
-    copy(folder / "real", folder / "unknown", monkeypatch, NOTHING, favourite)
+    copy(folder / "real", folder / "unknown", monkeypatch, favourite)
     _C.tune(convolutions(), _C.parse_options(OPTIONS), 1)
-    copy(folder / "unknown", folder / "known", monkeypatch, NET_ERRORS)
+    copy(folder / "unknown", folder / "known", monkeypatch)
+    for kind, key, fields in records(folder / "unknown", "error"):
+        _C.CostDb().put(kind, key, fields)
 
 
 def test_candidates_alone_keep_to_max_error() -> None:
@@ -72,7 +73,7 @@ def test_what_is_inexact_is_chosen_where_its_net_bears_it(tmp_path: Path, monkey
     plan = _C.tune(convolutions(), _C.parse_options({**OPTIONS, "tune": "cached"}), 1)
     assert re.search(tile(TILES[-1]), descriptors(plan))
     # Where nothing is known of the net's error, it is not for guesses to take that much.
-    copy(tmp_path / "known", tmp_path / "again", monkeypatch, NOTHING)
+    copy(tmp_path / "known", tmp_path / "again", monkeypatch)
     for mode in ("off", "cached"):
         plan = _C.tune(convolutions(), _C.parse_options({**OPTIONS, "tune": mode}), 1)
         assert not re.search(tile(TILES[-1]), descriptors(plan))

@@ -18,7 +18,7 @@ from softneuro import _C
 from softneuro.error_measure import relative_error
 from tests.layers.test_routines import TYPES
 from tests.tune.problems import Toy, enumerate_plans, random_toy
-from tests.tune.test_accuracy import costs
+from tests.tune.records import costs
 from tests.tune.test_dprs import small_enough
 
 SEEDS = st.integers(0, 2**32)
@@ -216,10 +216,9 @@ def test_a_packing_has_to_be_worth_its_memory(
     graph.optimize()
     _C.tune(graph, _C.parse_options({}), 1)
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "made_up"))
-    for version, device, threads, signature, descriptor, _ in costs(tmp_path / "measured"):
-        if descriptor.startswith("linear/"):
-            seconds = 1e-3 if "/dot_" in descriptor else 1e-3 * share if "/gemm_" in descriptor else 1
-            _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), seconds)
+    for cost in costs(tmp_path / "measured"):
+        if cost.descriptor.startswith("linear/"):
+            cost.make_up(1e-3 if "/dot_" in cost.descriptor else 1e-3 * share if "/gemm_" in cost.descriptor else 1)
     plan = _C.tune(graph, _C.parse_options({"tune": "cached"}), 1)
     assert f"/{chosen}_" in plan.layers[0].descriptor
     assert plan.layers[0].regret < 1e-3  # seconds: the other routine is known, too
@@ -240,10 +239,10 @@ def test_equal_layers_give_way_to_the_price_within_a_budget(
     graph.optimize()
     _C.tune(graph, _C.parse_options({}), 1)
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "made_up"))
-    for version, device, threads, signature, descriptor, _ in costs(tmp_path / "measured"):
-        if descriptor.startswith("linear/"):
-            seconds = (1 + loss) * 1e-3 if "/dot_" in descriptor else 1e-3 if "/gemm_" in descriptor else 1
-            _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), seconds)
+    for cost in costs(tmp_path / "measured"):
+        if cost.descriptor.startswith("linear/"):
+            dot, gemm = "/dot_" in cost.descriptor, "/gemm_" in cost.descriptor
+            cost.make_up((1 + loss) * 1e-3 if dot else 1e-3 if gemm else 1)
     plan = _C.tune(graph, _C.parse_options({"tune": "cached"}), 1)
     assert sum("/dot_" in layer.descriptor for layer in plan.layers) == forgo
     assert plan.memory["packed"] == pytest.approx((10 - forgo) * 700 * 700 * 4, rel=0.1)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import quote
 
 import numpy as np
 import pytest
 
 import softneuro
 from softneuro import _C
-from tests.tune.test_accuracy import convolutions, costs, descriptors
+from tests.tune.records import Cost, costs, records
+from tests.tune.test_accuracy import convolutions, descriptors
 
 SLOW = "im2col"  # several times slower than the best on every machine
 
 
 def flatter(folder: Path, seconds: float) -> None:
     """Lets a slow routine's own time be what it is not."""
-    version, device, threads, signature, descriptor, _ = next(line for line in costs(folder) if SLOW in line[4])
-    _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), seconds)
+    next(cost for cost in costs(folder) if SLOW in cost.descriptor).make_up(seconds)
 
 
 def test_a_routine_that_is_slow_in_the_net_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,7 +42,7 @@ def test_a_routine_that_is_slow_in_the_net_is_replaced(tmp_path: Path, monkeypat
 def test_plans_are_run_a_limited_number_of_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path))
     _C.tune(convolutions(), _C.parse_options({}), 1)
-    names = {line[4] for line in costs(tmp_path) if line[3].startswith("steps of graph")}
+    names = {cost.descriptor for cost in costs(tmp_path) if cost.signature.startswith("steps of graph")}
     plans = {name for name in names if " layer " not in name}
     assert 1 <= len(plans) <= 5
     assert names == plans | {f"{plan} layer {layer}" for plan in plans for layer in (0, 1)}
@@ -61,9 +60,9 @@ def small() -> softneuro.Graph:
     return graph
 
 
-def wholes(folder: Path) -> list[tuple[str, ...]]:
-    """The database's entries of plans that were timed as nets."""
-    return [line for line in costs(folder) if line[3].startswith("graph ")]
+def wholes(folder: Path) -> list[Cost]:
+    """Of plans that were timed as nets."""
+    return [cost for cost in costs(folder) if cost.signature.startswith("graph ")]
 
 
 # Exact routines alone, for the second-best plan is not to be refused for its error.
@@ -75,8 +74,9 @@ def test_a_warm_start_chooses_what_was_chosen(tmp_path: Path, monkeypatch: pytes
     for run in range(40):  # often, the plan that refinement ends with is one of the best by the routines' own times
         monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / str(run)))
         first = _C.tune(graph, _C.parse_options(EXACT), 2)
-        timed = [line[4] for line in wholes(tmp_path / str(run))]
-        assert len(timed) > 1
+        assert len(wholes(tmp_path / str(run))) > 1
+        lines = (tmp_path / str(run) / "costs.txt").read_text().splitlines()
+        timed = [line.partition(" = ")[0] for line in lines if " graph%20" in line]
         assert len(timed) == len(set(timed)), "a plan has two times"
         again = _C.tune(graph, _C.parse_options({**EXACT, "tune": "cached"}), 2)
         assert descriptors(again) == descriptors(first)
@@ -89,14 +89,12 @@ def test_those_that_were_timed_decide(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "all"))
     first = _C.tune(graph, _C.parse_options(EXACT), 2)
     # The slowest of the others: the one chosen may be slower than they are where its packings are smaller.
-    others = [line for line in wholes(tmp_path / "all") if float(line[5]) != pytest.approx(first.integrated_s, 1e-6)]
-    slowest = max(others, key=lambda line: float(line[5]))
-    lines = (tmp_path / "all" / "costs.txt").read_text().splitlines(keepends=True)
-    kept = [line for line in lines if not (" graph%20" in line and quote(slowest[4]) in line)]
-    assert len(kept) == len(lines) - 1
-    (tmp_path / "some").mkdir()
-    (tmp_path / "some" / "costs.txt").write_text("".join(kept))
+    others = [cost for cost in wholes(tmp_path / "all") if cost.seconds != pytest.approx(first.integrated_s, 1e-6)]
+    slowest = max(others, key=lambda cost: cost.seconds)
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "some"))
+    for kind, key, fields in records(tmp_path / "all"):
+        if (key.signature, key.descriptor) != (slowest.signature, slowest.descriptor):
+            _C.CostDb().put(kind, key, fields)
     again = _C.tune(graph, cached, 2)
     assert descriptors(again) == descriptors(first)
     assert again.integrated_s == first.integrated_s
@@ -107,9 +105,9 @@ def test_a_warm_start_measures_no_further_than_time_allowed(tmp_path: Path, monk
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "enough"))
     _C.tune(graph, _C.parse_options({}), 1)
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "short"))
-    for version, device, threads, signature, descriptor, _ in costs(tmp_path / "enough"):
-        if "graph" not in signature:  # all alike, so that one plan after the other would be run
-            _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), 1e-6)
+    for cost in costs(tmp_path / "enough"):
+        if "graph" not in cost.signature:  # all alike, so that one plan after the other would be run
+            cost.make_up(1e-6)
     options = _C.parse_options({"time_budget_s": "0.02"})
     first = _C.tune(graph, options, 1)
     database = tmp_path / "short" / "costs.txt"
@@ -131,10 +129,14 @@ def test_layers_costs_come_to_one_pace(tmp_path: Path, monkeypatch: pytest.Monke
     """What is timed again, in turn with other layers' routines, takes its other tunings along."""
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path))
     _C.tune(small(), _C.parse_options({}), 1)
+    (tmp_path / "first").mkdir()  # where the last of each key is what is the first here
+    lines = (tmp_path / "costs.txt").read_text().splitlines(keepends=True)
+    (tmp_path / "first" / "costs.txt").write_text("".join(reversed(lines)))
     times: dict[tuple[str, str], list[float]] = {}
-    for _, _, _, signature, descriptor, seconds in costs(tmp_path):
-        if signature.startswith("conv2d"):
-            times.setdefault((signature, descriptor), []).append(float(seconds))
+    for folder in (tmp_path / "first", tmp_path):
+        for _, key, fields in records(folder, "time"):
+            if key.signature.startswith("conv2d"):
+                times.setdefault((key.signature, key.descriptor), []).append(fields["seconds"])
     factors: dict[tuple[str, str], list[float]] = {}
     for (signature, descriptor), (alone, in_turn) in times.items():
         factors.setdefault((signature, descriptor.split("{")[0]), []).append(in_turn / alone)

@@ -11,7 +11,7 @@ import pytest
 
 import softneuro
 from softneuro import _C
-from tests.tune.test_accuracy import costs
+from tests.tune.records import Cost, costs
 
 ISA = _C.available_isas()[0]
 
@@ -105,7 +105,7 @@ def test_dense_weights_are_declined() -> None:
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, ...]]:
+def measured(tmp_path_factory: pytest.TempPathFactory) -> list[Cost]:
     """Costs of all that a chain of four layers might use."""
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("measured")
@@ -114,8 +114,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, ...]]:
         return costs(folder)
 
 
-def test_costs_of_pairs_are_of_both_patterns(measured: list[tuple[str, ...]]) -> None:
-    keys = [entry[3] for entry in measured if entry[4].startswith("conv2d_pair/")]
+def test_costs_of_pairs_are_of_both_patterns(measured: list[Cost]) -> None:
+    keys = [cost.signature for cost in measured if cost.descriptor.startswith("conv2d_pair/")]
     assert keys
     for key in keys:
         assert "first_weight[zeros=0.9]" in key
@@ -135,22 +135,22 @@ def test_costs_of_pairs_are_of_both_patterns(measured: list[tuple[str, ...]]) ->
 def test_a_plan_is_an_exact_cover(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    measured: list[tuple[str, ...]],
+    measured: list[Cost],
     pairs: list[float],
     three: str,
     four: str,
 ) -> None:
     """Of pairs that overlap, with these costs, and layers that cost one each, whatever costs least in all is taken."""
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path))
-    for version, device, threads, signature, descriptor, _ in measured:
-        if "graph" in signature:
+    for cost in measured:
+        if "graph" in cost.signature:
             continue
-        seconds = {"conv2d": 1.0, "adapt": 1e-9}.get(descriptor.split("/")[0], 9.0)
-        if descriptor.startswith("conv2d_pair/"):
-            first, second = re.findall(r"(?:first|second)_weight:(\d+)x", signature)
+        seconds = {"conv2d": 1.0, "adapt": 1e-9}.get(cost.descriptor.split("/")[0], 9.0)
+        if cost.descriptor.startswith("conv2d_pair/"):
+            first, second = re.findall(r"(?:first|second)_weight:(\d+)x", cost.signature)
             seconds = pairs[CHANNELS.index(int(first)) - 1]
             assert CHANNELS.index(int(second)) == CHANNELS.index(int(first)) + 1
-        _C.CostDb().add(_C.CostKey(device, int(threads), signature, descriptor, version), 1e-3 * seconds)
+        cost.make_up(1e-3 * seconds)
     for layers, wanted in ((3, three), (4, four)):
         plan = _C.tune(chain(layers), _C.parse_options({"tune": "cached"}), 1)
         kinds = {"": "-", "conv2d": "c", "conv2d_pair": "p"}

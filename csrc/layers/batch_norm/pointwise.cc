@@ -1,7 +1,7 @@
 // batch_norm in every layout, as a scale and a shift per channel.
 #include <cmath>
 
-#include "layers/scale_shift/scale_shift.h"
+#include "layers/scale_shift/pointwise.h"
 #include "layers/weights_check.h"
 
 namespace softneuro {

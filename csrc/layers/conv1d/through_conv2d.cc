@@ -1,4 +1,5 @@
 // Every conv2d routine serves conv1d: the memory of [N,C,L] is that of [N,C,1,L] in every layout.
+#include "base/text.h"
 #include "layers/childnet.h"
 #include "layers/conv1d/conv1d.h"
 #include "layers/conv2d/conv2d.h"
@@ -68,6 +69,7 @@ class ThroughConv2d final : public Routine {
   explicit ThroughConv2d(std::unique_ptr<const Routine> inner)
       : Routine(conv1d_info(inner->info())), inner_(std::move(inner)) {}
 
+  std::string source_hash() const override { return content_hash(Routine::source_hash() + inner_->source_hash()); }
   Schema input_schema(const Problem& problem, int input) const override {
     return inner_->input_schema(Conv2dView(problem).view, input);
   }

@@ -85,6 +85,9 @@ class WinogradStagesConv2d final : public ChildnetRoutine {
     return winograd_stages_promise(p, stages_shape(p, StagesParams::of(tunings(problem)[0]).tile));
   }
 
+  std::vector<std::string_view> part_types() const override {
+    return {"winograd_encode", "batched_linear", "winograd_decode"};
+  }
   Childnet childnet(const Problem& problem, const Tuning& tuning) const override;
 
   double expected_error(const Problem& problem, const Tuning& tuning) const override {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "layers/scale_shift/scale_shift.h"
+#include "layers/scale_shift/pointwise.h"
 
 namespace softneuro {
 

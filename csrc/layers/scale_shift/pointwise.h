@@ -1,4 +1,4 @@
-// scale_shift: x * scale + shift per channel of x[N,C,...]; batch_norm runs as one.
+// x * scale + shift per channel of x[N,C,...], which batch_norm runs as, too.
 #pragma once
 
 #include <span>
