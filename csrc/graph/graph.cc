@@ -186,4 +186,13 @@ std::string Graph::canonical() const {
 
 std::string Graph::structural_hash() const { return content_hash(canonical()); }
 
+std::string Graph::weights_identity() const {
+  std::string text;
+  for (const Layer& layer : layers_) {
+    for (const auto& [role, value] : layer.weights) text += role + " " + value->identity() + "\n";
+    text += "\n";
+  }
+  return content_hash(text);
+}
+
 }  // namespace softneuro

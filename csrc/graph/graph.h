@@ -58,6 +58,8 @@ class Graph {
   std::string canonical() const;
   // 128 bits of canonical() in hex: the same for the same model through any door, whatever its weights and names.
   std::string structural_hash() const;
+  // 128 bits in hex of all weights' values in the order of layers: the content, wherever it lies and whenever.
+  std::string weights_identity() const;
 
  private:
   int check_blob(int blob, std::string_view where) const;

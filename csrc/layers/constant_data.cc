@@ -42,6 +42,11 @@ void for_each_value(const TensorDesc& desc, DType dtype, const void* memory, con
   });
 }
 
+Error class_alone(const Shape& shape) {
+  return Error("the values of a weight of shape " + shape.str() + " are asked for where only its class is known", {},
+               "whatever check() depends on belongs into ProblemClass, as one of WeightTraits");
+}
+
 }  // namespace
 
 ConstantData::ConstantData(const Shape& shape, Values values) : desc_{shape}, memory_(std::move(values)) {}
@@ -60,6 +65,22 @@ ConstantData::ConstantData(const Shape& shape, std::function<Values()> make, std
 ConstantData::ConstantData(Constant rows, MakeFactors factors)
     : desc_{rows->shape()}, rows_(std::move(rows)), factors_(std::move(factors)) {}
 
+ConstantData::ConstantData(Constant same, TensorDesc desc) : desc_(std::move(desc)), rows_(std::move(same)) {
+  if (elements() != rows_->elements()) {
+    throw Error("a constant of shape " + rows_->shape().str() + " has no shape " + shape().str());
+  }
+}
+
+ConstantData::ConstantData(TensorDesc desc, DType dtype, const WeightTraits& traits, bool at_hand)
+    : desc_(std::move(desc)), dtype_(dtype), class_at_hand_(at_hand), traits_(traits) {
+  make_ = [shape = desc_.shape]() -> Values { throw class_alone(shape); };
+}
+
+const ConstantData::Memory& ConstantData::memory() const {
+  if (class_at_hand_) throw class_alone(shape());
+  return is_reshaped() ? rows_->memory() : memory_;
+}
+
 ConstantData::Values ConstantData::convert() const {
   auto held = std::make_shared<AlignedBuffer>(static_cast<size_t>(elements()) * sizeof(float));
   const ConvertKernel kernel = convert_kernel(available_isas().front(), dtype_, DType::float32);
@@ -75,6 +96,7 @@ ConstantData::Values ConstantData::convert() const {
 ConstantData::Values ConstantData::compute() const {
   if (make_) return make_();
   if (rows_ == nullptr) return convert();
+  if (is_reshaped()) return rows_->values();
   const std::vector<double> factors = factors_();
   const Values from = rows_->values();
   auto held = std::make_shared<AlignedBuffer>(static_cast<size_t>(elements()) * sizeof(float));
@@ -98,6 +120,7 @@ ConstantData::Values ConstantData::values() const {
 std::vector<double> ConstantData::doubles() const {
   std::vector<double> result(static_cast<size_t>(elements()));
   const auto put = [&](int64_t i, double value) { result[static_cast<size_t>(i)] = value; };
+  if (is_reshaped()) return rows_->doubles();
   if (memory_ != nullptr) {
     for_each_value(desc_, dtype_, memory_.get(), put);
   } else {
@@ -106,8 +129,15 @@ std::vector<double> ConstantData::doubles() const {
   return result;
 }
 
+bool ConstantData::at_hand() const {
+  if (dtype() == DType::float32) return has_rows();
+  if (is_reshaped()) return rows_->at_hand();
+  return class_at_hand_.value_or(memory_ != nullptr);
+}
+
 bool ConstantData::has_rows() const {
   if (rows_ != nullptr) return rows_->has_rows();
+  if (class_at_hand_) return *class_at_hand_ && dtype_ == DType::float32;
   return !make_ && dtype_ == DType::float32;
 }
 
@@ -115,6 +145,7 @@ std::optional<ConstantData::Rows> ConstantData::rows() const {
   if (!has_rows()) return std::nullopt;
   if (!computed()) return Rows{values(), {}};
   Rows rows = *rows_->rows();
+  if (is_reshaped()) return rows;
   const std::vector<double> factors = factors_();
   if (rows.factors.empty()) rows.factors.assign(factors.size(), 1);
   std::transform(factors.begin(), factors.end(), rows.factors.begin(), rows.factors.begin(), std::multiplies<>());
@@ -122,6 +153,7 @@ std::optional<ConstantData::Rows> ConstantData::rows() const {
 }
 
 std::string ConstantData::find_identity() const {
+  if (is_reshaped()) return rows_->identity();
   if (rows_ != nullptr) {
     const std::vector<double> factors = factors_();
     return bytes_hash(factors.data(), factors.size() * sizeof(double)) + rows_->identity();

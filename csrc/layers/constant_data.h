@@ -34,6 +34,10 @@ class ConstantData {
   // The rows of another, which are its parts along axis 0, each times its own factor; computed at each call of
   // values().
   ConstantData(Constant rows, MakeFactors factors);
+  // The elements of another in another shape, which keeps the first two axes where zeros have a pattern.
+  ConstantData(Constant same, TensorDesc desc);
+  // A weight of which only its class is known: values() throws Error. `at_hand` as below.
+  ConstantData(TensorDesc desc, DType dtype, const WeightTraits& traits, bool at_hand);
 
   const TensorDesc& desc() const { return desc_; }
   const Shape& shape() const { return desc_.shape; }
@@ -46,7 +50,9 @@ class ConstantData {
   // Exactly, for references: integers beyond what a float holds, too.
   std::vector<double> doubles() const;
   // The elements as they are; null where values are computed.
-  const Memory& memory() const { return memory_; }
+  const Memory& memory() const;
+  // Whether routines may read the elements without computing all values: float32 as rows(), other types as memory().
+  bool at_hand() const;
   // Hash of what the values come from, computed once: equal for weights that come from equal ones in the same way,
   // wherever they are.
   const std::string& identity() const;
@@ -66,6 +72,7 @@ class ConstantData {
 
  private:
   bool computed() const { return make_ || rows_ != nullptr || dtype_ != DType::float32; }
+  bool is_reshaped() const { return rows_ != nullptr && !factors_; }
   Values compute() const;
   Values convert() const;
   std::string find_identity() const;
@@ -76,6 +83,7 @@ class ConstantData {
   Constant rows_;
   MakeFactors factors_;
   std::function<Values()> make_;
+  std::optional<bool> class_at_hand_;  // of a weight of which only its class is known
   mutable std::mutex mutex_;
   mutable std::weak_ptr<const float> made_;
   mutable std::string identity_;

@@ -191,13 +191,6 @@ Int8Lists::Int8Lists(const Int8Shape& shape, const int8_t* rows) {
   starts.push_back(static_cast<int32_t>(groups.size()));
 }
 
-Refusal Int8Lists::check(const Int8Shape& shape) const {
-  constexpr double most = 0.7;
-  const auto all = static_cast<double>(starts.size() - 1) * static_cast<double>(shape.k) / GemmInt8::group;
-  return static_cast<double>(groups.size()) > most * all ? "too few blocks of 16 outputs and 4 inputs are all zero"
-                                                         : Refusal();
-}
-
 void Int8Lists::add(Packing& packing) const {
   packing.add("groups", static_cast<int64_t>(groups.size()), DType::int32);
   packing.add("group_starts", static_cast<int64_t>(starts.size()), DType::int32);

@@ -84,7 +84,6 @@ struct Int8Lists {
   // rows: the weights as [outputs][k].
   Int8Lists(const Int8Shape& shape, const int8_t* rows);
   // Refuses those of weights with too few groups of zeros for leaving them out to pay.
-  Refusal check(const Int8Shape& shape) const;
   void add(Packing& packing) const;
   void pack(Packed& to) const;
 };

@@ -84,43 +84,18 @@ void Layer::set_weight(std::string_view role, Constant value) {
   if (value) weights.emplace_back(role, std::move(value));
 }
 
-template <typename WeightText, typename BlobText>
-static std::string problem_text(const Problem& problem, const WeightText& weight_text, const BlobText& blob_text) {
-  const Layer& layer = *problem.layer;
-  std::string text = layer.type + "{" + layer.attrs.str() + "}";
-  auto sorted = layer.weights;
-  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [role, value] : sorted) text += " " + role + ":" + weight_text(*value);
-  text += layer.post.str();
-  for (const TensorDesc& desc : problem.in) text += " " + blob_text(desc);
-  text += "->";
-  for (size_t k = 0; k < problem.outs.size(); ++k) text += (k == 0 ? "" : " ") + blob_text(problem.outs[k]);
-  return text;
-}
-
-// What is special about a weight: which of its values are zero, and that it is not stored as float32.
-static std::string weight_class(const ConstantData& value) {
-  const bool ordinary = value.dtype() == DType::float32;
-  return value.traits().str() + (ordinary ? "" : ":" + std::string(dtype_name(value.dtype())));
-}
-
-std::string Problem::signature() const {
-  return problem_text(
-      *this, [](const ConstantData& value) { return value.desc().str(); },
-      [](const TensorDesc& desc) { return desc.str(); });
-}
-
 std::string Problem::exact_signature() const {
-  return problem_text(
-      *this, [](const ConstantData& value) { return value.desc().exact() + weight_class(value); },
-      [](const TensorDesc& desc) { return desc.exact(); });
-}
-
-std::string Problem::pattern() const {
-  std::string text;
-  for (const auto& [role, value] : layer->weights) {
-    if (const std::string own = weight_class(*value); !own.empty()) text += " " + role + own;
+  std::string text = layer->type + "{" + layer->attrs.str() + "}";
+  auto sorted = layer->weights;
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [role, value] : sorted) {
+    text += " " + role + ":" + value->desc().exact() + value->traits().str();
+    if (value->dtype() != DType::float32) text += ":" + std::string(dtype_name(value->dtype()));
   }
+  text += layer->post.str();
+  for (const TensorDesc& desc : in) text += " " + desc.exact();
+  text += "->";
+  for (size_t k = 0; k < outs.size(); ++k) text += (k == 0 ? "" : " ") + outs[k].exact();
   return text;
 }
 

@@ -59,7 +59,7 @@ class OutputDescs : public std::vector<TensorDesc> {
   OutputDescs(TensorDesc desc) : std::vector<TensorDesc>{std::move(desc)} {}
 };
 
-// Layer with the blobs around it: what a routine is asked about and a cost is keyed by.
+// Layer with the blobs around it: what a routine is asked about. ProblemClass is what of it costs are keyed by.
 struct Problem {
   const Layer* layer = nullptr;
   std::vector<TensorDesc> in;
@@ -67,14 +67,9 @@ struct Problem {
   int threads = 1;  // that run() may use at once
 
   const TensorDesc& out() const { return outs.front(); }
-  // Canonical text of type, attributes, weights' shapes, post-ops and blobs: what a routine's time depends on. Neither
-  // weight values, nor what is special about them (pattern()), nor scales, nor names.
-  std::string signature() const;
-  // With everything that results depend on but for the weights' values: scales, and what is special about weights.
+  // Canonical text of everything that results depend on but for the weights' values: type, attributes, post-ops, blobs,
+  // scales, what is special about weights. No names.
   std::string exact_signature() const;
-  // What is special about the weights (ConstantData::traits, and a type other than float32) as classes of it; empty for
-  // ordinary ones. Which routines accept depends on it; part of the signature for routines that make use of it.
-  std::string pattern() const;
 };
 
 // A row-major double tensor of the references.

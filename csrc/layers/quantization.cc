@@ -51,7 +51,7 @@ Refusal check_unsigned(const TensorDesc& desc) {
 
 Refusal check_weight(const ConstantData& weight, int axis) {
   const Quantization* q = weight.desc().quantization.get();
-  if (q == nullptr || weight.memory() == nullptr) return "the weights are not quantized";
+  if (q == nullptr || !weight.at_hand()) return "the weights are not quantized";
   if (q->axis >= 0 && q->axis != axis) return "the weights have a scale for each of their inputs";
   const std::vector<int32_t>& zeros = q->zero_points;
   const bool one = std::all_of(zeros.begin(), zeros.end(), [&](int32_t z) { return z == zeros[0]; });

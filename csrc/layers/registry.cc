@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "layers/naive.h"
+#include "layers/problem_class.h"
 
 namespace softneuro {
 
@@ -98,9 +99,14 @@ bool is_from_nothing(const Problem& problem) {
          problem.out().shape.elements() != 0;
 }
 
-}  // namespace
+// Whether a problem is more than its class.
+bool has_class(const Problem& problem) {
+  const auto quantized = [](const TensorDesc& desc) { return desc.quantization != nullptr; };
+  return !problem.layer->weights.empty() || std::any_of(problem.in.begin(), problem.in.end(), quantized) ||
+         std::any_of(problem.outs.begin(), problem.outs.end(), quantized);
+}
 
-Refusal accepts(const Routine& routine, const Problem& problem) {
+Refusal plain_accepted(const Routine& routine, const Problem& problem) {
   if (!routine.info().fallback && is_from_nothing(problem)) return "the input has no elements";
   for (int i = 0; i < static_cast<int>(problem.in.size()); ++i) {
     const Refusal refusal = fits(problem.in[static_cast<size_t>(i)], routine.input_schema(problem, i));
@@ -121,15 +127,15 @@ Refusal accepts(const Routine& routine, const Problem& problem) {
   return routine.check(problem);
 }
 
-std::vector<const Routine*> accepting_routines(const Problem& problem,
-                                               std::vector<std::pair<std::string, std::string>>* refusals) {
+std::vector<const Routine*> plain_accepting(const Problem& problem,
+                                            std::vector<std::pair<std::string, std::string>>* refusals) {
   std::vector<const Routine*> accepted, fallbacks;
   for (const auto& routine : routines(problem.layer->type)) {
     Refusal refusal;
     if (!isa_available(routine->info().isa)) {
       refusal = Refusal("needs " + std::string(isa_name(routine->info().isa)));
     } else {
-      refusal = accepts(*routine, problem);
+      refusal = plain_accepted(*routine, problem);
     }
     if (refusal.accepted()) {
       (routine->info().fallback ? fallbacks : accepted).push_back(routine.get());
@@ -138,6 +144,26 @@ std::vector<const Routine*> accepting_routines(const Problem& problem,
     }
   }
   return accepted.empty() ? fallbacks : accepted;
+}
+
+}  // namespace
+
+Refusal accepts(const Routine& routine, const Problem& problem) {
+  return plain_accepted(routine, has_class(problem) ? PlainProblem(problem).problem() : problem);
+}
+
+std::vector<Tuning> tunings(const Routine& routine, const Problem& problem) {
+  return routine.tunings(PlainProblem(problem).problem());
+}
+
+std::vector<const Routine*> accepting_routines(const ProblemClass& problem,
+                                               std::vector<std::pair<std::string, std::string>>* refusals) {
+  return plain_accepting(problem.problem(), refusals);
+}
+
+std::vector<const Routine*> accepting_routines(const Problem& problem,
+                                               std::vector<std::pair<std::string, std::string>>* refusals) {
+  return plain_accepting(PlainProblem(problem).problem(), refusals);
 }
 
 RoutineChoice find_routine(std::string_view descriptor) {

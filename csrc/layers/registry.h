@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "layers/layer.h"
+#include "layers/problem_class.h"
 #include "layers/routine.h"
 
 namespace softneuro {
@@ -20,11 +21,15 @@ const LayerDef& layer_def(std::string_view type);
 std::span<const std::unique_ptr<const Routine>> routines(std::string_view type);
 // Whether any of the type's routines makes bytes of its results (PostOps::quantize).
 bool may_write_bytes(std::string_view type);
-// Whether its schemas can hold the problem's blobs and it accepts it.
+// Whether its schemas can hold the problem's blobs and it accepts it: by the problem's class alone.
 Refusal accepts(const Routine& routine, const Problem& problem);
+// Its tunings for problems of this class.
+std::vector<Tuning> tunings(const Routine& routine, const Problem& problem);
 // Those that this machine (and SOFTNEURO_MAX_ISA) can run and that accept the problem. Fallbacks only if nothing else
 // does. `refusals`, if given, receives (descriptor, reason) of the others.
 std::vector<const Routine*> accepting_routines(const Problem& problem,
+                                               std::vector<std::pair<std::string, std::string>>* refusals = nullptr);
+std::vector<const Routine*> accepting_routines(const ProblemClass& problem,
                                                std::vector<std::pair<std::string, std::string>>* refusals = nullptr);
 
 struct RoutineChoice {

@@ -6,7 +6,9 @@ namespace softneuro {
 
 Schema Routine::input_schema(const Problem& problem, int input) const {
   const bool residual = problem.layer->post.residual && input + 1 == static_cast<int>(problem.in.size());
-  return residual ? info_.residual.value_or(info_.out) : info_.in;
+  if (residual) return info_.residual.value_or(info_.out);
+  const bool other = input > 0 && static_cast<size_t>(input) <= info_.others.size();
+  return other ? info_.others[static_cast<size_t>(input) - 1] : info_.in;
 }
 
 std::vector<Schema> Routine::input_schemas(const Problem& problem) const {
@@ -41,6 +43,7 @@ std::string Routine::pack_key(const Problem&, const Tuning& tuning) const {
 
 std::string Routine::descriptor(const Tuning& tuning) const {
   std::string text = info_.layer_type + "/" + info_.in.str();
+  for (const Schema& schema : info_.others) text += "," + schema.str();
   if (info_.residual && *info_.residual != info_.out) text += "+" + info_.residual->str();
   if (info_.out != info_.in) text += "->" + info_.out.str();
   text += "/" + info_.algorithm;

@@ -100,6 +100,7 @@ struct RoutineInfo {
   Isa isa = Isa::scalar;                // that it needs
   bool isa_in_name = true;              // false for code without vector kernels (copies, views)
   Schema in, out;                       // of the blobs; see Routine::input_schema
+  std::vector<Schema> others = {};      // of inputs behind the first, as many as are not in `in`
   std::optional<Schema> residual = {};  // if not `out`
   ErrorClass error = ErrorClass::exact;
   bool spreads_nonfinite = false;  // NaN or Inf may reach outputs that do not depend on them
@@ -118,7 +119,8 @@ class Routine {
   // Hash of the sources that decide what it does and how fast: what was measured under another hash was other code.
   virtual std::string source_hash() const { return std::string(sources_); }
 
-  // A residual comes in info().residual or the output's schema, every other input in info().in.
+  // A residual comes in info().residual or the output's schema, the others in info().others, or info().in where that
+  // has none for them.
   virtual Schema input_schema(const Problem& problem, int input) const;
   virtual Schema output_schema(const Problem&, int) const { return info_.out; }
   std::vector<Schema> input_schemas(const Problem& problem) const;
@@ -155,7 +157,8 @@ class Routine {
   // Of a view with a strided output: its strides, made from the input's.
   virtual Strides view_strides(const Problem& problem, const Strides& in) const;
 
-  // `layer/schema/algorithm[_isa]{params}`; the schema is `in[+residual][->out]`, what is as `in` or `out` left out.
+  // `layer/schema/algorithm[_isa]{params}`; the schema is `in[,other...][+residual][->out]`, what is as `in` or `out`
+  // left out.
   std::string descriptor(const Tuning& tuning = {}) const;
 
  private:

@@ -1,6 +1,5 @@
 #include "layers/sparse_blocks.h"
 
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -18,15 +17,12 @@ int64_t all_vectors(const ConvDirectShape& shape, int block) {
 
 Refusal check_sparse_blocks(const ConstantData& weight, const ConvDirectShape& shape, int block) {
   if (const Refusal refusal = check_zeros(weight); !refusal.accepted()) return refusal;
-  constexpr double least = 0.3, least_by_chance = 0.25;
-  const Refusal few = "too few blocks of " + std::to_string(block) + " outputs are all zero";
-  const WeightTraits& traits = weight.traits();
-  // Counting takes its time: not where it is known.
-  if (traits.block_rows * traits.block_columns == 1 && std::pow(traits.zeros, block) < least_by_chance) return few;
-  const int64_t vectors = all_vectors(shape, block);
-  if (vectors > std::numeric_limits<int32_t>::max()) return "sizes are beyond the kernels' 32-bit offsets";
-  const int64_t used = conv_sparse_blocks_pack(shape, block, weight.values().get(), nullptr, nullptr, nullptr);
-  return static_cast<double>(used) > (1 - least) * static_cast<double>(vectors) ? few : Refusal();
+  if (weight.traits().zero_vectors < block) {
+    return "too few blocks of " + std::to_string(block) + " outputs are all zero";
+  }
+  return all_vectors(shape, block) > std::numeric_limits<int32_t>::max()
+             ? Refusal("sizes are beyond the kernels' 32-bit offsets")
+             : Refusal();
 }
 
 bool promising_blocks(int block) { return block == isa_block(available_isas().front()); }

@@ -65,6 +65,28 @@ bool come_in_blocks(const Zeros& zeros, int64_t count, int64_t block_rows, int64
   return count - total <= others;
 }
 
+// Whether enough blocks of so many rows and columns are zero for skipping them to pay.
+bool has_zero_blocks(const Zeros& zeros, double share, bool in_blocks, int64_t rows, int64_t columns) {
+  constexpr double least = 0.3, least_by_chance = 0.25;
+  if (!in_blocks && std::pow(share, static_cast<double>(rows * columns)) < least_by_chance) return false;
+  const int64_t row_size = zeros.columns * zeros.inner, blocks = (zeros.columns + columns - 1) / columns;
+  int64_t total = 0, skipped = 0;
+  std::vector<char> used;
+  for (int64_t first = 0; first < zeros.rows; first += rows) {
+    used.assign(static_cast<size_t>(blocks * zeros.inner), 0);
+    for (int64_t row = first; row < std::min(first + rows, zeros.rows); ++row) {
+      const float* from = zeros.values + row * row_size;
+      for (int64_t column = 0; column < zeros.columns; ++column) {
+        char* const block = used.data() + column / columns * zeros.inner;
+        for (int64_t i = 0; i < zeros.inner; ++i) block[i] |= *from++ != 0;
+      }
+    }
+    total += static_cast<int64_t>(used.size());
+    skipped += std::count(used.begin(), used.end(), 0);
+  }
+  return static_cast<double>(skipped) >= least * static_cast<double>(total);
+}
+
 }  // namespace
 
 bool WeightTraits::matter(const Shape& shape) { return shape.rank() >= 2 && shape.elements() >= least_elements; }
@@ -74,7 +96,17 @@ std::string WeightTraits::str() const {
   std::string text = "[zeros=" + exact_number(std::round(zeros * 40) / 40);
   if (of > 0) text += "," + std::to_string(most) + ":" + std::to_string(of);
   if (block_rows * block_columns > 1) text += "," + std::to_string(block_rows) + "x" + std::to_string(block_columns);
+  if (zero_vectors > 0) text += ",vectors=" + std::to_string(zero_vectors);
+  if (zero_blocks) text += ",blocks";
   return text + "]";
+}
+
+WeightTraits WeightTraits::class_traits() const {
+  if (zeros < least_zeros) return {};
+  WeightTraits traits = *this;
+  traits.zeros = std::round(zeros * 40) / 40;
+  traits.constant = false;
+  return traits;
 }
 
 WeightTraits find_traits(const Shape& shape, const float* values) {
@@ -92,6 +124,13 @@ WeightTraits find_traits(const Shape& shape, const float* values) {
     traits.block_rows = rows, traits.block_columns = columns;
     break;
   }
+  const bool in_blocks = traits.block_rows * traits.block_columns > 1;
+  for (const int vector : {16, 8, 4}) {
+    if (!has_zero_blocks(zeros, traits.zeros, in_blocks, vector, 1)) continue;
+    traits.zero_vectors = vector;
+    break;
+  }
+  traits.zero_blocks = traits.zero_vectors == 16 && has_zero_blocks(zeros, traits.zeros, in_blocks, 16, 4);
   // Where many more are zero than the pattern asks for, it holds by chance.
   const int most = most_of(zeros, 4);
   if (most < 4 && traits.zeros <= (4 - most) / 4.0 + chance) traits.most = most, traits.of = 4;

@@ -14,11 +14,17 @@ struct WeightTraits {
   int most = 0, of = 0;
   // Zeros come in whole blocks of so many indices of axis 0 by so many of axis 1; 1 by 1: they do not.
   int block_rows = 1, block_columns = 1;
+  // The longest vectors, of 4, 8 or 16 neighbours along axis 0, of which a share worth skipping has zeros alone; 0:
+  // none.
+  int zero_vectors = 0;
+  bool zero_blocks = false;  // the same of blocks of 16 indices of axis 0 by 4 of axis 1
 
   // Whether weights of a shape are looked at: matrices and filters that are not tiny.
   static bool matter(const Shape& shape);
   // Their class: empty for ordinary weights, else the zeros to 2.5 points and the pattern, "[zeros=0.9,2:4]".
   std::string str() const;
+  // The traits that stand for all of this class.
+  WeightTraits class_traits() const;
   friend bool operator==(const WeightTraits&, const WeightTraits&) = default;
 };
 

@@ -86,7 +86,7 @@ Assignment default_assignment(const Graph& graph, int threads) {
     if (graph.layers()[l].type != "constant") {
       const Problem problem = graph.problem(static_cast<int>(l), threads);
       choice.routine = accepting_routines(problem).at(0);
-      choice.tuning = choice.routine->tunings(problem).front();
+      choice.tuning = tunings(*choice.routine, problem).front();
     }
     assignment.layers.push_back(std::move(choice));
   }

@@ -26,12 +26,12 @@ std::string why_not_sparse(const Problem& problem) {
 RoutineChoice choose(const Problem& problem, std::string_view wanted, bool sparse) {
   std::vector<std::pair<std::string, std::string>> refusals;
   std::vector<const Routine*> accepting = accepting_routines(problem, &refusals);
-  if (accepting.empty()) throw Error("no routine accepts the layer", problem.signature());
+  if (accepting.empty()) throw Error("no routine accepts the layer", ProblemClass(problem).str());
   if (sparse) {
     std::erase_if(accepting, [](const Routine* routine) { return !routine->info().by_pattern; });
     if (accepting.empty()) throw Error("no sparse routine accepts the layer: " + why_not_sparse(problem));
   }
-  if (wanted.empty()) return {accepting.front(), accepting.front()->tunings(problem).front()};
+  if (wanted.empty()) return {accepting.front(), tunings(*accepting.front(), problem).front()};
   if (wanted.find('/') != std::string_view::npos) {
     RoutineChoice choice = named(wanted);
     if (sparse && !choice.routine->info().by_pattern) {
@@ -39,7 +39,7 @@ RoutineChoice choose(const Problem& problem, std::string_view wanted, bool spars
     }
     const Refusal refusal = accepts(*choice.routine, problem);
     if (!refusal.accepted()) throw Error("the routine declines: " + refusal.reason(), std::string(wanted));
-    const std::vector<Tuning> offered = choice.routine->tunings(problem);
+    const std::vector<Tuning> offered = tunings(*choice.routine, problem);
     if (wanted.find('{') == std::string_view::npos) choice.tuning = offered.front();
     if (std::find(offered.begin(), offered.end(), choice.tuning) == offered.end()) {
       throw Error("the routine does not offer these params for this layer", std::string(wanted),
@@ -48,7 +48,7 @@ RoutineChoice choose(const Problem& problem, std::string_view wanted, bool spars
     return choice;
   }
   for (const Routine* routine : accepting) {
-    if (routine->info().algorithm == wanted) return {routine, routine->tunings(problem).front()};
+    if (routine->info().algorithm == wanted) return {routine, tunings(*routine, problem).front()};
   }
   for (const auto& [descriptor, reason] : refusals) {
     const std::string_view last = std::string_view(descriptor).substr(descriptor.rfind('/') + 1);

@@ -113,7 +113,7 @@ class Builder {
       throw Error("no routine adapts " + from.str() + " to " + to.str() + " for shape " + desc.shape.str(),
                   "blob '" + name + "'");
     Problem problem{&adapt_layer_, {desc}, desc, threads_};
-    const Tuning tuning = routine->tunings(problem).front();
+    const Tuning tuning = tunings(*routine, problem).front();
     const std::string descriptor = routine->descriptor(tuning);
     const std::string where = "adapt of '" + name + "' (" + descriptor + ")";
     const bool constant = values_[at(source)].constant != nullptr;

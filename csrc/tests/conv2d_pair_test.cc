@@ -115,7 +115,7 @@ int check(const Case& item) {
     if (std::sqrt(difference / norm) < 1e-5) continue;
     if (++failures() > 20) continue;
     std::printf("%s: error %.3g; %s\n", routine->descriptor(tuning).c_str(), std::sqrt(difference / norm),
-                problem.signature().c_str());
+                ProblemClass(problem).str().c_str());
   }
   return count;
 }

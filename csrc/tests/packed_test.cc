@@ -133,7 +133,7 @@ std::vector<Case> packing_cases() {
 // Every element is packed, and nothing else: the same whatever the memory held before.
 void check_packed(const Problem& problem, const Routine& routine, const Tuning& tuning) {
   const Packing packing = routine.packing(problem, tuning);
-  const std::string where = routine.descriptor(tuning) + " of " + problem.signature();
+  const std::string where = routine.descriptor(tuning) + " of " + ProblemClass(problem).str();
   Packed packed[2] = {Packed(packing), Packed(packing)};
   for (int i = 0; i < 2; ++i) {
     for (const Packing::Section& section : packing.sections()) {

@@ -57,42 +57,45 @@ std::vector<Candidate> timed(double fast, double slow) {
   candidates[0].descriptor = "fast", candidates[1].descriptor = "slow";
   candidates[0].seconds = fast, candidates[1].seconds = slow;
   candidates[0].measured = candidates[1].measured = true;
+  for (Candidate& candidate : candidates) candidate.choice.routine = routines("conv2d").front().get();
   return candidates;
 }
+
+ProblemClass class_of(const Case& item) { return ProblemClass(problem_of(item)); }
 
 void check_forecast() {
   const Case a = convolution(1, 32, 16), b = convolution(1, 64, 16), near = convolution(1, 64, 12),
              far = convolution(1, 256, 64), other = convolution(1, 64, 16, 1);
   Forecast forecast;
   const std::vector<Candidate> asked = timed(1, 1);
-  expect(!forecast.ratio(problem_of(near), asked[1]), "nothing is known at first");
-  expect(forecast.seconds(problem_of(near), asked[1]) == 1, "the guess stands at first");
-  forecast.learn(problem_of(a), timed(1e-3, 6e-3));
-  const auto one = forecast.ratio(problem_of(near), asked[1]);
+  expect(!forecast.ratio(class_of(near), asked[1]), "nothing is known at first");
+  expect(forecast.seconds(class_of(near), asked[1]) == 1, "the guess stands at first");
+  forecast.learn(class_of(a), timed(1e-3, 6e-3));
+  const auto one = forecast.ratio(class_of(near), asked[1]);
   expect(one && std::abs(one->likely - 6) < 1e-6 && one->least == 0, "one layer leaves nothing out");
-  forecast.learn(problem_of(b), timed(2e-3, 8e-3));
+  forecast.learn(class_of(b), timed(2e-3, 8e-3));
   std::vector<Candidate> unmeasured = timed(1, 1);
   for (Candidate& candidate : unmeasured) candidate.measured = false;
-  forecast.learn(problem_of(b), unmeasured);
-  const auto slow = forecast.ratio(problem_of(near), asked[1]), fast = forecast.ratio(problem_of(near), asked[0]);
+  forecast.learn(class_of(b), unmeasured);
+  const auto slow = forecast.ratio(class_of(near), asked[1]), fast = forecast.ratio(class_of(near), asked[0]);
   expect(slow && std::abs(slow->likely - std::sqrt(24)) < 1e-6, "ratios meet in the middle");
   expect(slow && slow->least > 1 && slow->least < 4, "no less than likely by far");
   expect(fast && fast->least < 1, "the fastest may win");
-  const auto away = forecast.ratio(problem_of(far), asked[1]);
+  const auto away = forecast.ratio(class_of(far), asked[1]);
   expect(away && slow && away->least < slow->least && away->likely == slow->likely, "the further the less sure");
-  expect(!forecast.ratio(problem_of(other), asked[1]), "another kernel is another kind");
+  expect(!forecast.ratio(class_of(other), asked[1]), "another kernel is another kind");
   const double scale = estimate_seconds(problem_of(near), 0) / estimate_seconds(problem_of(b), 0);
-  expect(std::abs(forecast.seconds(problem_of(near), asked[1]) / (8e-3 * scale) - 1) < 1e-6, "seconds by the nearest");
-  expect(forecast.seconds(problem_of(other), asked[1]) != 1, "seconds at the pace of other kinds");
+  expect(std::abs(forecast.seconds(class_of(near), asked[1]) / (8e-3 * scale) - 1) < 1e-6, "seconds by the nearest");
+  expect(forecast.seconds(class_of(other), asked[1]) != 1, "seconds at the pace of other kinds");
 
-  expect(forecast.least_fusion_ratio(problem_of(near)) == 0, "nothing is known of fusions");
-  forecast.learn_fusion(problem_of(a), 2);
-  expect(forecast.least_fusion_ratio(problem_of(near)) == 0, "one fusion is too few");
-  forecast.learn_fusion(problem_of(b), 3);
-  const double least = forecast.least_fusion_ratio(problem_of(near));
+  expect(forecast.least_fusion_ratio(class_of(near)) == 0, "nothing is known of fusions");
+  forecast.learn_fusion(class_of(a), 2);
+  expect(forecast.least_fusion_ratio(class_of(near)) == 0, "one fusion is too few");
+  forecast.learn_fusion(class_of(b), 3);
+  const double least = forecast.least_fusion_ratio(class_of(near));
   expect(least > 1 && least < 2, "fusions that have lost tell that others will");
-  expect(forecast.least_fusion_ratio(problem_of(far)) < least, "the further the less sure");
-  expect(forecast.least_fusion_ratio(problem_of(other)) == 0, "fusions of another kind tell nothing");
+  expect(forecast.least_fusion_ratio(class_of(far)) < least, "the further the less sure");
+  expect(forecast.least_fusion_ratio(class_of(other)) == 0, "fusions of another kind tell nothing");
 }
 
 void check_stand_ins() {

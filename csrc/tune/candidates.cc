@@ -108,9 +108,10 @@ double work_seconds(const Problem& problem, double part) {
 
 }  // namespace
 
-std::vector<Candidate> enumerate_candidates(const Problem& problem, const SearchLimits& limits) {
+std::vector<Candidate> enumerate_candidates(const ProblemClass& cls, const Problem& whole, const SearchLimits& limits) {
+  const Problem& problem = cls.problem();
   std::vector<Candidate> all, allowed;
-  for (const Routine* routine : accepting_routines(problem)) {
+  for (const Routine* routine : accepting_routines(cls)) {
     if (!routine->promising(problem)) continue;
     Candidate candidate;
     candidate.in = routine->input_schemas(problem);
@@ -119,7 +120,7 @@ std::vector<Candidate> enumerate_candidates(const Problem& problem, const Search
       candidate.choice = {routine, tuning};
       candidate.descriptor = routine->descriptor(tuning);
       candidate.error = routine->expected_error(problem, tuning);
-      candidate.packed_bytes = routine->packed_bytes(problem, tuning);
+      candidate.packed_bytes = routine->packed_bytes(whole, tuning);
       candidate.seconds = routine->info().view         ? 0
                           : routine->info().by_pattern ? estimate_sparse_seconds(problem, candidate.packed_bytes)
                                                        : estimate_seconds(problem, all.size());

@@ -27,8 +27,13 @@ struct SearchLimits {
   double sparse_floor = 0;  // routines that leave zeros out are no candidates where fewer weights are zero
 };
 
-// Never empty for a valid problem: if the limits leave nothing, the row-major routines stand.
-std::vector<Candidate> enumerate_candidates(const Problem& problem, const SearchLimits& limits);
+// Never empty for a valid problem: if the limits leave nothing, the row-major routines stand. All problems of a class
+// have the same, but for packed_bytes, which are those of `problem`.
+std::vector<Candidate> enumerate_candidates(const ProblemClass& cls, const Problem& problem,
+                                            const SearchLimits& limits);
+inline std::vector<Candidate> enumerate_candidates(const Problem& problem, const SearchLimits& limits) {
+  return enumerate_candidates(ProblemClass(problem), problem, limits);
+}
 
 // A guess for plans made without measuring: arithmetic and traffic at fixed rates, later entries of routines.inc
 // dearer, so that list order is the prior. Comparable between candidates of one layer only.

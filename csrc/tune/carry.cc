@@ -45,7 +45,7 @@ std::optional<RoutineChoice> fitted(const Problem& problem, const RoutineChoice&
   if (!accepts(routine, problem).accepted()) return std::nullopt;
   std::optional<RoutineChoice> best;
   double least = 0;
-  for (const Tuning& tuning : routine.tunings(problem)) {
+  for (const Tuning& tuning : tunings(routine, problem)) {
     const RoutineChoice choice{&routine, tuning};
     const double distance = params_distance(problem, wanted, choice);
     if (!best || distance < least) best = choice, least = distance;
@@ -70,7 +70,11 @@ TuneResult carry(const Graph& graph, const TuneResult& near, const TuneSettings&
     same = same_routines(graph, near, settings);
   } catch (const Error&) {  // params that mean nothing here
   }
-  if (!same) return carry_over(graph, descriptors(near), settings);
+  if (!same) {
+    TuneResult other = carry_over(graph, descriptors(near), settings);
+    other.proven = near.proven;
+    return other;
+  }
   TuneResult result = near;
   result.assignment = std::move(*same);
   result.carried = true;

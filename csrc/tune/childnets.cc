@@ -13,10 +13,10 @@ const ChildnetRoutine* childnet_routine(const Candidate& candidate) {
   return dynamic_cast<const ChildnetRoutine*>(candidate.choice.routine);
 }
 
-using Index = std::map<std::string, size_t>;  // of layers by signature
+using Index = std::map<std::string, size_t>;  // of layers by the class of dense ones
 Index index_of(const std::vector<LayerCandidates>& layers) {
   Index index;
-  for (size_t i = 0; i < layers.size(); ++i) index.emplace(layers[i].signature, i);
+  for (size_t i = 0; i < layers.size(); ++i) index.emplace(layers[i].cls.dense(), i);
   return index;
 }
 
@@ -51,9 +51,9 @@ void add_childnet_parts(std::vector<LayerCandidates>& layers, int threads) {
       if (routine == nullptr) continue;
       for (const ChildPart& part : routine->childnet(layers[i].problem, candidate.choice.tuning)) {
         const Problem problem = part.problem(threads);
-        const std::string signature = problem.signature();
-        const auto [at, fresh] = index.emplace(signature, layers.size());
-        if (fresh) layers.push_back({problem, signature, {}, part.layer});
+        const ProblemClass cls(problem, Zeros::ignored);
+        const auto [at, fresh] = index.emplace(cls.dense(), layers.size());
+        if (fresh) layers.push_back({problem, cls, {}, part.layer});
         auto& known = layers[at->second].candidates;
         Candidate own = part_candidate(part, problem);
         if (find_candidate(known, own.descriptor) == known.end()) known.push_back(std::move(own));
@@ -71,7 +71,7 @@ void sum_childnets(std::vector<LayerCandidates>& layers, int threads) {
       double seconds = 0;
       bool measured = true, told = true;
       for (const ChildPart& part : routine->childnet(layer.problem, candidate.choice.tuning)) {
-        const auto& known = layers[index.at(part.problem(threads).signature())].candidates;
+        const auto& known = layers[index.at(ProblemClass(part.problem(threads), Zeros::ignored).dense())].candidates;
         const auto own = find_candidate(known, part.choice.descriptor());
         seconds += own->seconds;
         measured = measured && own->measured;

@@ -13,7 +13,7 @@ namespace softneuro {
 // A layer and its candidates, as units to be measured.
 struct LayerCandidates {
   Problem problem;
-  std::string signature;
+  ProblemClass cls;
   std::vector<Candidate> candidates;
   std::shared_ptr<const Layer> part;  // a childnet's layer, which `problem` refers to; null for those of a graph
 };

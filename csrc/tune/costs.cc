@@ -15,18 +15,14 @@ namespace {
 constexpr int most_checks = 4;
 
 // What the best plan runs without its having been measured: (layer of `work`, candidate).
-std::vector<std::pair<size_t, size_t>> chosen_forecasts(const Graph& graph, const TuneSettings& settings,
-                                                        const Work& work, const GraphCosts& costs) {
+std::vector<std::pair<size_t, size_t>> chosen_forecasts(const Graph& graph, const Work& work, const GraphCosts& costs) {
   const DprsResult plan = dprs_solve(to_dprs(graph, costs));
   std::vector<std::pair<size_t, size_t>> list;
   for (size_t l = 0; l < graph.layers().size(); ++l) {
     const Candidate* chosen = chosen_candidate(costs, plan, l);
     if (chosen == nullptr || chosen->measured || !chosen->forecast) continue;
     const int group = plan.choices[l].group;
-    const Problem problem =
-        group < 0 ? graph.problem(static_cast<int>(l), settings.threads)
-                  : fusion_problem(graph, *costs.fused[static_cast<size_t>(group)].fusion, settings.threads);
-    const size_t item = work.by_key.at(unit_key(problem));
+    const size_t item = group < 0 ? work.of_layer[l] : work.of_fusion[costs.fusion_index(static_cast<size_t>(group))];
     const auto& candidates = work.layers[item].candidates;
     const auto at = std::find_if(candidates.begin(), candidates.end(),
                                  [&](const Candidate& other) { return other.descriptor == chosen->descriptor; });
@@ -47,6 +43,10 @@ double model_weight_bytes(const Graph& graph) {
   return total;
 }
 
+size_t GraphCosts::fusion_index(size_t group) const {
+  return static_cast<size_t>(fused[group].fusion - fusions.data());
+}
+
 int GraphCosts::schema_index(const Schema& schema) const {
   const auto at = std::find(schemas.begin(), schemas.end(), schema);
   return at == schemas.end() ? -1 : static_cast<int>(at - schemas.begin());
@@ -58,7 +58,7 @@ GraphCosts guess_costs(const Graph& graph, const TuneSettings& settings) {
   for (const auto& item : work.layers) costs.candidates += static_cast<int>(item.candidates.size());
   costs.candidates += static_cast<int>(work.adapts.size());
   costs.guessed = costs.candidates;
-  distribute(graph, settings, work, costs);
+  distribute(graph, work, costs);
   return costs;
 }
 
@@ -77,14 +77,14 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& asked, CostDb& db,
   stage.emplace(timekeeper, "measure");
   const auto spread = [&] {
     sum_childnets(work.layers, settings.threads);
-    distribute(graph, settings, work, costs);
+    distribute(graph, work, costs);
   };
   if (settings.mode == TuneMode::profile && measuring.is_missing()) {
     Profiler profiler(settings.threads, parallel_for, coldness, timekeeper);
     measuring.measure(profiler);
     for (int round = 0; round < most_checks; ++round) {
       spread();
-      if (!measuring.confirm(profiler, chosen_forecasts(graph, settings, work, costs))) break;
+      if (!measuring.confirm(profiler, chosen_forecasts(graph, work, costs))) break;
     }
     measuring.finish(profiler);
   }

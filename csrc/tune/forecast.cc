@@ -13,28 +13,6 @@ constexpr size_t least_witnesses = 2;
 // been left out by it, and what was left out would have made the layers 0.6 % faster.
 constexpr double doubt = 0.4, doubt_per_doubling = 0.25;
 
-// Type, attributes and the extents of kernels.
-std::string kind_of(const Problem& problem) {
-  const Layer& layer = *problem.layer;
-  std::string text = layer.type + layer.attrs.str();
-  for (const auto& [role, value] : layer.weights) {
-    text += " " + role;
-    for (int axis = 2; axis < value->shape().rank(); ++axis) text += ":" + std::to_string(value->shape()[axis]);
-  }
-  return text;
-}
-
-std::vector<double> sizes_of(const Problem& problem) {
-  std::vector<double> sizes;
-  const auto add = [&](const Shape& shape) {
-    sizes.push_back(std::log2(static_cast<double>(std::max<int64_t>(1, shape.elements()))));
-  };
-  add(problem.out().shape);
-  if (!problem.in.empty()) add(problem.in.front().shape);
-  for (const auto& [role, value] : problem.layer->weights) add(value->shape());
-  return sizes;
-}
-
 double distance(const std::vector<double>& a, const std::vector<double>& b) {
   double most = a.size() == b.size() ? 0 : INFINITY;
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) most = std::max(most, std::abs(a[i] - b[i]));
@@ -43,8 +21,8 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 
 }  // namespace
 
-void Forecast::learn(const Problem& problem, std::span<const Candidate> candidates) {
-  Known known{sizes_of(problem), INFINITY, estimate_seconds(problem, 0), {}, {}};
+void Forecast::learn(const ProblemClass& cls, std::span<const Candidate> candidates) {
+  Known known{cls.sizes(), INFINITY, estimate_seconds(cls.problem(), 0), {}, {}};
   for (const Candidate& candidate : candidates) {
     if (candidate.measured && candidate.seconds > 0) known.best = std::min(known.best, candidate.seconds);
   }
@@ -56,15 +34,21 @@ void Forecast::learn(const Problem& problem, std::span<const Candidate> candidat
     const auto [at, fresh] = known.routines.emplace(candidate.choice.routine, ratio);
     if (!fresh) at->second = std::min(at->second, ratio);
   }
-  paces_.push_back(known.best / known.guess);
-  kinds_[kind_of(problem)].push_back(std::move(known));
+  std::map<Storage, double> best;
+  for (const Candidate& candidate : candidates) {
+    if (!candidate.measured || candidate.seconds <= 0) continue;
+    const auto [at, fresh] = best.emplace(storage_of(candidate), candidate.seconds);
+    if (!fresh) at->second = std::min(at->second, candidate.seconds);
+  }
+  for (const auto& [storage, seconds] : best) paces_[storage].push_back(seconds / known.guess);
+  kinds_[cls.kind()].push_back(std::move(known));
 }
 
-std::vector<std::pair<double, double>> Forecast::told(const Problem& problem, const Candidate& candidate) const {
+std::vector<std::pair<double, double>> Forecast::told(const ProblemClass& cls, const Candidate& candidate) const {
   std::vector<std::pair<double, double>> list;
-  const auto kind = kinds_.find(kind_of(problem));
+  const auto kind = kinds_.find(cls.kind());
   if (kind == kinds_.end()) return list;
-  const std::vector<double> sizes = sizes_of(problem);
+  const std::vector<double> sizes = cls.sizes();
   for (const Known& known : kind->second) {
     const double away = distance(known.sizes, sizes);
     const auto own = known.ratios.find(candidate.descriptor);
@@ -79,8 +63,8 @@ std::vector<std::pair<double, double>> Forecast::told(const Problem& problem, co
   return list;
 }
 
-std::optional<Forecast::Ratio> Forecast::ratio(const Problem& problem, const Candidate& candidate) const {
-  auto list = told(problem, candidate);
+std::optional<Forecast::Ratio> Forecast::ratio(const ProblemClass& cls, const Candidate& candidate) const {
+  auto list = told(cls, candidate);
   if (list.empty()) return {};
   const bool few = list.size() < least_witnesses;
   list.resize(std::min(list.size(), witnesses));
@@ -92,36 +76,42 @@ std::optional<Forecast::Ratio> Forecast::ratio(const Problem& problem, const Can
   return Ratio{std::exp2(sum / static_cast<double>(list.size())), few ? 0 : std::exp2(least)};
 }
 
-void Forecast::learn_fusion(const Problem& problem, double ratio) {
-  fusions_[kind_of(problem) + problem.pattern()].emplace_back(sizes_of(problem), std::log2(ratio));
+void Forecast::learn_fusion(const ProblemClass& cls, double ratio) {
+  fusions_[cls.kind()].emplace_back(cls.sizes(), std::log2(ratio));
 }
 
-double Forecast::least_fusion_ratio(const Problem& problem) const {
-  const auto known = fusions_.find(kind_of(problem) + problem.pattern());
+double Forecast::least_fusion_ratio(const ProblemClass& cls) const {
+  const auto known = fusions_.find(cls.kind());
   if (known == fusions_.end() || known->second.size() < least_witnesses) return 0;
   double least = INFINITY;
   for (const auto& [sizes, ratio] : known->second) {
-    least = std::min(least, ratio - doubt - doubt_per_doubling * distance(sizes, sizes_of(problem)));
+    least = std::min(least, ratio - doubt - doubt_per_doubling * distance(sizes, cls.sizes()));
   }
   return std::exp2(least);
 }
 
-const Forecast::Known* Forecast::nearest(const Problem& problem) const {
-  const auto kind = kinds_.find(kind_of(problem));
+const Forecast::Known* Forecast::nearest(const ProblemClass& cls) const {
+  const auto kind = kinds_.find(cls.kind());
   if (kind == kinds_.end()) return nullptr;
-  const std::vector<double> sizes = sizes_of(problem);
+  const std::vector<double> sizes = cls.sizes();
   return &*std::min_element(kind->second.begin(), kind->second.end(), [&](const Known& a, const Known& b) {
     return distance(a.sizes, sizes) < distance(b.sizes, sizes);
   });
 }
 
-double Forecast::seconds(const Problem& problem, const Candidate& candidate) const {
-  if (paces_.empty()) return candidate.seconds;
-  const auto list = told(problem, candidate);
-  if (const Known* known = nearest(problem); known != nullptr && !list.empty()) {
-    return known->best * std::exp2(list.front().second) * estimate_seconds(problem, 0) / known->guess;
+double Forecast::seconds(const ProblemClass& cls, const Candidate& candidate) const {
+  const auto list = told(cls, candidate);
+  if (const Known* known = nearest(cls); known != nullptr && !list.empty()) {
+    return known->best * std::exp2(list.front().second) * estimate_seconds(cls.problem(), 0) / known->guess;
   }
-  std::vector<double> paces = paces_;
+  const auto own = paces_.find(storage_of(candidate));
+  std::vector<double> paces;
+  if (own != paces_.end()) {
+    paces = own->second;
+  } else {
+    for (const auto& [storage, others] : paces_) paces.insert(paces.end(), others.begin(), others.end());
+  }
+  if (paces.empty()) return candidate.seconds;
   const auto middle = paces.begin() + static_cast<ptrdiff_t>(paces.size() / 2);
   std::nth_element(paces.begin(), middle, paces.end());
   return candidate.seconds * *middle;

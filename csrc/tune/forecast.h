@@ -14,7 +14,7 @@ namespace softneuro {
 class Forecast {
  public:
   // Takes in a layer's measured candidates.
-  void learn(const Problem& problem, std::span<const Candidate> candidates);
+  void learn(const ProblemClass& cls, std::span<const Candidate> candidates);
 
   // How many times as long as its layer's best a candidate takes: as it is likely, and at the very least, the further
   // the sizes of the layers that tell so are from this one's; 0 if a single layer tells.
@@ -22,18 +22,24 @@ class Forecast {
     double likely, least;
   };
   // Nothing if no layer is like this one.
-  std::optional<Ratio> ratio(const Problem& problem, const Candidate& candidate) const;
+  std::optional<Ratio> ratio(const ProblemClass& cls, const Candidate& candidate) const;
 
   // Takes in how many times as long as its layers one by one a fusion takes, and tells the very least that it is for
   // another one; 0 if too few are like that.
-  void learn_fusion(const Problem& problem, double ratio);
-  double least_fusion_ratio(const Problem& problem) const;
+  void learn_fusion(const ProblemClass& cls, double ratio);
+  double least_fusion_ratio(const ProblemClass& cls) const;
 
   // A candidate's seconds where nothing of its layer was measured: those of the layer most like it, by the rules' guess
   // for both, or these guesses at the pace of what was measured.
-  double seconds(const Problem& problem, const Candidate& candidate) const;
+  double seconds(const ProblemClass& cls, const Candidate& candidate) const;
 
  private:
+  // What is at a pace of its own: bytes and floats, what makes use of zeros and what does not.
+  using Storage = std::pair<DType, bool>;
+  static Storage storage_of(const Candidate& candidate) {
+    return {candidate.in.empty() ? DType::float32 : candidate.in.front().dtype,
+            candidate.choice.routine->info().by_pattern};
+  }
   struct Known {
     std::vector<double> sizes;                  // logarithms, base 2
     double best, guess;                         // seconds, measured and by the rules
@@ -41,12 +47,12 @@ class Forecast {
     std::map<const Routine*, double> routines;  // the least of each
   };
   // Logarithms of ratio and distance, nearest first, of those layers that tell about the candidate.
-  std::vector<std::pair<double, double>> told(const Problem& problem, const Candidate& candidate) const;
-  const Known* nearest(const Problem& problem) const;
+  std::vector<std::pair<double, double>> told(const ProblemClass& cls, const Candidate& candidate) const;
+  const Known* nearest(const ProblemClass& cls) const;
 
   std::map<std::string, std::vector<Known>> kinds_;                                     // by all but sizes
   std::map<std::string, std::vector<std::pair<std::vector<double>, double>>> fusions_;  // sizes, logarithms of ratios
-  std::vector<double> paces_;                                                           // measured time over guess
+  std::map<Storage, std::vector<double>> paces_;  // least measured time over guess, by layer
 };
 
 }  // namespace softneuro

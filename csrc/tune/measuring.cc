@@ -31,18 +31,18 @@ Measuring::Measuring(Work& work, std::string graph, const TuneSettings& settings
       timekeeper_(timekeeper),
       progress_(progress),
       missing_(work.layers.size()),
-      measured_(work.layers.size()) {}
+      measured_(work.layers.size()),
+      known_(work.layers.size()) {}
 
 std::string Measuring::signature_of(size_t item, const Candidate& candidate) const {
-  const LayerCandidates& layer = work_.layers[item];
-  return layer.signature + conditions(layer.problem, candidate);
+  return key_of(work_.layers[item].cls, candidate);
 }
 
-// What its time depends on besides the layer's signature.
-std::string Measuring::conditions(const Problem& problem, const Candidate& candidate) const {
-  const bool weights = !problem.layer->weights.empty();
-  const bool by_pattern = candidate.choice.routine->info().by_pattern;
-  return (by_pattern ? problem.pattern() : "") + " " + std::string(coldness_name(weights ? coldness_ : Coldness::hot));
+// What its time depends on: the class, as far as the routine makes use of it, and where weights are.
+std::string Measuring::key_of(const ProblemClass& cls, const Candidate& candidate) const {
+  const bool weights = !cls.problem().layer->weights.empty();
+  const std::string& known = candidate.choice.routine->info().by_pattern ? cls.str() : cls.dense();
+  return known + " " + std::string(coldness_name(weights ? coldness_ : Coldness::hot));
 }
 
 // A time, or a forecast that counts; false if there is neither.
@@ -55,6 +55,7 @@ bool Measuring::recall(size_t item, Candidate& candidate) {
   candidate.seconds = *seconds;
   candidate.measured = measured;
   candidate.forecast = !measured;
+  if (measured) known_[item].push_back(&candidate);
   ++recalled_;
   return true;
 }
@@ -78,7 +79,7 @@ void Measuring::recall() {
       missing_[i].push_back(&candidate);
       ++total_;
     }
-    forecast_.learn(item.problem, item.candidates);
+    forecast_.learn(item.cls, item.candidates);
   }
   for (auto& item : work_.adapts) {
     if (item.routine->info().view) continue;
@@ -155,7 +156,7 @@ void Measuring::forget_known(size_t item) {
 
 // Of what was not measured: not less than what was, which is certain.
 void Measuring::expect(size_t item, Candidate& candidate, double budget, double best) {
-  candidate.seconds = std::max(forecast_.seconds(work_.layers[item].problem, candidate), best);
+  candidate.seconds = std::max(forecast_.seconds(work_.layers[item].cls, candidate), best);
   candidate.forecast = true;
   note_forecast(item, candidate, budget);
 }
@@ -181,23 +182,27 @@ void Measuring::measure_layer(Profiler& profiler, size_t item, const Profiler::E
     ++measured_count_;
   }
   for (Candidate* candidate : out) {
+    if (refused) {
+      expect(item, *candidate, INFINITY, 0);
+      continue;
+    }
     candidate->forecast = true;
     candidate->seconds *= best;
     note_forecast(item, *candidate, INFINITY);
   }
   done_ += static_cast<int>(missing_[item].size() + out.size());
   missing_[item].clear();
-  forecast_.learn(layer.problem, layer.candidates);
+  forecast_.learn(layer.cls, layer.candidates);
   const double instead = instead_seconds(item, true);
   if (is_fusion(item) && std::isfinite(best) && std::isfinite(instead)) {
-    forecast_.learn_fusion(layer.problem, best / instead);
+    forecast_.learn_fusion(layer.cls, best / instead);
   }
 }
 
 // True if fusions like it have lost by so much that this one is not worth a look.
 bool Measuring::loses_as_others(size_t item) {
   if (!is_fusion(item)) return false;
-  const double ratio = forecast_.least_fusion_ratio(work_.layers[item].problem);
+  const double ratio = forecast_.least_fusion_ratio(work_.layers[item].cls);
   const double instead = instead_seconds(item, true);
   if (ratio < 1 || !std::isfinite(instead)) return false;
   for (Candidate* candidate : missing_[item]) {
@@ -267,7 +272,7 @@ void Measuring::finish(Profiler& profiler) {
   std::vector<TimedLayer> timed;
   for (size_t i = 0; i < measured_.size(); ++i) {
     const Problem& problem = work_.layers[i].problem;
-    if (problem.layer->host == nullptr) timed.push_back({&problem, measured_[i]});
+    if (problem.layer->host == nullptr) timed.push_back({&problem, measured_[i], known_[i]});
   }
   if (seconds > 0) bring_to_one_pace(timed, profiler, seconds);
   done_ = total_;
@@ -280,7 +285,7 @@ void Measuring::finish(Profiler& profiler) {
 }
 
 void Measuring::log() const {
-  for (const LayerCandidates& layer : work_.layers) log_costs(layer.signature, layer.candidates);
+  for (const LayerCandidates& layer : work_.layers) log_costs(layer.cls.str(), layer.candidates);
 }
 
 void Measuring::count(GraphCosts& costs) const {

@@ -37,7 +37,7 @@ class Measuring {
 
  private:
   std::string signature_of(size_t item, const Candidate& candidate) const;
-  std::string conditions(const Problem& problem, const Candidate& candidate) const;
+  std::string key_of(const ProblemClass& cls, const Candidate& candidate) const;
   bool recall(size_t item, Candidate& candidate);
   void note_forecast(size_t item, const Candidate& candidate, double budget);
   bool is_fusion(size_t item) const { return !work_.instead[item].empty(); }
@@ -63,7 +63,7 @@ class Measuring {
   Timekeeper& timekeeper_;
   const Progress& progress_;
   Forecast forecast_;
-  std::vector<std::vector<Candidate*>> missing_, measured_;  // by layer
+  std::vector<std::vector<Candidate*>> missing_, measured_, known_;  // by layer: known_ were recalled
   std::vector<Work::AdaptItem*> missing_adapts_;
   int total_ = 0, done_ = 0, candidates_ = 0, measured_count_ = 0, recalled_ = 0;
 };

@@ -23,11 +23,11 @@ constexpr size_t least_sifted = 3;
 // Takes those from what is missing that cannot win by what layers like this one tell; the others by what is expected.
 std::vector<Candidate*> Measuring::leave_out(size_t item) {
   std::vector<Candidate*>& missing = missing_[item];
-  const Problem& problem = work_.layers[item].problem;
+  const ProblemClass& cls = work_.layers[item].cls;
   std::vector<std::pair<double, Candidate*>> order;
   std::vector<Candidate*> out;
   for (Candidate* candidate : missing) {
-    const auto ratio = forecast_.ratio(problem, *candidate);
+    const auto ratio = forecast_.ratio(cls, *candidate);
     if (ratio && ratio->least > 1 && missing.size() > few) {
       candidate->seconds = std::max(ratio->likely, least_likely);
       out.push_back(candidate);
@@ -49,8 +49,9 @@ void Measuring::sift(Profiler& profiler, size_t item, const Problem& problem, do
   if (!part || missing.size() <= few) return;
   PartCandidates sifted(problem, *part, missing);
   std::vector<Candidate*> fresh;
+  const ProblemClass cls(*part);
   for (Candidate& copy : sifted.all()) {
-    const auto known = ledger_.find_time(part->signature() + conditions(*part, copy), copy);
+    const auto known = ledger_.find_time(key_of(cls, copy), copy);
     if (known) {
       copy.seconds = *known;
       copy.measured = true;

@@ -59,6 +59,7 @@ Plan to_plan(const Graph& graph, const TuneResult& result, int threads) {
   }
   plan.seconds = result.predicted_s;
   plan.lower_bound = result.lower_bound_s;
+  plan.proven = result.proven;
   return plan;
 }
 
@@ -70,6 +71,7 @@ TuneResult from_plan(const Graph& graph, const Plan& plan) {
   TuneResult result;
   result.predicted_s = plan.seconds;
   result.lower_bound_s = plan.lower_bound;
+  result.proven = plan.proven;
   result.weight_bytes = model_weight_bytes(graph);
   std::vector<RoutineChoice>& choices = result.assignment.layers;
   for (const PlanStep& step : plan.steps) {
@@ -86,8 +88,8 @@ TuneResult from_plan(const Graph& graph, const Plan& plan) {
       const Problem problem = fused.problem(static_cast<int>(l), plan.key.threads);
       const Refusal refusal = accepts(*choice.routine, problem);
       if (!refusal.accepted()) throw misfit(step.descriptor + " declines: " + refusal.reason(), layer);
-      const auto tunings = choice.routine->tunings(problem);
-      if (std::find(tunings.begin(), tunings.end(), choice.tuning) == tunings.end()) {
+      const auto offered = tunings(*choice.routine, problem);
+      if (std::find(offered.begin(), offered.end(), choice.tuning) == offered.end()) {
         throw misfit(step.descriptor + " has params that the routine does not offer", layer);
       }
     }

@@ -33,24 +33,19 @@ std::string conversion_key(const TensorDesc& desc, const Routine& routine) {
 }
 
 // Who writes and reads the graph's blobs.
-std::vector<Offer> offers(const Graph& graph, const Work& work, const GraphCosts& costs, const TuneSettings& settings) {
+std::vector<Offer> offers(const Graph& graph, const Work& work, const GraphCosts& costs) {
   std::vector<Offer> list;
-  const auto candidates = [&](const Problem& problem) {
-    return &work.layers[work.by_key.at(unit_key(problem))].candidates;
-  };
   for (size_t l = 0; l < graph.layers().size(); ++l) {
     const Layer& layer = graph.layers()[l];
-    if (layer.type == "constant") continue;
-    list.push_back({&layer, candidates(graph.problem(static_cast<int>(l), settings.threads))});
+    if (layer.type != "constant") list.push_back({&layer, &work.layers[work.of_layer[l]].candidates});
   }
-  for (const Fusion& fusion : costs.fusions)
-    list.push_back({&fusion.layer, candidates(fusion_problem(graph, fusion, settings.threads))});
+  for (size_t f = 0; f < costs.fusions.size(); ++f) {
+    list.push_back({&costs.fusions[f].layer, &work.layers[work.of_fusion[f]].candidates});
+  }
   return list;
 }
 
 }  // namespace
-
-std::string unit_key(const Problem& problem) { return problem.signature() + problem.pattern(); }
 
 Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs) {
   Work work;
@@ -65,17 +60,21 @@ Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs
   }
   costs.fusions = find_fusions(graph);
   const size_t layers = graph.layers().size();
+  std::map<std::string, size_t> by_class;
   for (size_t l = 0; l < layers + costs.fusions.size(); ++l) {
+    size_t& item = (l < layers ? work.of_layer : work.of_fusion).emplace_back(0);
     if (l < layers && graph.layers()[l].type == "constant") continue;
     Problem problem = l < layers ? graph.problem(static_cast<int>(l), settings.threads)
                                  : fusion_problem(graph, costs.fusions[l - layers], settings.threads);
-    const auto [known, fresh] = work.by_key.emplace(unit_key(problem), work.layers.size());
+    ProblemClass cls(problem);
+    const auto [known, fresh] = by_class.emplace(cls.str(), work.layers.size());
+    item = known->second;
     if (!fresh) {
       ++work.uses[known->second];
       continue;
     }
     work.uses.push_back(1);
-    auto candidates = enumerate_candidates(problem, settings.limits);
+    auto candidates = enumerate_candidates(cls, problem, settings.limits);
     if (l >= layers) {  // the naive routine would compute a fusion where nothing asks for it
       std::erase_if(candidates, [](const Candidate& c) { return c.choice.routine->info().fallback; });
     }
@@ -83,20 +82,17 @@ Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs
       for (const Schema& schema : candidate.in) add_schema(schema);
       for (const Schema& schema : candidate.outs) add_schema(schema);
     }
-    std::string signature = problem.signature();
-    work.layers.push_back({std::move(problem), std::move(signature), std::move(candidates), nullptr});
+    work.layers.push_back({std::move(problem), std::move(cls), std::move(candidates), nullptr});
   }
   add_childnet_parts(work.layers, settings.threads);
   work.uses.resize(work.layers.size(), 1);
   work.instead.resize(work.layers.size());
-  for (const Fusion& fusion : costs.fusions) {
-    auto& instead = work.instead[work.by_key.at(unit_key(fusion_problem(graph, fusion, settings.threads)))];
+  for (size_t f = 0; f < costs.fusions.size(); ++f) {
+    auto& instead = work.instead[work.of_fusion[f]];
     if (!instead.empty()) continue;
-    for (const int layer : fusion.layers) {
-      instead.push_back(work.by_key.at(unit_key(graph.problem(layer, settings.threads))));
-    }
+    for (const int layer : costs.fusions[f].layers) instead.push_back(work.of_layer[static_cast<size_t>(layer)]);
   }
-  const Conversions meetings = possible_conversions(graph, offers(graph, work, costs, settings));
+  const Conversions meetings = possible_conversions(graph, offers(graph, work, costs));
   for (size_t b = 0; b < meetings.size(); ++b) {
     const TensorDesc& desc = graph.blobs()[b].desc;
     for (const auto& [from, to] : meetings[b]) {
@@ -127,11 +123,11 @@ bool makes_needless(const Candidate& other, const Candidate& candidate) {
 
 // A fusion's routines for each of its schemas and kinds of error, less those that others make needless. What was not
 // measured is dearer than the layers' own routines, and all of it is there: a plan for another shape may ask for any.
-void distribute_fusions(const Graph& graph, const TuneSettings& settings, const Work& work, GraphCosts& costs) {
-  for (const Fusion& fusion : costs.fusions) {
-    const std::string key = unit_key(fusion_problem(graph, fusion, settings.threads));
+void distribute_fusions(const Work& work, GraphCosts& costs) {
+  for (size_t f = 0; f < costs.fusions.size(); ++f) {
+    const Fusion& fusion = costs.fusions[f];
     const size_t first = costs.fused.size();
-    for (const Candidate& candidate : work.layers[work.by_key.at(key)].candidates) {
+    for (const Candidate& candidate : work.layers[work.of_fusion[f]].candidates) {
       const auto begin = costs.fused.begin() + static_cast<ptrdiff_t>(first);
       if (std::any_of(begin, costs.fused.end(),
                       [&](const FusedCost& other) { return makes_needless(other.candidate, candidate); })) {
@@ -158,23 +154,22 @@ void distribute_fusions(const Graph& graph, const TuneSettings& settings, const 
 
 }  // namespace
 
-void distribute(const Graph& graph, const TuneSettings& settings, const Work& work, GraphCosts& costs) {
+void distribute(const Graph& graph, const Work& work, GraphCosts& costs) {
   costs.layers.clear();
   costs.fused.clear();
   for (size_t l = 0; l < graph.layers().size(); ++l) {
     costs.layers.emplace_back();
     const Layer& layer = graph.layers()[l];
     if (layer.type == "constant") continue;
-    const std::string key = unit_key(graph.problem(static_cast<int>(l), settings.threads));
-    costs.layers.back() = work.layers[work.by_key.at(key)].candidates;
+    costs.layers.back() = work.layers[work.of_layer[l]].candidates;
     if (layer.type != "concat") continue;
     const double fraction = copied_fraction(graph, static_cast<int>(l));
     for (Candidate& candidate : costs.layers.back()) candidate.seconds *= fraction;
   }
-  distribute_fusions(graph, settings, work, costs);
+  distribute_fusions(work, costs);
   const size_t n = costs.schemas.size();
   costs.adapts.assign(graph.blobs().size(), std::vector<double>(n * n, INFINITY));
-  const Conversions meetings = possible_conversions(graph, offers(graph, work, costs, settings));
+  const Conversions meetings = possible_conversions(graph, offers(graph, work, costs));
   for (size_t b = 0; b < meetings.size(); ++b) {
     const TensorDesc& desc = graph.blobs()[b].desc;
     for (size_t same = 0; same < n; ++same) costs.adapts[b][same * n + same] = 0;

@@ -20,17 +20,14 @@ struct Work {
   std::vector<LayerCandidates> layers;       // fusions and the parts of childnets too
   std::vector<int> uses;                     // by these: how many of the graph's layers they stand for
   std::vector<std::vector<size_t>> instead;  // by these: what a fusion takes the place of; else nothing
-  std::map<std::string, size_t> by_key;      // unit_key
+  std::vector<size_t> of_layer, of_fusion;   // by the graph's layer and by GraphCosts::fusions: which of `layers`
   std::vector<AdaptItem> adapts;
   std::map<std::string, size_t> by_conversion;
 };
 
-// Layers that have the same candidates. Some of these may ask for what is special about weights.
-std::string unit_key(const Problem& problem);
-
 // All of it guessed. Notes fusions and schemas in the costs.
 Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs);
 // Spreads the costs of distinct things over the graph.
-void distribute(const Graph& graph, const TuneSettings& settings, const Work& work, GraphCosts& costs);
+void distribute(const Graph& graph, const Work& work, GraphCosts& costs);
 
 }  // namespace softneuro

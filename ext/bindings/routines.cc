@@ -199,7 +199,7 @@ py::list accepting(const std::string& type, const py::dict& attrs, const py::dic
   const Problem problem = one.problem(threads);
   py::list list;
   for (const Routine* routine : accepting_routines(problem)) {
-    for (const Tuning& tuning : routine->tunings(problem)) list.append(routine->descriptor(tuning));
+    for (const Tuning& tuning : tunings(*routine, problem)) list.append(routine->descriptor(tuning));
   }
   return list;
 }

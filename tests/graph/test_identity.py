@@ -86,7 +86,7 @@ def test_plans_are_told_apart_by_what_is_special_about_weights() -> None:
     assert dense.structural_hash() == other.structural_hash() == linear(weight(0.0, seed=5)).structural_hash()
     assert len({graph.structural_hash() for graph in (dense, pruned, sparser)}) == 3
     assert pruned.structural_hash() == linear(weight(0.8, seed=5)).structural_hash()
-    assert "[zeros=0.8]" in pruned.canonical()
+    assert "[zeros=0.8," in pruned.canonical()
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_patterns_are_recognised(text: str, make: object) -> None:
 def test_zero_is_zero_with_either_sign_and_nan_is_not() -> None:
     values = weight(0.9)
     values[values == 0] = -0.0
-    assert "[zeros=0.9]" in linear(values).canonical()
+    assert "[zeros=0.9," in linear(values).canonical()
     values[:] = np.nan
     assert "zeros" not in linear(values).canonical()
 
@@ -128,7 +128,7 @@ def test_costs_of_pruned_layers_are_those_of_dense_ones(tmp_path: Path, monkeypa
         assert counts["measured"] == counts["candidates"] - counts["recalled"] > 0
     assert again["measured"] == 0
     tried = [record.key.signature for record in records(tmp_path) if "/sparse_dot" in record.key.descriptor]
-    assert any("[zeros=0.9]" in signature for signature in tried)
+    assert any("[zeros=0.9," in signature for signature in tried)
     assert any("2:4" in signature for signature in tried)
 
 

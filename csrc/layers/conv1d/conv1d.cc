@@ -24,15 +24,16 @@ OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
 
 Shape with_height_one(const Shape& shape) { return Shape{shape[0], shape[1], 1, shape[2]}; }
 
-// A weight of three axes with one more; what is quantized stays so.
+// A weight of three axes with one more.
 static Constant with_height_one(const Constant& weight) {
-  const Shape shape = with_height_one(weight->shape());
   TensorDesc desc = weight->desc();
-  if (desc.quantization != nullptr && weight->memory() != nullptr && desc.quantization->axis <= 1) {
-    desc.shape = shape;
-    return std::make_shared<const ConstantData>(desc, weight->dtype(), weight->memory());
+  desc.shape = with_height_one(desc.shape);
+  if (desc.quantization != nullptr && desc.quantization->axis == 2) {
+    auto moved = std::make_shared<Quantization>(*desc.quantization);
+    moved->axis = 3;
+    desc.quantization = std::move(moved);
   }
-  return std::make_shared<const ConstantData>(shape, [weight] { return weight->values(); });
+  return std::make_shared<const ConstantData>(weight, std::move(desc));
 }
 
 Layer conv1d_as_conv2d(const Layer& layer) {

@@ -47,6 +47,7 @@ class PreparedThroughConv2d final : public Prepared {
       : inner_(std::move(inner)), inputs_(inputs) {}
 
   WorkspaceSize workspace() const override { return inner_->workspace(); }
+  bool works_on_residual() const override { return inner_->works_on_residual(); }
   void run(const RunArgs& args) const override {
     TensorView in[2];  // the input and perhaps a residual
     for (size_t i = 0; i < inputs_; ++i) in[i] = as_2d(args.in[i]);
@@ -74,6 +75,7 @@ class ThroughConv2d final : public Routine {
     return inner_->input_schema(Conv2dView(problem).view, input);
   }
   Refusal check(const Problem& problem) const override { return inner_->check(Conv2dView(problem).view); }
+  bool promising(const Problem& problem) const override { return inner_->promising(Conv2dView(problem).view); }
   std::vector<std::string> param_names() const override { return inner_->param_names(); }
   std::vector<Tuning> tunings(const Problem& problem) const override {
     return inner_->tunings(Conv2dView(problem).view);

@@ -172,8 +172,7 @@ class Int8Conv2d final : public Routine {
     const Conv2dParams p = conv2d_params(problem);
     if (const Refusal refusal = check_int8(problem, int8_shape(p), 0, !sparse()); !refusal.accepted()) return refusal;
     if (const Refusal refusal = check_int_sizes(p); !refusal.accepted() || !sparse()) return refusal;
-    if (const Refusal refusal = check_zeros(*problem.layer->weight("weight")); !refusal.accepted()) return refusal;
-    return lists(problem).check(int8_shape(p));
+    return check_zero_blocks(*problem.layer->weight("weight"));
   }
   // A channel for itself is what depthwise kernels are for.
   bool promising(const Problem& problem) const override {

@@ -243,7 +243,8 @@ class FusedDsconv final : public Routine {
   bool promising(const Problem& problem) const override {
     const Conv2dPairStages stages = conv2d_pair_stages(problem);
     const auto products = [](const Layer& stage, const Conv2dParams& p) {
-      return static_cast<double>(p.n * p.oh * p.ow) * static_cast<double>(non_zeros(stage));
+      const ConstantData& weight = *stage.weight("weight");
+      return static_cast<double>(p.n * p.oh * p.ow * weight.elements()) * (1 - weight.traits().zeros);
     };
     constexpr double most_products = 5e8;
     return products(stages.first, stages.p1) + products(stages.second, stages.p2) <= most_products;

@@ -254,7 +254,7 @@ class DynamicInt8 final : public Routine {
     const LinearParams p = dynamic_linear_params(*problem.layer, problem.in[0]).size;
     const ConstantData& weight = *problem.layer->weight("weight");
     const Quantization& q = weight_quantization(problem);
-    if (weight.memory() == nullptr) return "weights are computed";
+    if (!weight.at_hand()) return "weights are computed";
     if (!q.is_signed()) return "the weights' bytes are not signed";
     if (q.axis > 0) return "the weights have a scale for each of their inputs";
     if (p.c > (has_zero_points(q) ? GemmInt8::most_k / 2 : GemmInt8::most_k)) {

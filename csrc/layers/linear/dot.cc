@@ -78,7 +78,7 @@ class DotLinear final : public Routine {
       if (const Refusal refusal = check_signed_weight(weight); !refusal.accepted()) return refusal;
     } else {
       if (weight.dtype() != weights_) return "weights are not " + std::string(dtype_name(weights_));
-      if (weights_ != DType::float32 && weight.memory() == nullptr) return "weights are computed";
+      if (weights_ != DType::float32 && !weight.at_hand()) return "weights are computed";
     }
     const int most = weights_ == DType::int8 ? DotRows::most_of_bytes : DotRows::most_vectors;
     if (p.rows > most) return "more than " + std::to_string(most) + " rows";

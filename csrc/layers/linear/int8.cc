@@ -104,8 +104,7 @@ class Int8Linear final : public Routine {
     if (const Refusal refusal = check_int8(problem, int8_shape(p), 0, !sparse()); !refusal.accepted()) return refusal;
     if (const Refusal refusal = check_kernel_sizes({p.rows, p.k, p.c}); !refusal.accepted() || !sparse())
       return refusal;
-    if (const Refusal refusal = check_zeros(*problem.layer->weight("weight")); !refusal.accepted()) return refusal;
-    return lists(problem).check(int8_shape(p));
+    return check_zero_blocks(*problem.layer->weight("weight"));
   }
 
   std::vector<std::string> param_names() const override { return LinearInt8Params::names(); }

@@ -27,7 +27,7 @@ void expect_weight(const Layer& layer, const char* role, const Shape& shape, boo
   if (weight->shape() != shape && weight->shape() != Shape{shape.elements()}) {
     throw Error(std::string(role) + " has shape " + weight->shape().str() + ", not " + shape.str());
   }
-  if (bytes && (weight->dtype() != DType::uint8 || weight->memory() == nullptr)) {
+  if (bytes && (weight->dtype() != DType::uint8 || !weight->at_hand())) {
     throw Error(std::string(role) + " must be uint8");
   }
 }
