@@ -226,6 +226,7 @@ class PlanSection:
     adapts: list[PlanAdapt]
     seconds: float
     lower_bound: float
+    errors: dict[str, float]
     def __init__(
         self, key: PlanKey, steps: list[PlanStep], adapts: list[PlanAdapt], seconds: float, lower_bound: float
     ) -> None: ...

@@ -66,21 +66,31 @@ Verdict judged(Verdict verdict, double max_error) {
   return verdict;
 }
 
-Verdict verdict_of(const VerdictRecord& record, double max_error) {
-  return judged({true, record.won, record.seconds, record.host_seconds, record.error, record.trials, {}}, max_error);
+Verdict verdict_of(const std::optional<VerdictRecord>& times, const std::optional<double>& error, double max_error) {
+  Verdict verdict;
+  if (times)
+    verdict.seconds = times->seconds, verdict.host_seconds = times->host_seconds, verdict.trials = times->trials;
+  verdict.error = error.value_or(0);
+  const bool too_inexact = error && !(*error <= max_error);
+  if (!times && !too_inexact) return verdict;
+  verdict = judged(std::move(verdict), max_error);
+  verdict.lacks_error = verdict.wins && !error;
+  verdict.known = !verdict.lacks_error;
+  return verdict;
+}
+
+bool is_settled(const Verdict& verdict) {
+  return verdict.trials >= most_trials || !is_close(verdict.seconds, verdict.host_seconds);
 }
 
 bool is_final(const Verdict& verdict, double max_error) {
-  if (!verdict.known) return false;
-  return verdict.trials >= most_trials || !(verdict.error <= max_error) ||
-         !is_close(verdict.seconds, verdict.host_seconds);
+  return verdict.known && (is_settled(verdict) || !(verdict.error <= max_error));
 }
 
 Verdict merged(const Verdict& before, Verdict now, double max_error) {
-  if (!before.known) return judged(std::move(now), max_error);
+  if (before.host_seconds == 0) return judged(std::move(now), max_error);
   const double ratio = std::sqrt(now.seconds / now.host_seconds * before.seconds / before.host_seconds);
   now.seconds = ratio * now.host_seconds;
-  now.error = std::max(now.error, before.error);
   now.trials = before.trials + 1;
   return judged(std::move(now), max_error);
 }

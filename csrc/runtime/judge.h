@@ -18,8 +18,9 @@ int64_t steady_now_ns();
 struct Verdict {
   bool known = false, wins = true;
   double seconds = 0, host_seconds = 0, error = 0;
-  int trials = 1;      // comparisons that it sums up
-  std::string reason;  // in words
+  int trials = 1;            // comparisons that it sums up
+  bool lacks_error = false;  // it wins in time, and nobody has measured its error on the weights at hand: not known
+  std::string reason;        // in words
 };
 
 // A close verdict is taken so often, each in its own process, and then kept.
@@ -28,7 +29,10 @@ constexpr int most_trials = 2;
 bool is_close(double seconds, double host_seconds);
 // With `wins` and the reason.
 Verdict judged(Verdict verdict, double max_error);
-Verdict verdict_of(const VerdictRecord& record, double max_error);
+// Of what is remembered: times hold for all weights, an error for its own. Not known where these do not decide.
+Verdict verdict_of(const std::optional<VerdictRecord>& times, const std::optional<double>& error, double max_error);
+// Whether its times need no other comparison.
+bool is_settled(const Verdict& verdict);
 // Whether a verdict that is known needs no other comparison.
 bool is_final(const Verdict& verdict, double max_error);
 // Both comparisons in one: the geometric mean of their ratios, on the scale of the new times.

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "tune/carry.h"
 #include "tune/cost_keys.h"
+#include "tune/plan_error.h"
 #include "tune/solution.h"
 
 namespace softneuro {
@@ -122,6 +123,14 @@ SharedPlan new_plan(const Graph& graph, const Options& options, int threads, con
     }
   }
   return made;
+}
+
+SharedPlan bearable_plan(const Graph& graph, SharedPlan plan, const Options& options, int threads) {
+  const TuneSettings settings = tune_settings(options, threads);
+  CostDb& db = shared_cost_db();
+  const auto error = known_error(graph, plan->result, settings, db);
+  if (error && *error <= settings.limits.max_error) return plan;
+  return known(graph, options, threads, bearable(graph, plan->result, settings, db, own_pool(threads)));
 }
 
 std::string choices_of(const KnownPlan& plan) {

@@ -27,6 +27,7 @@ struct ShapeState {
   std::string inputs;
   SharedPlan plan;
   Verdict verdict;
+  std::string weights;            // content of those that its error was measured with
   std::optional<NetStats> stats;  // of the net that was prepared last
 };
 
@@ -132,14 +133,17 @@ class Region {
   void nothing_known(const Making& making);
   void run_made(Making& making, Ready ready);
   void start_trial(Ready ready, Making& making);
+  void check_error(const Ready& ready, const std::string& choices, Making& making, Verdict& verdict);
   void keep_host(const Signature& signature, ShapeState state, double host_s);
   void keep_net(Ready ready, ShapeState state);
   void note_trial(const Signature& signature, Side side, int64_t ns, const NetCache::Entry& net, int threads);
   int64_t run_timed_host(RegionCall& call);
   bool measures() const { return settings_.options.never_worse && settings_.options.tune == TuneMode::profile; }
-  std::string verdict_key(const Signature& signature, const std::string& plan) const;
-  Verdict recall(const Signature& signature, const std::string& plan, int threads) const;
-  void remember(const Signature& signature, const std::string& plan, const Verdict& verdict, int threads) const;
+  std::string verdict_key(const Signature& signature) const;
+  // Without weights, of times alone.
+  Verdict recall(const Signature& signature, const std::string& plan, const std::string& weights, int threads) const;
+  void remember(const Signature& signature, const std::string& plan, const std::string& weights, const Verdict& verdict,
+                int threads) const;
 
   const RegionSettings settings_;
   ForkMutex preparing_{ForkMutex::AtFork::leave};  // held while a net is made

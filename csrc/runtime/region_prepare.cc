@@ -84,16 +84,25 @@ std::optional<double> Region::make_net(Making& making, double allowed) {
   const int64_t start = settings_.now();
   LoweredCall lowered = call.lower();
   const int64_t lowered_at = settings_.now();
-  const SharedPlan plan = choose_plan(lowered.graph, state, making.restored, allowed, making.first, call);
+  SharedPlan plan = choose_plan(lowered.graph, state, making.restored, allowed, making.first, call);
   if (plan == nullptr) return std::nullopt;
+  const bool judges = settings_.options.never_worse && settings_.options.tune != TuneMode::off;
+  const bool compares = measures() && has_host_ && call.has_values();
+  if (!compares) {  // else the host's results tell what the plan errs on these weights
+    Options options = settings_.options;
+    options.max_error = allowed;
+    plan = bearable_plan(lowered.graph, std::move(plan), options, threads);
+  }
+  const std::string weights = judges ? lowered.graph.weights_identity() : "";
   const int64_t planned_at = settings_.now();
   const bool inexact = allowed < max_error;  // the last one was too much so
   if (inexact && choices_of(*state.plan) == choices_of(*plan)) {
     state.host = state.verdict.reason;  // no other plan is to be had
     return std::nullopt;
   }
-  const bool again = plan == state.plan && state.verdict.known;
+  const bool again = plan == state.plan && state.verdict.known && state.weights == weights;
   state.plan = plan;
+  state.weights = weights;
   Ready ready{.signature = making.signature,
               .weights = std::move(lowered.weights),
               .weight_set = making.weight_set,
@@ -121,10 +130,12 @@ std::optional<double> Region::make_net(Making& making, double allowed) {
     if (source_.empty() || !plan->result.carried) source_ = choices_of(*plan);
     choices = source_;
   }
-  const bool judges = settings_.options.never_worse && settings_.options.tune != TuneMode::off;
-  Verdict verdict = again ? state.verdict : judges ? recall(making.signature, choices, threads) : Verdict();
+  Verdict verdict = again ? state.verdict : judges ? recall(making.signature, choices, weights, threads) : Verdict();
+  if (verdict.lacks_error && compares && is_settled(verdict)) check_error(ready, choices, making, verdict);
+  // Where nothing is compared, the plan has proven bearable by itself.
+  if (verdict.lacks_error && !compares) verdict = judged(std::move(verdict), max_error), verdict.lacks_error = false;
   const bool final = again || is_final(verdict, max_error);
-  if (!final && measures() && has_host_ && call.has_values()) {
+  if (!final && compares) {
     if (plan->result.carried || !(making.first || call.anew())) {
       start_trial(std::move(ready), making);
       return std::nullopt;
@@ -132,11 +143,14 @@ std::optional<double> Region::make_net(Making& making, double allowed) {
     making.apart = true;
     try {
       verdict = merged(verdict, compare(call, ready, {max_error, settings_.pause_ns, settings_.now}), max_error);
-      if (std::isfinite(verdict.error)) remember(making.signature, choices, verdict, threads);
+      remember(making.signature, choices, weights, verdict, threads);
     } catch (const NoHost& none) {
       log_info("region '" + settings_.name + "' is not compared with the host: " + none.what());
-      const std::unique_lock lock(mutex_);
-      has_host_ = false;
+      {
+        const std::unique_lock lock(mutex_);
+        has_host_ = false;
+      }
+      return allowed;  // without it, the plan has to prove bearable by itself
     }
   }
   making.apart = making.apart || (making.first && !plan->result.carried);
@@ -148,8 +162,11 @@ std::optional<double> Region::make_net(Making& making, double allowed) {
     weights_cost_.add(weights_cost_.at_most() + ns_of(verdict.seconds));
   }
   if (verdict.known && !verdict.wins) {
-    const bool may_try = measures() && call.has_values() && making.first;
-    if (const auto next = may_try ? tighter(verdict, allowed, settings_.options) : std::nullopt) return next;
+    const bool may_try = measures() && call.has_values() && (making.first || !(verdict.error <= max_error));
+    if (const auto next = may_try ? tighter(verdict, allowed, settings_.options) : std::nullopt) {
+      log_info("region '" + settings_.name + "': " + verdict.reason + ", choosing again");
+      return next;
+    }
     state.host = verdict.reason;
     return std::nullopt;
   }
@@ -184,14 +201,11 @@ Region::Side Region::prepare_now(const Signature& signature, uint64_t weight_set
   try {
     state.host = call.declined();
     if (state.host.empty() && !source.empty() && !state.verdict.known && settings_.options.never_worse) {
-      const Verdict known = recall(signature, source, call.threads());
+      const Verdict known = recall(signature, source, {}, call.threads());
       if (is_final(known, settings_.options.max_error) && !known.wins) state.verdict = known, state.host = known.reason;
     }
     std::optional<double> allowed = settings_.options.max_error;
-    while (state.host.empty() && allowed) {
-      allowed = make_net(making, *allowed);
-      if (allowed) log_info("region '" + settings_.name + "': " + state.verdict.reason + ", choosing again");
-    }
+    while (state.host.empty() && allowed) allowed = make_net(making, *allowed);
   } catch (const PlanFileError&) {
     throw;  // the caller's to mend
   } catch (const CallersError&) {

@@ -1,9 +1,11 @@
 // A region's verdicts: trials by calls that are wanted anyway, and what is remembered of them.
 #include <algorithm>
+#include <cstdio>
 #include <mutex>
 #include <optional>
 #include <utility>
 
+#include "base/log.h"
 #include "runtime/making.h"
 #include "runtime/telling.h"
 #include "tune/cost_keys.h"
@@ -55,6 +57,21 @@ void Region::start_trial(Ready ready, Making& making) {
   shape_of(making.signature).host_s.push_back(seconds_of(making.host_ns));
 }
 
+// Of a net that wins in time: one run of each side tells its error on weights that nobody has tried it with.
+void Region::check_error(const Ready& ready, const std::string& choices, Making& making, Verdict& verdict) {
+  const int64_t start = settings_.now();
+  making.host_ns += std::max<int64_t>(run_timed_host(making.call), 1);
+  making.call.run_net(ready);
+  verdict.error = making.call.error(settings_.options.max_error);
+  verdict.lacks_error = false;
+  verdict = judged(std::move(verdict), settings_.options.max_error);
+  remember(making.signature, choices, making.state.weights, verdict, making.call.threads());
+  char text[128];
+  std::snprintf(text, sizeof(text), "its error on these weights is %.1e: one run of each side, %.1f ms", verdict.error,
+                1e-6 * static_cast<double>(settings_.now() - start));
+  log_info("region '" + settings_.name + "': " + text);
+}
+
 void Region::note_trial(const Signature& signature, Side side, int64_t ns, const NetCache::Entry& net, int threads) {
   std::optional<Verdict> found;
   std::string source;
@@ -80,9 +97,9 @@ void Region::note_trial(const Signature& signature, Side side, int64_t ns, const
     found = std::move(now);
     state = state_of(shape);
   }
-  const Verdict before = recall(signature, source, threads);
+  const Verdict before = recall(signature, source, {}, threads);
   state.verdict = merged(before, std::move(*found), settings_.options.max_error);
-  remember(signature, source, state.verdict, threads);
+  remember(signature, source, state.weights, state.verdict, threads);
   {
     const std::unique_lock lock(mutex_);
     note_gain(state.verdict);
@@ -99,22 +116,31 @@ void Region::note_trial(const Signature& signature, Side side, int64_t ns, const
   if (settings_.prepared) settings_.prepared(signature, state, nullptr);
 }
 
-std::string Region::verdict_key(const Signature& signature, const std::string& plan) const {
+// What times and errors depend on besides the plan.
+std::string Region::verdict_key(const Signature& signature) const {
   std::string text = "region " + settings_.content + " ";
   for (const int64_t value : signature) text += std::to_string(value) + ",";
-  return text + " " + format_options(settings_.options).at("max_error") + " " + settings_.host + " plan " + plan;
+  return text + " " + settings_.host;
 }
 
-Verdict Region::recall(const Signature& signature, const std::string& plan, int threads) const {
+Verdict Region::recall(const Signature& signature, const std::string& plan, const std::string& weights,
+                       int threads) const {
   if (settings_.options.tune == TuneMode::off) return {};
-  const auto known = Ledger(shared_cost_db(), threads).find_verdict(verdict_key(signature, plan));
-  return known ? verdict_of(*known, settings_.options.max_error) : Verdict();
+  const Ledger ledger(shared_cost_db(), threads);
+  const std::string key = verdict_key(signature);
+  std::optional<double> error;
+  if (!weights.empty()) error = ledger.find_host_error(key + " weights " + weights, plan);
+  return verdict_of(ledger.find_verdict(key, plan), error, settings_.options.max_error);
 }
 
-void Region::remember(const Signature& signature, const std::string& plan, const Verdict& verdict, int threads) const {
-  Ledger(shared_cost_db(), threads)
-      .add_verdict(verdict_key(signature, plan),
-                   {verdict.wins, verdict.seconds, verdict.host_seconds, verdict.error, verdict.trials});
+void Region::remember(const Signature& signature, const std::string& plan, const std::string& weights,
+                      const Verdict& verdict, int threads) const {
+  Ledger ledger(shared_cost_db(), threads);
+  const std::string key = verdict_key(signature);
+  ledger.add_host_error(key + " weights " + weights, plan, verdict.error);
+  // Of what errs too much few runs were timed.
+  if (!(verdict.error <= settings_.options.max_error)) return;
+  ledger.add_verdict(key, plan, {verdict.seconds, verdict.host_seconds, verdict.trials});
 }
 
 }  // namespace softneuro

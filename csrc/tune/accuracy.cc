@@ -3,17 +3,16 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error_measure.h"
 #include "base/log.h"
 #include "tune/cost_keys.h"
 #include "tune/measures.h"
+#include "tune/plan_error.h"
 #include "tune/solution.h"
 #include "tune/trial.h"
 
 namespace softneuro {
 namespace {
 
-constexpr double budget_share = 0.5;
 constexpr int attempts = 4;
 constexpr double least_sections = 4, most_sections = 16;
 constexpr double sections_share = 0.12;  // of the time that tuning may take
@@ -21,35 +20,6 @@ constexpr double small_noise = 0.06;     // of max_error's square
 constexpr double most_error = 1e3;       // beyond this all are alike, and prices stay finite
 // Within a quarter, as errors do not add up that closely, by prices of which the highest leaves no errors.
 constexpr PriceRange noise_prices{.highest = 1e30, .depth = 4096, .precision = 1.25};
-
-// Nearly normal values of variance one, as images commonly are after normalisation.
-Tensors random_inputs(const Graph& graph) {
-  Tensors tensors;
-  uint32_t state = 2463534242;
-  const auto uniform = [&] {
-    state ^= state << 13, state ^= state >> 17, state ^= state << 5;
-    return static_cast<float>(state >> 8) * (2.0F / 16777216.0F) - 1.0F;
-  };
-  for (size_t k = 0; k < graph.inputs().size(); ++k) {
-    const TensorDesc& desc = graph.blob(graph.inputs()[k]).desc;
-    // Of integers some of each: nearly normal around the middle of a byte.
-    const bool integer = desc.kind == ValueKind::integer || desc.quantization != nullptr;
-    const bool zero = zero_integers(graph, desc);
-    tensors.emplace_back(desc, graph.input_schemas()[k]).fill([&] {
-      const float x = uniform() + uniform() + uniform();
-      return zero ? 0 : integer ? 128 + 40 * x : x;
-    });
-  }
-  return tensors;
-}
-
-double worst_error(const Tensors& results, const Tensors& expected) {
-  double worst = 0;
-  for (size_t i = 0; i < results.size(); ++i) {
-    worst = std::max(worst, relative_error(results[i].elements(), expected[i].elements()));
-  }
-  return worst;
-}
 
 // Squares of expected errors become those of the outputs' errors.
 void magnify(const GraphCosts& costs, const std::vector<double>& factors, Measure& noise) {
@@ -70,9 +40,9 @@ Accuracy::Accuracy(const Graph& graph, const GraphCosts& costs, Objective& objec
       objective_(objective),
       trials_(trials),
       noise_(objective.add(squared_errors(graph, costs), Pricing::bound)),
-      unproven_(unproven_errors(graph, costs, trials.settings.limits.max_error)),
+      unproven_(unproven_errors(graph, costs)),
       ledger_(trials.db, trials.settings.threads),
-      budget_(budget_share * trials.settings.limits.max_error) {}
+      budget_(random_share * trials.settings.limits.max_error) {}
 
 // The best plan of layers that are exact but for these.
 DprsResult Accuracy::solve_exact(size_t begin, size_t end) const {
@@ -86,27 +56,11 @@ DprsResult Accuracy::solve_exact(size_t begin, size_t end) const {
   return dprs_solve(exact.priced());
 }
 
-// With outputs as they were before a host's narrower type rounds them: that two plans fall on different sides of
-// a rounding says nothing of them.
-Tensors Accuracy::run(const Assignment& assignment) {
-  Graph unrounded = graph_;
-  for (size_t k = 0; k < graph_.outputs().size(); ++k) {
-    const TensorDesc& desc = graph_.blob(graph_.outputs()[k]).desc;
-    const bool real = desc.kind == ValueKind::real && desc.quantization == nullptr;
-    if (real) unrounded.set_output_schema(static_cast<int>(k), graph_.output_schemas()[k].with(DType::float32));
-  }
-  const auto net = trials_.prepare(unrounded, assignment);
-  trials_.hold_packings();
-  Trial trial(unrounded, random_inputs(unrounded));
-  trial.run(*net, trials_.parallel_for);
-  return trial.take_outputs();
-}
-
 // Against the plan of exact routines; nothing where it is not known and not to be measured.
 std::optional<double> Accuracy::error(const DprsResult& plan) {
   if (trials_.settings.mode == TuneMode::off) return {};
   const Assignment assignment = to_assignment(graph_, costs_, plan);
-  const std::string signature = "error of graph " + graph_.structural_hash();
+  const std::string& signature = signature_of_errors();
   const Subject subject(assignment);
   const double budget = trials_.settings.time_budget_s;
   if (const auto known = ledger_.find_error(signature, subject)) return known;
@@ -116,10 +70,10 @@ std::optional<double> Accuracy::error(const DprsResult& plan) {
     return {};
   }
   if (expected_.empty()) {
-    expected_ = run(to_assignment(graph_, costs_, solve_exact(0, 0)));
+    expected_ = outputs_of(graph_, to_assignment(graph_, costs_, solve_exact(0, 0)), trials_);
   }
   const double start = trials_.timekeeper.now();
-  const double error = std::min(worst_error(run(assignment), expected_), most_error);
+  const double error = std::min(worst_error(outputs_of(graph_, assignment, trials_), expected_), most_error);
   trial_seconds_ = trials_.timekeeper.now() - start;
   ledger_.add_error(signature, subject, error);
   return error;
@@ -166,6 +120,7 @@ void Accuracy::find_price() {
   for (int attempt = 0; noise > 0; ++attempt) {
     const auto measured = error(best);
     if (!measured && attempt == 0) {
+      log_info("tune: nobody has measured what errors do on these weights: exact routines alone");
       objective_.add(unproven_, Pricing::bound, forbidden);
       if (unproven_.of(best) > 0) noise = noise_of(dprs_solve(objective_.priced()));
     }
@@ -182,6 +137,18 @@ void Accuracy::find_price() {
   }
   // With twice its noise a plan's error is within the budget, too, unless the budget decided.
   proven_noise_ = objective_.price(noise_) > 0 ? noise : 2 * noise;
+}
+
+std::vector<ProvenError> Accuracy::proven(const DprsResult& plan) {
+  if (noise_of(plan) == 0) return {};
+  const auto measured = ledger_.find_error(signature_of_errors(), to_assignment(graph_, costs_, plan));
+  return {{graph_.weights_identity(), measured.value_or(budget_)}};
+}
+
+// Hashed once, and only where there are errors.
+const std::string& Accuracy::signature_of_errors() {
+  if (signature_.empty()) signature_ = error_signature(graph_);
+  return signature_;
 }
 
 bool Accuracy::holds(const DprsResult& plan) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tune/cost_keys.h"
@@ -14,7 +15,8 @@
 
 namespace softneuro {
 
-// Errors come from the database where it knows them, and are measured only if the mode allows it.
+// Errors come from the database where it knows them for the graph's own weights, and are measured only if the mode
+// allows it.
 class Accuracy {
  public:
   // The objective gets squared errors as another measure, at the price that find_price() finds. They are the expected
@@ -22,21 +24,23 @@ class Accuracy {
   Accuracy(const Graph& graph, const GraphCosts& costs, Objective& objective, const Trials& trials);
 
   // Such that the best plan's outputs, on random inputs, differ from those of exact routines by less than half of
-  // max_error: real inputs may be worse than random ones. Where its error is unknown and not to be measured, each layer
-  // has a small share of max_error instead.
+  // max_error: real inputs may be worse than random ones. Where its error is unknown and not to be measured, exact
+  // routines alone are left.
   void find_price();
 
   // Whether another plan is within the budget: by its noise, if that says so, or by its outputs. Not if these are
   // unknown and not to be measured.
   bool holds(const DprsResult& plan);
+  // What is known of such a plan's error.
+  std::vector<ProvenError> proven(const DprsResult& plan);
 
  private:
+  const std::string& signature_of_errors();
   double noise_of(const DprsResult& plan) const { return objective_.measure(noise_).of(plan); }
   DprsResult solve_exact(size_t begin, size_t end) const;
   std::optional<double> error(const DprsResult& plan);
   size_t most_for(const DprsResult& plan);
   std::vector<double> magnifications(const DprsResult& plan, double usual);
-  Tensors run(const Assignment& assignment);
 
   const Graph& graph_;
   const GraphCosts& costs_;
@@ -45,6 +49,7 @@ class Accuracy {
   size_t noise_;  // the measure
   Measure unproven_;
   Ledger ledger_;
+  std::string signature_;
   double budget_;
   double proven_noise_ = 0;  // of plans within the budget
   Tensors expected_;

@@ -47,7 +47,9 @@ CostKey Ledger::key(const std::string& signature, const Subject& subject, const 
   return {device_, threads_, signature, subject.descriptor, subject.version, graph};
 }
 
-CostKey Ledger::region_key(const std::string& region) const { return {device_, threads_, region, {}, {}}; }
+CostKey Ledger::region_key(const std::string& region, const std::string& choices) const {
+  return {device_, threads_, region, "plan " + choices, {}};
+}
 
 std::optional<double> Ledger::find_time(const std::string& signature, const Subject& subject) const {
   const auto record = db_.find<TimeRecord>(key(signature, subject));
@@ -105,12 +107,21 @@ void Ledger::add_floor(const std::string& signature, const Subject& subject, dou
   db_.add(key(signature, subject), FloorRecord{zeros});
 }
 
-std::optional<VerdictRecord> Ledger::find_verdict(const std::string& region) const {
-  return db_.find<VerdictRecord>(region_key(region));
+std::optional<VerdictRecord> Ledger::find_verdict(const std::string& region, const std::string& choices) const {
+  return db_.find<VerdictRecord>(region_key(region, choices));
 }
 
-void Ledger::add_verdict(const std::string& region, const VerdictRecord& verdict) {
-  db_.add(region_key(region), verdict);
+void Ledger::add_verdict(const std::string& region, const std::string& choices, const VerdictRecord& verdict) {
+  db_.add(region_key(region, choices), verdict);
+}
+
+std::optional<double> Ledger::find_host_error(const std::string& region, const std::string& choices) const {
+  const auto record = db_.find<ErrorRecord>(region_key(region, choices));
+  return record ? std::optional(record->error) : std::nullopt;
+}
+
+void Ledger::add_host_error(const std::string& region, const std::string& choices, double error) {
+  db_.add(region_key(region, choices), ErrorRecord{error});
 }
 
 }  // namespace softneuro

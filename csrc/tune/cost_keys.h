@@ -63,13 +63,16 @@ class Ledger {
   std::optional<double> find_floor(const std::string& signature, const Subject& subject) const;
   void add_floor(const std::string& signature, const Subject& subject, double zeros);
 
-  // Whether a region beat the host; `region` names everything that this depends on, the plan with its sources too.
-  std::optional<VerdictRecord> find_verdict(const std::string& region) const;
-  void add_verdict(const std::string& region, const VerdictRecord& verdict);
+  // Of a region, by the choices of its plan, whose sources they name. `region` has everything else that it depends on.
+  std::optional<VerdictRecord> find_verdict(const std::string& region, const std::string& choices) const;
+  void add_verdict(const std::string& region, const std::string& choices, const VerdictRecord& verdict);
+  // Against the host; `region` names the weights, too.
+  std::optional<double> find_host_error(const std::string& region, const std::string& choices) const;
+  void add_host_error(const std::string& region, const std::string& choices, double error);
 
  private:
   CostKey key(const std::string& signature, const Subject& subject, const std::string& graph = {}) const;
-  CostKey region_key(const std::string& region) const;
+  CostKey region_key(const std::string& region, const std::string& choices) const;
 
   CostDb& db_;
   std::string device_;

@@ -15,7 +15,6 @@ inline constexpr FieldRange<double> any_budget{0, std::numeric_limits<double>::i
 inline constexpr FieldRange<double> any_error{0, std::numeric_limits<double>::infinity()};   // relative L2
 inline constexpr FieldRange<double> any_share{0, 1};
 inline constexpr FieldRange<int> any_count{1, std::numeric_limits<int>::max()};
-inline constexpr FieldRange<bool> any_answer{false, true};
 
 // What was measured.
 struct TimeRecord {
@@ -41,7 +40,7 @@ struct ForecastRecord {
   }
 };
 
-// How far a plan's outputs are from those of exact routines.
+// How far a plan's outputs are from those of exact routines, or a region's from the host's, on one set of weights.
 struct ErrorRecord {
   static constexpr std::string_view kind = "error";
   double error = 0;
@@ -62,18 +61,14 @@ struct AllowanceRecord {
   static void fields(auto& self, auto&& field) { field("budget_s", self.budget_s, any_budget); }
 };
 
-// Whether a region beat the host.
+// What a region takes by a plan, and by the host. Whether it errs too much is another record, as it hangs on weights.
 struct VerdictRecord {
   static constexpr std::string_view kind = "verdict";
-  bool won = false;
   double seconds = 0, host_seconds = 0;
-  double error = 0;  // against the host
-  int trials = 1;    // comparisons that this sums up: a close one is repeated in a later process
+  int trials = 1;  // comparisons that this sums up: a close one is repeated in a later process
   static void fields(auto& self, auto&& field) {
-    field("won", self.won, any_answer);
     field("seconds", self.seconds, any_time);
     field("host_seconds", self.host_seconds, any_time);
-    field("error", self.error, any_error);
     field("trials", self.trials, any_count);
   }
 };

@@ -5,15 +5,6 @@
 #include "base/arch.h"
 
 namespace softneuro {
-namespace {
-
-// Expected errors are those of white data, real blobs (with large means, say) can be several times worse, and the
-// errors of the layers add up: three layers of F(8, 3), which this excludes where max_error is 1e-4, gave an untrained
-// ResNet-50 an error of 3e-4.
-constexpr double unproven_share = 0.1;
-
-}  // namespace
-
 Measure measure_candidates(const Graph& graph, const GraphCosts& costs,
                            const std::function<double(const Candidate& candidate, int layer)>& value) {
   Measure measure;
@@ -33,11 +24,10 @@ Measure squared_errors(const Graph& graph, const GraphCosts& costs) {
                             [](const Candidate& candidate, int) { return candidate.error * candidate.error; });
 }
 
-Measure unproven_errors(const Graph& graph, const GraphCosts& costs, double max_error,
-                        const std::vector<double>& proven) {
+Measure unproven_errors(const Graph& graph, const GraphCosts& costs, const std::vector<double>& proven) {
   return measure_candidates(graph, costs, [&](const Candidate& candidate, int layer) {
     const double own = proven.empty() ? 0 : proven[static_cast<size_t>(layer)];
-    return candidate.error > std::max(unproven_share * max_error, own) ? 1.0 : 0.0;
+    return candidate.error > own ? 1.0 : 0.0;
   });
 }
 

@@ -14,10 +14,8 @@ Measure measure_candidates(const Graph& graph, const GraphCosts& costs,
 
 // Squares of expected errors, which add up like those of independent sums.
 Measure squared_errors(const Graph& graph, const GraphCosts& costs);
-// One where a candidate errs by more than is left to a layer whose net's errors are not known, which is a share of
-// max_error or, by layer, what has proven bearable.
-Measure unproven_errors(const Graph& graph, const GraphCosts& costs, double max_error,
-                        const std::vector<double>& proven = {});
+// One where a candidate errs by more than has proven bearable for its layer; where nothing has, only exact ones do not.
+Measure unproven_errors(const Graph& graph, const GraphCosts& costs, const std::vector<double>& proven = {});
 Measure packed_bytes(const Graph& graph, const GraphCosts& costs);
 // Of what steps pass on to others: their outputs. A fusion has none within.
 Measure passed_bytes(const Graph& graph, const GraphCosts& costs);

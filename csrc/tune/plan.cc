@@ -11,7 +11,7 @@
 namespace softneuro {
 namespace {
 
-constexpr std::string_view header = "softneuro-plan 2";
+constexpr std::string_view header = "softneuro-plan 3";
 constexpr size_t max_line = 64 * 1024;
 constexpr int max_index = 10'000'000;
 
@@ -64,6 +64,12 @@ class Reader {
     return static_cast<int>(*value);
   }
 
+  double error(std::string_view field) const {
+    const auto value = parse_double(field);
+    if (!value || !std::isfinite(*value) || *value < 0) fail("an error is not a number from 0 on");
+    return *value;
+  }
+
   double seconds(std::string_view field) const {
     const auto value = parse_double(field);
     if (!value || !std::isfinite(*value) || *value < 0) fail("a time is not a number of seconds");
@@ -86,7 +92,11 @@ Plan read_plan(Reader& reader, const std::vector<std::string_view>& first) {
   plan.lower_bound = reader.seconds(total[2]);
   while (true) {
     const auto fields = reader.next();
-    if (fields[0] == "layer") {
+    if (fields[0] == "error") {
+      reader.expect(fields, "error", 3);
+      if (!plan.steps.empty()) reader.fail("errors come before layers");
+      plan.proven.push_back({reader.text(fields[1]), reader.error(fields[2])});
+    } else if (fields[0] == "layer") {
       reader.expect(fields, "layer", 5);
       PlanStep step{reader.index(fields[1]), reader.text(fields[2]), reader.text(fields[3]), reader.seconds(fields[4])};
       if (!plan.adapts.empty()) reader.fail("layers come before adapts");
@@ -125,7 +135,8 @@ PlanFile PlanFile::parse(std::string_view text, const std::string& where) {
   Reader reader(text, where);
   const auto first = reader.next();
   if (first.size() != 2 || first[0] != "softneuro-plan") reader.fail("this is no plan file");
-  if (first[1] != "2") reader.fail("made by another version of softneuro");
+  // The format before has no errors: they are looked for as if it had been made for other weights.
+  if (first[1] != "2" && first[1] != "3") reader.fail("made by another version of softneuro");
   PlanFile file;
   while (!reader.done()) {
     Plan plan = read_plan(reader, reader.next());
@@ -143,6 +154,9 @@ std::string PlanFile::format() const {
     text += line({"plan", escape_field(plan.key.graph), escape_field(plan.key.shapes), escape_field(plan.key.device),
                   std::to_string(plan.key.threads)});
     text += line({"seconds", exact_number(plan.seconds), exact_number(plan.lower_bound)});
+    for (const ProvenError& proven : plan.proven) {
+      text += line({"error", escape_field(proven.weights), exact_number(proven.error)});
+    }
     for (const PlanStep& step : plan.steps) {
       text += line({"layer", std::to_string(step.layer), escape_field(step.type), escape_field(step.descriptor),
                     exact_number(step.seconds)});
@@ -166,6 +180,9 @@ void PlanFile::set(Plan plan) {
   check_finite(plan.seconds, "the predicted time");
   check_finite(plan.lower_bound, "the lower bound");
   check_index(plan.key.threads);
+  for (const ProvenError& proven : plan.proven) {
+    if (!std::isfinite(proven.error) || proven.error < 0) throw Error("an error is not a number from 0 on", "plan");
+  }
   for (const PlanStep& step : plan.steps) {
     check_index(step.layer);
     check_finite(step.seconds, "a layer's time");

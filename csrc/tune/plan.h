@@ -32,11 +32,19 @@ struct PlanAdapt {
   friend bool operator==(const PlanAdapt&, const PlanAdapt&) = default;
 };
 
+// A plan's error on one set of weights, by their content (Graph::weights_identity).
+struct ProvenError {
+  std::string weights;
+  double error = 0;  // relative L2 against exact routines, on random inputs
+  friend bool operator==(const ProvenError&, const ProvenError&) = default;
+};
+
 struct Plan {
   PlanKey key;
   std::vector<PlanStep> steps;
   std::vector<PlanAdapt> adapts;
   double seconds = 0, lower_bound = 0;
+  std::vector<ProvenError> proven = {};  // by the weights' content; none for a plan of exact routines
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 

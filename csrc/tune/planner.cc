@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 
+#include "tune/plan_error.h"
 #include "tune/plan_graph.h"
 
 namespace softneuro {
@@ -74,10 +75,18 @@ TuneResult make_plan(const Graph& graph, const Options& options, int threads, Co
   const TuneSettings settings = tune_settings(options, threads);
   if (options.plan.empty()) return tune(graph, settings, db, parallel_for, progress);
   const PlanFile file = with_file([&] { return read_file(options.plan); });
-  if (auto known = with_file([&] { return find_in(file, graph, threads, options.plan); })) return std::move(*known);
+  if (auto known = with_file([&] { return find_in(file, graph, threads, options.plan); })) {
+    return bearable(graph, std::move(*known), settings, db, parallel_for);
+  }
   const Plan* near = options.tune == TuneMode::profile ? nullptr : nearest_plan(file, graph, threads);
-  TuneResult result = near != nullptr ? carry_over(graph, descriptors(*near), settings)
-                                      : tune(graph, settings, db, parallel_for, progress);
+  TuneResult result;
+  if (near != nullptr) {
+    result = carry_over(graph, descriptors(*near), settings);
+    result.proven = near->proven;
+    result = bearable(graph, std::move(result), settings, db, parallel_for);
+  } else {
+    result = tune(graph, settings, db, parallel_for, progress);
+  }
   save_plan(graph, result, threads, options.plan);
   return result;
 }

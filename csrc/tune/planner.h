@@ -22,6 +22,7 @@ TuneSettings tune_settings(const Options& options, int threads);
 // A plan under the options. With options.plan, a plan of that file for this very graph is taken as it is, and any other
 // is added to the file. Where options.tune forbids measuring, one of the file for other shapes is carried over.
 // `parallel_for` is to measure with. Throws PlanFileError, or Error if a layer cannot be run at all.
+// A plan that a file has for other weights is the one that bearable() makes of it (plan_error.h).
 TuneResult make_plan(const Graph& graph, const Options& options, int threads, CostDb& db,
                      const ParallelFor& parallel_for, const Progress& progress = {});
 

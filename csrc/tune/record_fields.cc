@@ -15,11 +15,6 @@ bool parse_value(std::string_view text, int& value) {
   return good;
 }
 
-bool parse_value(std::string_view text, bool& value) {
-  value = text == "1";
-  return value || text == "0";
-}
-
 FieldTexts::FieldTexts(std::string_view text) {
   while (count_ < most) {
     const size_t space = text.find(' ');

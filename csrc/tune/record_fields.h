@@ -24,12 +24,10 @@ struct FieldRange {
 
 inline std::string format_value(double value) { return exact_number(value); }
 inline std::string format_value(int value) { return std::to_string(value); }
-inline std::string format_value(bool value) { return value ? "1" : "0"; }
 
 // False if the text is no such value.
 bool parse_value(std::string_view text, double& value);
 bool parse_value(std::string_view text, int& value);
-bool parse_value(std::string_view text, bool& value);
 
 // A record's text, cut at spaces and equals signs.
 class FieldTexts {

@@ -235,6 +235,7 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   }
   report(graph, costs, objective, found, chosen, result);
   result.assignment = assignments[chosen];
+  result.proven = accuracy.proven(found.plans[chosen]);
   note_floats(graph, settings.threads, result);
   note_sparse_gain(graph, costs, objective, found.plans.front(), search.solve, result);
   stage.reset();
@@ -276,7 +277,7 @@ TuneResult carry_over(const Graph& graph, const std::vector<std::string>& descri
   TuneResult result;
   result.carried = true;
   Objective objective(to_dprs(graph, costs));
-  objective.add(unproven_errors(graph, costs, settings.limits.max_error, proven), Pricing::bound, forbidden);
+  objective.add(unproven_errors(graph, costs, proven), Pricing::bound, forbidden);
   const LimitedPlans found = solve(graph, objective, packed_bytes(graph, costs), settings, 1, result);
   report(graph, costs, objective, found, 0, result);
   result.assignment = to_assignment(graph, costs, found.plans.front());

@@ -10,6 +10,7 @@
 #include "tune/candidates.h"
 #include "tune/cost_db.h"
 #include "tune/options.h"
+#include "tune/plan.h"
 #include "tune/timekeeper.h"
 
 namespace softneuro {
@@ -36,6 +37,7 @@ struct LayerReport {
 
 struct TuneResult {
   Assignment assignment;
+  std::vector<ProvenError> proven;    // empty for a plan of exact routines
   std::vector<LayerReport> layers;    // by layer index
   std::vector<double> adapt_seconds;  // by assignment.adapts
   double predicted_s = 0;             // sum of routines and adapts

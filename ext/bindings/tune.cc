@@ -193,7 +193,19 @@ void bind_plan(py::module_& m) {
       .def_readwrite("steps", &Plan::steps)
       .def_readwrite("adapts", &Plan::adapts)
       .def_readwrite("seconds", &Plan::seconds)
-      .def_readwrite("lower_bound", &Plan::lower_bound);
+      .def_readwrite("lower_bound", &Plan::lower_bound)
+      .def_property(
+          "errors",
+          [](const Plan& plan) {
+            std::map<std::string, double> errors;
+            for (const ProvenError& proven : plan.proven) errors[proven.weights] = proven.error;
+            return errors;
+          },
+          [](Plan& plan, const std::map<std::string, double>& errors) {
+            plan.proven.clear();
+            for (const auto& [weights, error] : errors) plan.proven.push_back({weights, error});
+          },
+          "Relative L2 against exact routines, by the content of the weights that it was measured with.");
   py::class_<PlanFile>(m, "PlanFile", "Plans as text, one section per graph, shapes, device and threads.")
       .def(py::init<>())
       .def_static(

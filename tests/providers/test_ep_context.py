@@ -112,7 +112,12 @@ def stages(tmp_path: Path) -> tuple[bytes, dict[str, Any], int]:
     stages = f"conv2d/{schema}/winograd_stages_"
     descriptor = next(d for d in _C.testing.accepting(*problem) if d.startswith(stages))
     plan.write_text(text.replace(f"conv2d/{schema}/{chosen}", descriptor))
-    return model, {"plan": plan}, _C.testing.packed_bytes(*problem, descriptor)[1]
+    # Two runs tell that the plan's error is bearable: without them, exact routines would take its place.
+    return (
+        model,
+        {"plan": plan, "tune": "profile", "never_worse": False},
+        _C.testing.packed_bytes(*problem, descriptor)[1],
+    )
 
 
 def test_packings_of_childnets_are_kept(tmp_path: Path, stages: tuple[bytes, dict[str, Any], int]) -> None:

@@ -36,13 +36,14 @@ def test_the_cost_is_kept_under_the_ops_text(op, tmp_path):
         calls.append(1)
         reverse(inputs, outputs)
 
-    first = tuned(between(count, op))
+    graph = between(count, op)
+    first = tuned(graph)
     assert the_step(first).measured
     assert the_step(first).seconds > 0
     (signature,) = {cost.signature for cost in costs(tmp_path / "costs") if cost.descriptor.startswith("host/")}
     assert op in signature
     calls.clear()
-    again = tuned(between(count, op))
+    again = tuned(graph)
     assert again.counts["measured"] == 0
     assert the_step(again).seconds == the_step(first).seconds
     assert not calls
@@ -64,7 +65,7 @@ def test_a_step_that_refuses_inputs_of_no_meaning_is_guessed():
     assert all(layer.measured for layer in plan.layers if layer.type != "host")
     assert plan.integrated_s > 0  # with zeros for the step's results
     refusals.clear()
-    again = tuned(between(choosy))
+    again = tuned(graph)
     assert the_step(again).seconds == the_step(plan).seconds
     assert not refusals  # a later run does not try it again
     net = softneuro.Net(graph, plan, threads=2)

@@ -28,7 +28,7 @@ PLANS = st.builds(
 
 
 def sample(graph: str = "9f3a", descriptor: str = "conv2d/cpu:float32:nchw16c/direct_avx512{tile=6}") -> _C.PlanSection:
-    return _C.PlanSection(
+    section = _C.PlanSection(
         _C.PlanKey(graph, "1x3x224x224", "intel-6-85-4", 2),
         [
             _C.PlanStep(0, "conv2d", descriptor, 1.5e-3),
@@ -38,6 +38,8 @@ def sample(graph: str = "9f3a", descriptor: str = "conv2d/cpu:float32:nchw16c/di
         1.53e-3,
         1.53e-3,
     )
+    section.errors = {"5ba1": 2.5e-5}
+    return section
 
 
 def of(*plans: _C.PlanSection) -> _C.PlanFile:
@@ -49,9 +51,10 @@ def of(*plans: _C.PlanSection) -> _C.PlanFile:
 
 def test_the_text_reads_well() -> None:
     assert of(sample()).format() == (
-        "softneuro-plan 2\n"
+        "softneuro-plan 3\n"
         "plan 9f3a 1x3x224x224 intel-6-85-4 2\n"
         "seconds 0.00153 0.00153\n"
+        "error 5ba1 2.5e-05\n"
         "layer 0 conv2d conv2d/cpu:float32:nchw16c/direct_avx512{tile=6} 0.0015\n"
         "layer 1 relu relu/cpu:float32:any/vector_avx2 1e-05\n"
         "adapt 2 cpu:float32:nchw16c cpu:float32:nchw 2e-05\n"
@@ -101,7 +104,7 @@ def test_mutations_parse_or_name_the_line(data: st.DataObject) -> None:
 
 def test_every_truncation_is_noticed() -> None:
     text = of(sample()).format()
-    header = len("softneuro-plan 2\n")
+    header = len("softneuro-plan 3\n")
     for cut in set(range(len(text))) - {header}:
         with pytest.raises(_C.Error, match="line "):
             _C.PlanFile.parse(text[:cut])
@@ -110,19 +113,21 @@ def test_every_truncation_is_noticed() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("softneuro-plan 2", "softneuro-plan 1", "line 1: made by another version"),
-        ("softneuro-plan 2", "hello", "line 1: this is no plan"),
+        ("softneuro-plan 3", "softneuro-plan 1", "line 1: made by another version"),
+        ("softneuro-plan 3", "hello", "line 1: this is no plan"),
         ("plan 9f3a", "plan 9f3a extra", "line 2: 'plan' has 5 values, not 4"),
         ("seconds 0.00153", "seconds nan", "line 3: a time is not"),
         ("seconds 0.00153", "seconds -1", "line 3: a time is not"),
-        ("layer 0", "layer -1", "line 4: an index"),
-        ("layer 0", "layer 99999999999999999999", "line 4: an index"),
-        ("layer 1", "layer 0", "line 5: layers are out of order"),
-        ("relu relu", "relu rel%zz", "line 5: a text is not escaped"),
-        ("adapt", "adopt", "line 6: expected 'end'"),
+        ("error 5ba1 2.5e-05", "error 5ba1 nan", "line 4: an error is not"),
+        ("error 5ba1 2.5e-05", "error 5ba1", "line 4: 'error' has 1 values, not 2"),
+        ("layer 0", "layer -1", "line 5: an index"),
+        ("layer 0", "layer 99999999999999999999", "line 5: an index"),
+        ("layer 1", "layer 0", "line 6: layers are out of order"),
+        ("relu relu", "relu rel%zz", "line 6: a text is not escaped"),
+        ("adapt", "adopt", "line 7: expected 'end'"),
         ("end\n", "end\nplan 9f3a 1x3x224x224 intel-6-85-4 2\nseconds 0 0\nend\n", "two are for the same"),
-        ("relu relu", "relu " + "x" * 70_000, "line 5: the line is longer"),
-        ("relu relu", "relu" + " x" * 2000, "line 5: too many fields"),
+        ("relu relu", "relu " + "x" * 70_000, "line 6: the line is longer"),
+        ("relu relu", "relu" + " x" * 2000, "line 6: too many fields"),
     ],
 )
 def test_errors_say_what_and_where(old: str, new: str, message: str) -> None:
