@@ -1,4 +1,4 @@
-"""Networks by name: torchvision's definitions with seeded weights, so that nothing has to be downloaded."""
+"""Networks by name: torchvision's or timm's definitions with seeded weights, so that nothing has to be downloaded."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ SIZES = {"inception_v3": 299}  # of the images that a network was made for, wher
 
 
 def build(name: str, size: int = 0, batch: int = 1, seed: int = 0) -> tuple[torch.nn.Module, torch.Tensor]:
-    """A torchvision classifier in eval mode and an example input [batch, 3, size, size], by default as it was made for.
+    """A classifier in eval mode and an example input [batch, 3, size, size], by default as it was made for.
+
+    Names that torchvision does not know are those of timm, which has to be installed for them.
 
     A name of TRANSFORMERS stands for an encoder as BERT is, with weights at random and words [batch, size].
 
@@ -51,7 +53,10 @@ def build(name: str, size: int = 0, batch: int = 1, seed: int = 0) -> tuple[torc
     size = size or SIZES.get(name, 224)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = getattr(models, name)(weights=None).eval()
+        if hasattr(models, name):
+            model = getattr(models, name)(weights=None).eval()
+        else:
+            model = importlib.import_module("timm").create_model(name, pretrained=False).eval()
         example = torch.randn(batch, 3, size, size)
         randomise_statistics(model, example)
     return model, example
