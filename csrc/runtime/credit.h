@@ -29,7 +29,13 @@ class Credit {
   std::atomic<int64_t> left_{start_ns};
 };
 
-// What the next preparation is going to cost, by the last few.
+// What something is going to cost, in nanoseconds.
+struct Price {
+  int64_t typical = 0, at_most = 0;
+};
+inline Price operator+(const Price& a, const Price& b) { return {a.typical + b.typical, a.at_most + b.at_most}; }
+
+// A price by the last few times that it was paid.
 class CostGuess {
  public:
   void add(int64_t ns) {
@@ -37,15 +43,15 @@ class CostGuess {
     last_.push_back(ns);
     std::vector<int64_t> sorted = last_;
     std::sort(sorted.begin(), sorted.end());
-    typical_ = sorted[sorted.size() / 2], at_most_ = sorted.back();
+    price_ = {sorted[sorted.size() / 2], sorted.back()};
   }
-  int64_t at_most() const { return at_most_; }
-  int64_t typical() const { return typical_; }
+  const Price& price() const { return price_; }
+  bool is_known() const { return !last_.empty(); }
 
  private:
   static constexpr size_t most = 5;
   std::vector<int64_t> last_;  // the newest at the end
-  int64_t typical_ = 0, at_most_ = 0;
+  Price price_;
 };
 
 }  // namespace softneuro

@@ -21,6 +21,7 @@ struct Verdict {
   int trials = 1;            // comparisons that it sums up
   bool lacks_error = false;  // it wins in time, and nobody has measured its error on the weights at hand: not known
   std::string reason;        // in words
+  double error_s = 0;        // that finding the error took, if it was found just now
 };
 
 // A close verdict is taken so often, each in its own process, and then kept.

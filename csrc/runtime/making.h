@@ -19,6 +19,10 @@ struct Region::Making {
   bool has_run = false;  // the call, as `side` tells
   Side side = Side::host;
   int64_t host_ns = 0;  // of the host's run that gives the call's results
+  int64_t start = 0;
+  int64_t planning_ns = 0;   // where a plan was chosen anew
+  bool has_net = false;      // so that it tells what others are going to cost
+  Unplanned::Mark mark = 0;  // of its graph's structure, if no plan was known for it
 };
 
 }  // namespace softneuro

@@ -16,12 +16,6 @@ namespace {
 // credit like others.
 constexpr int changes_borne = 16;
 constexpr auto weights_change = "its weights change at every call";
-constexpr size_t most_weight_sets = 256;  // noted for a signature
-
-int& count_of(std::vector<std::pair<uint64_t, int>>& counts, uint64_t weight_set) {
-  const auto known = std::find_if(counts.begin(), counts.end(), [&](const auto& c) { return c.first == weight_set; });
-  return known != counts.end() ? known->second : counts.emplace_back(weight_set, 0).second;
-}
 
 }  // namespace
 
@@ -47,53 +41,6 @@ bool Region::first_sight(std::span<const int64_t> signature) {
   if (!has_host_ || untried() || held_up_ || by_signature_.contains(signature)) return false;
   shape_of({signature.begin(), signature.end()}).sights = 1;
   return true;
-}
-
-bool Region::affordable(uint64_t weight_set, Shape& shape) {
-  if (shape.seen.size() > most_weight_sets) shape.seen.clear();
-  const int seen = ++count_of(shape.seen, weight_set) + shape.sights;
-  const CostGuess& cost = packed_.contains(weight_set) ? shape_cost_ : weights_cost_;
-  if (seen < 2 || credit_ns() < cost.at_most()) return false;
-  // As often as it has come it is taken to come again: then it has to pay.
-  const double host_s =
-      shape.host_s.empty() ? shape.verdict.host_seconds : *std::min_element(shape.host_s.begin(), shape.host_s.end());
-  if (host_s == 0) return shape.sights == 0;  // else there is a time after this call
-  return seen * gain_ * host_s >= seconds_of(cost.typical());
-}
-
-// Until a net may pay, the host runs so many calls without the region being asked.
-int Region::calls_to_leave(Shape& shape, uint64_t weight_set) const {
-  constexpr double longest = 16;
-  if (held_up_) return 0;
-  const CostGuess& cost = packed_.contains(weight_set) ? shape_cost_ : weights_cost_;
-  const double host_s = *std::min_element(shape.host_s.begin(), shape.host_s.end());
-  int& seen = count_of(shape.seen, weight_set);
-  const double pays = seconds_of(cost.typical()) / (gain_ * host_s) - seen;
-  const double affords = seconds_of(std::max<int64_t>(cost.at_most() - credit_ns(), 0)) / (0.1 * host_s);
-  const int calls = std::max(static_cast<int>(std::min(std::max(pays, affords) - 1, longest)), 0);
-  seen += calls;
-  return calls;
-}
-
-// After a call that no net was there for.
-void Region::note_host(const Signature& signature, uint64_t weight_set, int64_t ns) {
-  double host_s = 0;
-  int calls = 0;
-  {
-    const std::unique_lock lock(mutex_);
-    Shape& shape = shape_of(signature);
-    if (!shape.host.empty()) return;
-    if (shape.host_s.size() < most_trial_calls) shape.host_s.push_back(seconds_of(ns));
-    host_s = *std::min_element(shape.host_s.begin(), shape.host_s.end());
-    calls = calls_to_leave(shape, weight_set);
-  }
-  if (calls == 0) return;
-  nets_.put({.signature = signature,
-             .weights = {},
-             .net = nullptr,
-             .orders = {},
-             .patience = calls,
-             .earns_ns = Credit::tenth(ns_of(host_s))});
 }
 
 ShapeState Region::state_of(const Shape& shape) {
@@ -126,7 +73,8 @@ Region::Decision Region::decide(const Signature& signature, uint64_t weight_set,
   }
   if (at_once || !has_host_ || untried()) return {Turn::prepare, nullptr, false};
   if (nets_.has(signature, weight_set)) dropped_ |= packed_.erase(weight_set) > 0;  // written to
-  if (dropped_ && !packed_.contains(weight_set)) {
+  // A shape whose graph has no plan costs more than packing anew.
+  if (dropped_ && !packed_.contains(weight_set) && !unplanned_.has(shape.mark)) {
     const bool idle = nets_.hits() + uses_ == uses_before_;
     changes_ = idle ? changes_ + 1 : 0;
     const bool held_up = std::exchange(held_up_, changes_ >= changes_borne);
@@ -139,7 +87,7 @@ Region::Decision Region::decide(const Signature& signature, uint64_t weight_set,
   } else if (!settings_.options.never_worse) {
     return {Turn::prepare, nullptr, false};
   }
-  if (affordable(weight_set, shape)) return {Turn::prepare, nullptr, false};
+  if (affordable(signature, weight_set, shape)) return {Turn::prepare, nullptr, false};
   return {Turn::host, nullptr, true};
 }
 

@@ -16,6 +16,7 @@
 #include "runtime/credit.h"
 #include "runtime/judge.h"
 #include "runtime/plans.h"
+#include "runtime/unplanned.h"
 #include "tune/cost_keys.h"
 #include "tune/plan.h"
 
@@ -40,6 +41,7 @@ struct RegionSettings {
   // Told of every preparation and verdict; without a graph where there was none to make.
   std::function<void(const Signature&, const ShapeState&, const Graph*)> prepared;
   NowNs now = steady_now_ns;
+  std::function<SharedPlan(const Graph&, const Options&, int threads, const Progress&)> plan = new_plan;
 };
 
 class Region {
@@ -95,6 +97,7 @@ class Region {
     std::weak_ptr<const KnownPlan> carried;      // the plan, if it is as easily carried over again: its net keeps it
     std::vector<std::pair<uint64_t, int>> seen;  // calls by weight set that found no net
     int sights = 0;                              // and of weights that were not asked for
+    Unplanned::Mark mark = 0;                    // of its graph's structure, if no plan was known for it
     Plan restored;                               // to be taken if it is for the very graph
     std::vector<double> host_s, net_s;           // by call, before there is a verdict
   };
@@ -120,15 +123,26 @@ class Region {
   static void set_state(Shape& shape, ShapeState state);
   bool untried() const { return source_.empty() && attempts_ < most_attempts; }
   Decision decide(const Signature& signature, uint64_t weight_set, bool at_once);
-  bool affordable(uint64_t weight_set, Shape& shape);
+  struct Due {
+    Unplanned::Item* waiting = nullptr;  // what needs a plan first
+    Price plan, rest;                    // for that, and to lower, pack, prepare and run both sides
+    int64_t saved = 0;                   // for others
+    int64_t credit() const { return plan.at_most + rest.at_most + saved; }
+  };
+  Due due(const Signature& signature, uint64_t weight_set, const Shape& shape);
+  Price price_of_plan(int layers) const;
+  bool affordable(const Signature& signature, uint64_t weight_set, Shape& shape);
   void note_gain(const Verdict& verdict);
   void note_host(const Signature& signature, uint64_t weight_set, int64_t ns);
-  int calls_to_leave(Shape& shape, uint64_t weight_set) const;
+  int calls_to_leave(const Due& due, Shape& shape, uint64_t weight_set) const;
   Side prepare_and_run(const Signature& signature, uint64_t weight_set, RegionCall& call);
   Side prepare_now(const Signature& signature, uint64_t weight_set, RegionCall& call);
   // Null if none is at hand and a new one is too dear for now.
-  SharedPlan choose_plan(const Graph& graph, const ShapeState& known, const Plan& restored, double allowed, bool first,
-                         RegionCall& call);
+  SharedPlan choose_plan(const Graph& graph, double allowed, Making& making);
+  void note_price(const Making& making, int64_t spent);
+  bool may_plan(const Graph& graph, Making& making);
+  void note_unplanned(const Making& making, const Graph& graph);
+  void note_planning(const Graph& graph, int64_t ns);
   std::optional<double> make_net(Making& making, double allowed);
   void nothing_known(const Making& making);
   void run_made(Making& making, Ready ready);
@@ -160,7 +174,9 @@ class Region {
   bool dropped_ = false;       // one of them has, and no net has been made since
   std::string source_;         // choices of the plan that others are carried from
   double gain_ = 0.5;          // share of the host's time that nets have saved of late
-  CostGuess shape_cost_, weights_cost_, plan_cost_;
+  CostGuess shape_cost_, weights_cost_;
+  CostGuess plan_cost_;  // by layer, nothing measured
+  Unplanned unplanned_;
   Credit credit_;
   std::shared_ptr<ArenaPool> arenas_ = std::make_shared<ArenaPool>();
   NetCache nets_;

@@ -15,8 +15,6 @@
 namespace softneuro {
 namespace {
 
-constexpr int64_t least_plan_ns = 200'000'000;  // that choosing anew is taken to cost, before it is known
-
 // The most that a plan may err after one that was too inexact on real inputs, which may magnify errors further than
 // those that it was tuned on; nothing if that cannot help.
 std::optional<double> tighter(const Verdict& found, double allowed, const Options& options) {
@@ -25,10 +23,21 @@ std::optional<double> tighter(const Verdict& found, double allowed, const Option
   return allowed * std::max(0.5 * options.max_error / found.error, 0.1);
 }
 
+// What a tuning would have taken without measuring; 0 if it does not tell.
+double planning_s(const TuneResult& result) {
+  double sum = 0;
+  for (const StageTime& stage : result.stages) {
+    if (stage.name == "enumerate" || stage.name == "recall" || stage.name == "solve") sum += stage.seconds;
+  }
+  return sum;
+}
+
 }  // namespace
 
-SharedPlan Region::choose_plan(const Graph& graph, const ShapeState& known, const Plan& restored, double allowed,
-                               bool first, RegionCall& call) {
+SharedPlan Region::choose_plan(const Graph& graph, double allowed, Making& making) {
+  RegionCall& call = making.call;
+  const ShapeState& known = making.state;
+  const Plan& restored = making.restored;
   Options options = settings_.options;
   options.max_error = allowed;
   const int threads = call.threads();
@@ -42,8 +51,8 @@ SharedPlan Region::choose_plan(const Graph& graph, const ShapeState& known, cons
     if (same && options.plan.empty() && allowed == settings_.options.max_error) return known.plan;
     if (SharedPlan near = near_plan(graph, options, threads)) return near;
   }
-  if (first || call.anew() || !settings_.options.never_worse) {
-    SharedPlan made = new_plan(graph, options, threads, [&](int done, int total) { call.progress(done, total); });
+  if (making.first || call.anew() || !settings_.options.never_worse) {
+    SharedPlan made = settings_.plan(graph, options, threads, [&](int done, int total) { call.progress(done, total); });
     char text[160];
     const TuneResult& result = made->result;
     std::snprintf(
@@ -56,13 +65,12 @@ SharedPlan Region::choose_plan(const Graph& graph, const ShapeState& known, cons
     return made;
   }
   // Shapes that change the graph, too, or zeros of its weights: of what is known of its layers, without measuring.
-  if (credit_ns() < std::max(plan_cost_.at_most(), least_plan_ns)) {
-    return call.anew() ? nullptr : near_plan(graph, options, threads, true);
-  }
+  if (!may_plan(graph, making)) return near_plan(graph, options, threads, true);
   if (options.tune == TuneMode::profile) options.tune = TuneMode::cached;
   const int64_t start = settings_.now();
-  SharedPlan made = new_plan(graph, options, threads, {});
-  plan_cost_.add(settings_.now() - start);
+  SharedPlan made = settings_.plan(graph, options, threads, {});
+  making.planning_ns += settings_.now() - start;
+  note_planning(graph, making.planning_ns);
   return made;
 }
 
@@ -84,8 +92,11 @@ std::optional<double> Region::make_net(Making& making, double allowed) {
   const int64_t start = settings_.now();
   LoweredCall lowered = call.lower();
   const int64_t lowered_at = settings_.now();
-  SharedPlan plan = choose_plan(lowered.graph, state, making.restored, allowed, making.first, call);
-  if (plan == nullptr) return std::nullopt;
+  SharedPlan plan = choose_plan(lowered.graph, allowed, making);
+  if (plan == nullptr) {
+    note_unplanned(making, lowered.graph);
+    return std::nullopt;
+  }
   const bool judges = settings_.options.never_worse && settings_.options.tune != TuneMode::off;
   const bool compares = measures() && has_host_ && call.has_values();
   if (!compares) {  // else the host's results tell what the plan errs on these weights
@@ -111,7 +122,9 @@ std::optional<double> Region::make_net(Making& making, double allowed) {
               .door = std::move(lowered.door),
               .plan = plan};
   state.stats = ready.net->stats();
+  making.has_net = true;
   if (making.first) {
+    if (const double seconds = planning_s(plan->result); seconds > 0) note_planning(lowered.graph, ns_of(seconds));
     const int64_t packing = ns_of(state.stats->packing_s);
     int64_t cost = lowered_at - start + settings_.now() - planned_at - packing;
     if (call.open_shapes()) {  // the first time takes longer than others will
@@ -158,8 +171,9 @@ std::optional<double> Region::make_net(Making& making, double allowed) {
   if (making.first && verdict.known) {  // of each shape to come, a run tells the error
     const std::unique_lock lock(mutex_);
     note_gain(verdict);
-    shape_cost_.add(shape_cost_.at_most() + ns_of(verdict.seconds));
-    weights_cost_.add(weights_cost_.at_most() + ns_of(verdict.seconds));
+    const int64_t run_ns = ns_of(verdict.seconds + verdict.error_s);
+    shape_cost_.add(shape_cost_.price().at_most + run_ns);
+    weights_cost_.add(weights_cost_.price().at_most + run_ns);
   }
   if (verdict.known && !verdict.wins) {
     const bool may_try = measures() && call.has_values() && (making.first || !(verdict.error <= max_error));
@@ -183,9 +197,9 @@ void Region::nothing_known(const Making& making) {
 }
 
 Region::Side Region::prepare_now(const Signature& signature, uint64_t weight_set, RegionCall& call) {
-  const int64_t start = settings_.now();
   Making making{
       .signature = signature, .weight_set = weight_set, .call = call, .state = {}, .restored = {}, .graph = {}};
+  making.start = settings_.now();
   ShapeState& state = making.state;
   std::string source;
   {
@@ -193,6 +207,7 @@ Region::Side Region::prepare_now(const Signature& signature, uint64_t weight_set
     const Shape& known = shape_of(signature);
     state = state_of(known);
     making.restored = known.restored;
+    making.mark = known.mark;
     making.first = untried();
     ++attempts_;
     source = source_;
@@ -200,6 +215,7 @@ Region::Side Region::prepare_now(const Signature& signature, uint64_t weight_set
   state.inputs = call.inputs();
   try {
     state.host = call.declined();
+    if (!state.host.empty()) nothing_known(making);
     if (state.host.empty() && !source.empty() && !state.verdict.known && settings_.options.never_worse) {
       const Verdict known = recall(signature, source, {}, call.threads());
       if (is_final(known, settings_.options.max_error) && !known.wins) state.verdict = known, state.host = known.reason;
@@ -236,11 +252,13 @@ Region::Side Region::prepare_now(const Signature& signature, uint64_t weight_set
     log_warning("region '" + settings_.name + "': the host runs it for inputs " + state.inputs + ": " + state.host);
   }
   if (!making.apart) {
-    const int64_t spent = settings_.now() - start - making.host_ns;
+    const int64_t spent = settings_.now() - making.start - making.host_ns;
     credit_.spend(spent);
-    const std::unique_lock lock(mutex_);
-    const int64_t packing = state.stats ? ns_of(state.stats->packing_s) : 0;
-    if (!making.first) shape_cost_.add(std::max<int64_t>(spent - packing, 0)), weights_cost_.add(spent);
+    note_price(making, spent);
+  }
+  if (state.host.empty() && !making.has_net) {  // it waits for credit
+    if (call.has_values()) note_host(signature, weight_set, run_timed_host(call));
+    return Side::host;
   }
   if (!state.host.empty()) {
     if (state.verdict.known) {
@@ -249,8 +267,6 @@ Region::Side Region::prepare_now(const Signature& signature, uint64_t weight_set
     keep_host(signature, state, state.verdict.host_seconds);
     if (call.has_values() && !making.has_run) call.run_instead();
     making.side = Side::host;
-  } else if (call.has_values() && !making.has_run) {
-    run_timed_host(call);
   }
   if (settings_.prepared) settings_.prepared(signature, state, making.graph ? &*making.graph : nullptr);
   const std::unique_lock lock(mutex_);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/expect.h"
+#include "tests/runtime_sequences.h"
 #include "tests/runtime_world.h"
 
 namespace softneuro {
@@ -22,97 +23,6 @@ using test::FakeCall;
 using test::ms;
 using test::options_for_test;
 using test::World;
-
-std::vector<int64_t> growing(int count) {
-  std::vector<int64_t> sizes;
-  for (int i = 0; i < count; ++i) sizes.push_back(16 + i);
-  return sizes;
-}
-
-std::vector<int64_t> by_turns(int kinds, int count) {
-  std::vector<int64_t> sizes;
-  for (int i = 0; i < count; ++i) sizes.push_back(16 + i % kinds);
-  return sizes;
-}
-
-std::vector<int64_t> drawn(std::mt19937& random, int kinds, int count, double skew) {
-  std::vector<double> weights;
-  for (int i = 0; i < kinds; ++i) weights.push_back(std::pow(i + 1.0, -skew));
-  std::discrete_distribution<int> kind(weights.begin(), weights.end());
-  std::vector<int64_t> sizes;
-  for (int i = 0; i < count; ++i) sizes.push_back(16 + kind(random));
-  return sizes;
-}
-
-// Each size as often as it takes to be prepared, and never again.
-std::vector<int64_t> twice_and_gone(int count) {
-  std::vector<int64_t> sizes;
-  for (int i = 0; i < count; ++i) sizes.push_back(16 + i / 2);
-  return sizes;
-}
-
-// Total time and H, the first signature's call apart; checks the rule after every call.
-std::pair<double, double> play(World& world, const std::vector<int64_t>& sizes, const std::string& what,
-                               bool looks_first = false) {
-  static int content = 0;
-  Caller caller(world, options_for_test(), "c" + std::to_string(++content));
-  caller.looks_first = looks_first;
-  caller.call(8);
-  const int64_t start = world.now;
-  int64_t host = 0, longest_net = 0;
-  bool held = true;
-  for (const int64_t size : sizes) {
-    caller.call(size);
-    host += world.host_ns(size);
-    longest_net = std::max(longest_net, world.net_ns(size));
-    const double allowed = 1.1 * static_cast<double>(host) + static_cast<double>(Credit::start_ns + longest_net);
-    held = held && static_cast<double>(world.now - start) <= allowed;
-  }
-  expect(held, (what + ": no sequence takes longer than the rule says").c_str());
-  return {static_cast<double>(world.now - start), static_cast<double>(host)};
-}
-
-void check_the_rule() {
-  std::mt19937 random(1);
-  std::uniform_real_distribution<double> unit(0, 1);
-  for (int round = 0; round < 60; ++round) {
-    World world;
-    const double base = 20e3 * std::pow(200, unit(random)), ratio = 0.3 * std::pow(10, unit(random));
-    const double spread = unit(random);
-    world.host_ns = [=](int64_t size) { return static_cast<int64_t>(base * (1 + spread * double(size % 97) / 97)); };
-    world.net_ns = [=](int64_t size) {
-      const double own = ratio * (size % 7 == 0 ? 3 : 1);  // some shapes lose
-      return static_cast<int64_t>(own * base * (1 + spread * double(size % 97) / 97));
-    };
-    world.lower_ns = static_cast<int64_t>(100e3 * std::pow(300, unit(random)));
-    const std::vector<std::vector<int64_t>> all{growing(300),
-                                                by_turns(60, 600),
-                                                by_turns(300, 900),
-                                                drawn(random, 1000, 500, 0),
-                                                drawn(random, 300, 600, 1.1),
-                                                twice_and_gone(400)};
-    const size_t which = static_cast<size_t>(round) % all.size();
-    World fresh = world;
-    play(fresh, all[which], "sequence " + std::to_string(which), round / 6 % 2 == 1);
-  }
-}
-
-// Where nets win by half, many sizes must win, too.
-void check_that_it_wins() {
-  std::mt19937 random(2);
-  const std::vector<std::pair<std::string, std::vector<int64_t>>> all{{"60 sizes by turns", by_turns(60, 2000)},
-                                                                      {"Zipf", drawn(random, 300, 2000, 1.1)}};
-  for (const auto& [what, sizes] : all) {
-    for (const bool looks_first : {false, true}) {
-      World world;
-      world.host_ns = [](int64_t) { return ms; };
-      world.net_ns = [](int64_t) { return ms / 2; };
-      world.lower_ns = 2 * ms;
-      const auto [total, host] = play(world, sizes, what, looks_first);
-      expect(total <= 0.8 * host, (what + ": 0.8 of the host's time, not " + std::to_string(total / host)).c_str());
-    }
-  }
-}
 
 void check_turns() {
   World world;
@@ -231,6 +141,29 @@ void check_no_host() {
     Hostless call(world, size);
     expect(caller.region->run({size}, 1, call) == Region::Side::net, "without a host there is nothing to lose to");
   }
+  world.structure = [](int64_t size) { return size; };
+  world.plan_ns = 1000 * ms;
+  for (const int64_t size : {3, 4, 3}) {
+    Hostless call(world, size);
+    expect(caller.region->run({size}, 1, call) == Region::Side::net, "nor credit to wait for");
+  }
+}
+
+// What is declined has not been tried.
+void check_declined() {
+  struct Empty : FakeCall {
+    using FakeCall::FakeCall;
+    std::string declined() const override { return "it is empty"; }
+  };
+  World world;
+  world.host_ns = [](int64_t) { return ms; };
+  world.net_ns = [](int64_t) { return ms / 2; };
+  Caller caller(world, options_for_test(), "declined");
+  for (const int64_t size : {1, 2, 3, 4, 5}) {
+    Empty call(world, size);
+    expect(caller.region->run({size}, 1, call) == Region::Side::host, "the host runs it");
+  }
+  expect(caller.call(8) == "net" && world.planned == 0, "the first one that is not is tuned");
 }
 
 void check_concurrent_calls() {
@@ -291,12 +224,16 @@ int main() {
   setenv("SOFTNEURO_CACHE_DIR", folder.c_str(), 1);
   softneuro::check_turns();
   softneuro::check_first_sights();
-  softneuro::check_the_rule();
-  softneuro::check_that_it_wins();
+  softneuro::test::check_the_rule();
+  softneuro::test::check_that_it_wins();
+  softneuro::test::check_other_structures();
+  softneuro::test::check_saving();
+  softneuro::test::check_sizes_that_stay();
   softneuro::check_many_shapes();
   softneuro::check_changed_weights();
   softneuro::check_errors_of_the_host();
   softneuro::check_no_host();
+  softneuro::check_declined();
   softneuro::check_concurrent_calls();
   softneuro::check_patterns();
   std::filesystem::remove_all(folder);

@@ -18,10 +18,14 @@ constexpr int64_t ms = 1'000'000;
 // What runs cost, and what they have cost so far.
 struct World {
   std::function<int64_t(int64_t size)> host_ns, net_ns;
-  int64_t lower_ns = ms, pack_ns = 0;
+  // By size, which of them have graphs that differ in the size alone.
+  std::function<int64_t(int64_t size)> structure = [](int64_t) { return 0; };
+  int64_t lower_ns = ms;
+  int64_t plan_ns = 0;  // by layer, without measuring
   double error = 0;
   int64_t now = 0;
   std::map<int64_t, int> prepared;  // by size
+  int planned = 0;                  // anew, nothing measured
   std::vector<std::string> log;
 };
 
@@ -32,6 +36,24 @@ inline Options options_for_test() {
   return options;
 }
 
+// As many layers as the number of the structure has digits, which say what each of them reads.
+inline Graph graph_of(int64_t size, int64_t structure) {
+  Graph graph;
+  std::vector<int> blobs{graph.add_input("x", TensorDesc{Shape{size}})};
+  do {
+    const auto count = static_cast<int64_t>(blobs.size());
+    Layer layer;
+    layer.type = "activation";
+    layer.name = "a" + std::to_string(count);
+    layer.attrs.set("function", std::string("relu"));
+    layer.inputs = {blobs[static_cast<size_t>(structure % count)]};
+    structure /= count;
+    blobs.push_back(graph.add_layer(std::move(layer)));
+    graph.add_output(blobs.back());
+  } while (structure > 0);
+  return graph;
+}
+
 class FakeCall : public RegionCall {
  public:
   FakeCall(World& world, int64_t size) : world_(world), size_(size) {}
@@ -39,13 +61,7 @@ class FakeCall : public RegionCall {
     world_.now += world_.lower_ns;
     ++world_.prepared[size_];
     LoweredCall lowered;
-    const int x = lowered.graph.add_input("x", TensorDesc{Shape{size_}});
-    Layer layer;
-    layer.type = "activation";
-    layer.name = "a";
-    layer.attrs.set("function", std::string("relu"));
-    layer.inputs = {x};
-    lowered.graph.add_output(lowered.graph.add_layer(std::move(layer)));
+    lowered.graph = graph_of(size_, world_.structure(size_));
     return lowered;
   }
   void run_host() override {
@@ -76,6 +92,14 @@ class Caller {
     settings.host = "test";
     settings.options = std::move(options);
     settings.now = [this] { return world_.now; };
+    settings.plan = [this](const Graph& graph, const Options& given, int threads, const Progress& progress) {
+      const SharedPlan made = new_plan(graph, given, threads, progress);
+      KnownPlan plan = *made;
+      const int64_t ns = world_.plan_ns * static_cast<int64_t>(graph.layers().size());
+      if (given.tune != TuneMode::profile) ++world_.planned, world_.now += ns;
+      plan.result.stages = {{"solve", 1e-9 * static_cast<double>(ns), 1}};
+      return std::make_shared<const KnownPlan>(std::move(plan));
+    };
     region = std::make_unique<Region>(std::move(settings));
   }
   // "net" or "host".
