@@ -121,7 +121,6 @@ def _convolutions() -> Any:
 
 
 def _attention() -> Any:
-    import torch
     from torch import nn
 
     class Attention(nn.Module):

@@ -52,7 +52,7 @@ def load_runner(case: str, side: str, threads: int) -> Runner:
 
     model = model_of(case, threads)
     example = tuple(map(torch.from_numpy, inputs_of(case, 25)))
-    open_sizes = [{axis: torch.export.Dim.DYNAMIC for axis in axes} for axes in open_axes(case)]
+    open_sizes = [dict.fromkeys(axes, torch.export.Dim.DYNAMIC) for axes in open_axes(case)]
     program = torch.export.export(model, example, dynamic_shapes=tuple(open_sizes))
     return _torch(softneuro.torch_backend.load(program) if side == "softneuro" else program.module())
 
@@ -93,6 +93,8 @@ def onnxruntime_runner(case: str, side: str, threads: int) -> Runner:
     return run
 
 
+# torch.export leaves no size open at which a layer would vanish.
+NOT_THERE = {("load", "small_then_large")}
 RUNNERS = {"onnxruntime": onnxruntime_runner, "torch": torch_runner, "load": load_runner}
 CHUNK = 50  # calls of one side before the other's turn
 
@@ -184,6 +186,8 @@ def main() -> None:
     rows: list[list[str]] = []
     for door in doors:
         for case in cases:
+            if (door, case) in NOT_THERE:
+                continue
             host, own = measure(door, case, arguments.calls, arguments.threads)
             row = [
                 f"{door}, {case}",
