@@ -10,6 +10,10 @@ enum class Isa : unsigned char;
 // mix(a, b)     = above_share * a + below_share * b
 // dst[x, c]     = first_share[x] * mix(above, below)[first[x], c] + second_share[x] * mix(above, below)[second[x], c]
 // for x < outputs, c < channels; above and below are rows of the input, `channels` floats per column.
+//
+// By shares, as ONNX Runtime has it, every product and sum rounded for itself, with a[i] for a[i, c]:
+// dst[x, c]     = first_share[x] * above_share * above[first[x]] + second_share[x] * above_share * above[second[x]]
+//               + first_share[x] * below_share * below[first[x]] + second_share[x] * below_share * below[second[x]]
 struct InterpolateRow {
   const float *above, *below;
   float above_share, below_share;
@@ -28,6 +32,7 @@ using InterpolateKernel = void (*)(const InterpolateRow&);
 // `lanes`: vectors over channels. `line`: one channel, vectors over columns.
 struct InterpolateKernels {
   InterpolateKernel lanes = nullptr, line = nullptr;
+  InterpolateKernel lanes_by_shares = nullptr, line_by_shares = nullptr;
 };
 
 // Nulls if this build has none for the level.

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/lines.h"
 #include "kernels/interpolate/interpolate.h"
 #include "layers/moving.h"
@@ -8,16 +10,22 @@ namespace {
 
 class PreparedBilinear final : public Prepared {
  public:
-  PreparedBilinear(const Problem& problem, InterpolateKernel kernel, const Layout& layout) : kernel_(kernel) {
-    const UpsampleParams p = upsample_params(*problem.layer);
+  PreparedBilinear(const Problem& problem, const InterpolateKernels& kernels, const Layout& layout)
+      : outside_(upsample_params(*problem.layer).outside) {
     const Shape &in = problem.in[0].shape, &out = problem.out().shape;
-    rows_ = upsample_axis(p, 0, in[2]);
-    for (const auto& tap : upsample_axis(p, 1, in[3]).taps) {
-      first_.push_back(static_cast<int32_t>(tap.first));
-      second_.push_back(static_cast<int32_t>(tap.second));
+    const bool shares_first = upsample_params(*problem.layer).shares_first, flat = layout == Layout::nchw();
+    kernel_ = shares_first ? (flat ? kernels.line_by_shares : kernels.lanes_by_shares)
+                           : (flat ? kernels.line : kernels.lanes);
+    rows_ = upsample_axis(*problem.layer, 0, in[2]);
+    for (const auto& tap : upsample_axis(*problem.layer, 1, in[3]).taps) {
+      if (tap.outside()) outside_columns_.push_back(static_cast<int64_t>(first_.size()));
+      first_.push_back(std::max<int32_t>(static_cast<int32_t>(tap.first), 0));
+      second_.push_back(std::max<int32_t>(static_cast<int32_t>(tap.second), 0));
       first_share_.push_back(tap.first_share);
       second_share_.push_back(tap.second_share);
     }
+    has_outside_ = !outside_columns_.empty() || std::any_of(rows_.taps.begin(), rows_.taps.end(),
+                                                            [](const auto& tap) { return tap.outside(); });
     channels_ = layout == Layout::nhwc() ? in[1] : layout.block;
     planes_ = layout == Layout::nhwc() ? 1 : (in[1] + channels_ - 1) / channels_;
     tasks_ = std::min(out[0] * planes_ * out[2], task_count(out.elements(), problem.threads));
@@ -37,6 +45,11 @@ class PreparedBilinear final : public Prepared {
       for (int64_t item = part.begin; item < part.end; ++item) {
         const int64_t n = item / height / planes_, plane = item / height % planes_, y = item % height;
         const auto& tap = rows_.taps[static_cast<size_t>(y)];
+        float* const dst = out.f32() + n * out.strides[0] + (plane * height + y) * row_out;
+        if (tap.outside()) {
+          std::fill_n(dst, row_out, outside_);
+          continue;
+        }
         const float* src = in.f32() + n * in.strides[0] + plane * in.shape[2] * row_in;
         kernel_({.above = src + tap.first * row_in,
                  .below = src + tap.second * row_in,
@@ -47,17 +60,22 @@ class PreparedBilinear final : public Prepared {
                  .first_share = first_share_.data(),
                  .second_share = second_share_.data(),
                  .outputs = out.shape[3],
-                 .dst = out.f32() + n * out.strides[0] + (plane * height + y) * row_out,
+                 .dst = dst,
                  .channels = channels_,
                  .width = in.shape[3],
                  .scratch = reinterpret_cast<float*>(args.workspace.task(task))});
+        for (const int64_t column : outside_columns_) std::fill_n(dst + column * channels_, channels_, outside_);
       }
     });
+    if (has_outside_) zero_padding_lanes(out);
   }
 
  private:
   InterpolateKernel kernel_;
+  float outside_;
   UpsampleAxis rows_;
+  std::vector<int64_t> outside_columns_;
+  bool has_outside_ = false;
   std::vector<int32_t> first_, second_;  // of the columns, as the kernel wants them
   std::vector<float> first_share_, second_share_;
   int64_t channels_ = 1, planes_ = 1, tasks_ = 1, scratch_ = 0;
@@ -75,8 +93,7 @@ class UpsampleBilinear final : public Routine {
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
                                           std::shared_ptr<const Packed>) const override {
     const InterpolateKernels kernels = interpolate_kernels(info().isa);
-    const Layout& layout = info().out.layout;
-    return std::make_unique<PreparedBilinear>(problem, layout == Layout::nchw() ? kernels.line : kernels.lanes, layout);
+    return std::make_unique<PreparedBilinear>(problem, kernels, info().out.layout);
   }
 };
 

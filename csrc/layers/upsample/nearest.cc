@@ -44,9 +44,9 @@ class UpsampleNearest final : public Routine {
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
                                           std::shared_ptr<const Packed>) const override {
-    const UpsampleParams p = upsample_params(*problem.layer);
     const Shape& in = problem.in[0].shape;
-    return prepared_call([rows = upsample_axis(p, 0, in[2]), cols = upsample_axis(p, 1, in[3]),
+    return prepared_call([rows = upsample_axis(*problem.layer, 0, in[2]),
+                          cols = upsample_axis(*problem.layer, 1, in[3]),
                           threads = problem.threads](const RunArgs& args) { run(rows, cols, threads, args); });
   }
 

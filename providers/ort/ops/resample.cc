@@ -5,6 +5,8 @@
 #include "base/text.h"
 #include "layers/upsample/upsample.h"
 #include "providers/ort/ops/ops.h"
+#include "providers/ort/quantized_values.h"
+#include "providers/ort/resize_taps.h"
 
 namespace softneuro::ort {
 namespace {
@@ -53,92 +55,120 @@ Refusal check_resize(const OpView& view) {
   if (node.integer("exclude_outside", 0) != 0) return "exclude_outside is not supported";
   const std::string policy = node.text("keep_aspect_ratio_policy", "stretch");
   if (policy != "stretch") return "keep_aspect_ratio_policy '" + policy + "' is not supported";
-  const bool known =
-      mode == "linear"
-          ? coordinates == "half_pixel" || coordinates == "pytorch_half_pixel" || coordinates == "align_corners"
-          : coordinates == "half_pixel" || coordinates == "asymmetric" || coordinates == "pytorch_half_pixel";
-  if (!known) return "coordinate_transformation_mode '" + coordinates + "' is not supported for " + mode;
+  if (!is_coordinate_mode(coordinates)) {
+    return "coordinate_transformation_mode '" + coordinates + "' is unknown";
+  }
   return known_from(view, 1);
 }
 
-// The source of output `i` by ONNX's rules, of which rounding to the nearest is one.
-int64_t nearest_source(const OpNode& node, int64_t i, int64_t in, int64_t out, float scale) {
-  if (scale == 1) return i;
-  const std::string coordinates = node.text("coordinate_transformation_mode", "half_pixel");
-  const std::string rounding = node.text("nearest_mode", "round_prefer_floor");
-  const auto at = static_cast<float>(i);
-  float source = (at + 0.5F) / scale - 0.5F;
-  if (coordinates == "asymmetric") source = at / scale;
-  if (coordinates == "pytorch_half_pixel" && out == 1) source = 0;
-  const bool down = rounding == "floor" || (rounding == "round_prefer_floor" && source == std::floor(source) + 0.5F);
-  const float nearest = down ? std::floor(source) : rounding == "ceil" ? std::ceil(source) : std::round(source);
-  return std::clamp<int64_t>(static_cast<int64_t>(nearest), 0, in - 1);
+// What becomes of the four axes.
+struct Resizing {
+  Shape out;
+  std::vector<float> scales;
+  bool by_sizes;
+};
+
+Resizing resizing_of(Lowering& low) {
+  const Shape in = low.shape(0);
+  const std::vector<int64_t> axes = low.node().integers("axes", {0, 1, 2, 3});
+  Resizing made{in, std::vector<float>(4, 1), low.has(3) && low.known(3).elements() > 0};
+  const HostTensor& given = low.known(made.by_sizes ? 3 : 2);
+  if (given.elements() != static_cast<int64_t>(axes.size()) || (!made.by_sizes && given.type != DType::float32)) {
+    throw Error("there are " + std::to_string(given.elements()) + (made.by_sizes ? " sizes" : " scales"));
+  }
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<int>(low.axis(axes[i], 4));
+    const auto size = static_cast<float>(in[axis]);
+    float& scale = made.scales[static_cast<size_t>(axis)];
+    if (made.by_sizes) {
+      made.out[axis] = given.integers()[i];
+      scale = static_cast<float>(made.out[axis]) / size;
+    } else {
+      scale = given.reals()[i];
+      made.out[axis] = static_cast<int64_t>(std::floor(size * scale));
+    }
+    if (!(scale > 0) || !std::isfinite(scale) || made.out[axis] < 1)
+      throw Error("it leaves nothing of axis " + std::to_string(axis));
+  }
+  if (made.out[0] != in[0] || made.out[1] != in[1]) throw Error("it resizes the batch or the channels");
+  return made;
 }
 
-// An axis of the layer must do what ONNX says. `scale`: as given, 0 if the size is.
-void check_axis(const OpNode& node, const UpsampleParams& params, int axis, int64_t in, double scale) {
-  const int64_t out = params.output_size[static_cast<size_t>(axis)];
-  const float used = scale > 0 ? static_cast<float>(scale) : static_cast<float>(out) / static_cast<float>(in);
-  bool agrees = true;
-  if (params.bilinear) {
-    agrees = out != in || used == 1 || params.align_corners;  // a size that stays is no work for the layer
-  } else {
-    const UpsampleAxis own = upsample_axis(params, axis, in);
-    for (int64_t i = 0; agrees && i < out; ++i) {
-      agrees = own.taps[static_cast<size_t>(i)].first == nearest_source(node, i, in, out, used);
-    }
+// Beginning and end of the part of an axis that is resized, as shares of it.
+std::pair<float, float> region_of(Lowering& low, int axis) {
+  if (low.node().text("coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize") return {0, 1};
+  const std::vector<float> region = low.known(1).reals();
+  const std::vector<int64_t> axes = low.node().integers("axes", {0, 1, 2, 3});
+  if (region.size() != 2 * axes.size()) throw Error("its roi has " + std::to_string(region.size()) + " numbers");
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (low.axis(axes[i], 4) == axis) return {region[i], region[axes.size() + i]};
   }
-  if (agrees) return;
-  throw Error("resizing " + std::to_string(in) + " to " + std::to_string(out) + " by " +
-              exact_number(static_cast<double>(used)) +
-              (params.bilinear ? "" : " with nearest_mode '" + node.text("nearest_mode", "round_prefer_floor") + "'") +
-              " is not supported");
+  return {0, 1};
+}
+
+// Where the host takes the outputs of an axis from.
+UpsampleAxis taps_of(Lowering& low, const Resizing& resizing, int axis) {
+  const OpNode& node = low.node();
+  const bool linear = node.text("mode", "nearest") == "linear";
+  const auto [begin, end] = region_of(low, axis);
+  const ResizeAxis along{node.text("coordinate_transformation_mode", "half_pixel"),
+                         low.shape(0)[axis],
+                         resizing.out[axis],
+                         resizing.scales[static_cast<size_t>(axis)],
+                         begin,
+                         end};
+  const std::string rounding = node.text("nearest_mode", "round_prefer_floor");
+  UpsampleAxis made;
+  for (int64_t i = 0; i < along.out; ++i) {
+    made.taps.push_back(linear ? linear_tap(along, i) : nearest_tap(along, i, rounding));
+    if (!linear && made.taps.back().outside()) throw Error("its nearest pixels lie outside the image");
+  }
+  return made;
+}
+
+// Whether results are the same. digits: to the last digit, for which it matters how one pixel is shared with itself.
+bool agree(const UpsampleAxis& a, const UpsampleAxis& b, bool digits) {
+  return std::equal(a.taps.begin(), a.taps.end(), b.taps.begin(), b.taps.end(), [&](const auto& x, const auto& y) {
+    const bool shares = x.first_share == y.first_share && x.second_share == y.second_share;
+    return x.first == y.first && x.second == y.second && (shares || (x.first == x.second && !digits));
+  });
+}
+
+Constant constant_of(const UpsampleAxis& axis) {
+  std::vector<float> numbers;
+  for (const auto& tap : axis.taps) {
+    numbers.insert(numbers.end(),
+                   {static_cast<float>(tap.first), static_cast<float>(tap.second), tap.first_share, tap.second_share});
+  }
+  return constant_from(Shape{static_cast<int64_t>(axis.taps.size()), 4}, std::move(numbers));
 }
 
 void convert_resize(Lowering& low) {
   const OpNode& node = low.node();
   const Shape in = low.shape(0);
-  std::vector<int64_t> axes = node.integers("axes", {0, 1, 2, 3});
-  std::vector<double> scales(4, 0);  // 0: what the sizes make it
-  Shape out = in;
-  if (low.has(3) && low.known(3).elements() > 0) {
-    const std::vector<int64_t> sizes = low.known(3).integers();
-    if (sizes.size() != axes.size()) throw Error("there are " + std::to_string(sizes.size()) + " sizes");
-    for (size_t i = 0; i < axes.size(); ++i) out[static_cast<int>(low.axis(axes[i], 4))] = sizes[i];
-  } else {
-    const HostTensor& given = low.known(2);
-    if (given.type != DType::float32 || given.elements() != static_cast<int64_t>(axes.size())) {
-      throw Error("there are " + std::to_string(given.elements()) + " scales");
-    }
-    const std::vector<float> factors = given.reals();
-    scales.assign(4, 1);  // of axes that are not named, too
-    for (size_t i = 0; i < axes.size(); ++i) {
-      const int64_t axis = low.axis(axes[i], 4);
-      const float scale = factors[i];
-      scales[static_cast<size_t>(axis)] = decimal(scale);
-      out[static_cast<int>(axis)] =
-          static_cast<int64_t>(std::floor(static_cast<float>(in[static_cast<int>(axis)]) * scale));
-    }
-  }
-  if (out[0] != in[0] || out[1] != in[1]) throw Error("it resizes the batch or the channels");
+  const Resizing resizing = resizing_of(low);
+  if (resizing.out == in) return low.set(low.blob(0));  // nor does the host do anything
   const bool linear = node.text("mode", "nearest") == "linear";
-  const std::string coordinates = node.text("coordinate_transformation_mode", "half_pixel");
-  if (linear && coordinates != "align_corners" && (out[2] == 1 || out[3] == 1) && coordinates == "pytorch_half_pixel") {
-    throw Error("a single pixel is not supported with pytorch_half_pixel");
-  }
   Layer layer;
   layer.type = "upsample";
   layer.attrs.set("mode", linear ? "bilinear" : "nearest");
-  layer.attrs.set("output_size", std::vector<int64_t>{out[2], out[3]});
-  if (linear && coordinates == "align_corners") {
+  layer.attrs.set("output_size", std::vector<int64_t>{resizing.out[2], resizing.out[3]});
+  if (linear && node.text("coordinate_transformation_mode", "half_pixel") == "align_corners") {
     layer.attrs.set("align_corners", int64_t{1});
-  } else if (scales[2] > 0 && scales[3] > 0) {
-    layer.attrs.set("scale_h", scales[2]);
-    layer.attrs.set("scale_w", scales[3]);
+  } else if (!resizing.by_sizes) {
+    layer.attrs.set("scale_h", decimal(resizing.scales[2]));
+    layer.attrs.set("scale_w", decimal(resizing.scales[3]));
   }
-  const UpsampleParams params = upsample_params(layer);
-  check_axis(node, params, 0, in[2], scales[2]);
-  check_axis(node, params, 1, in[3], scales[3]);
+  // A last digit decides where results are rounded to steps.
+  const bool digits = linear && is_quantized(low.ops());
+  if (digits) layer.attrs.set("shares_first", int64_t{1});
+  const UpsampleAxis rows = taps_of(low, resizing, 2), columns = taps_of(low, resizing, 3);
+  if (!agree(rows, upsample_axis(layer, 0, in[2]), digits) || !agree(columns, upsample_axis(layer, 1, in[3]), digits)) {
+    for (const char* name : {"align_corners", "scale_h", "scale_w"}) layer.attrs.erase(name);
+    if (linear) layer.attrs.set("outside", decimal(node.real("extrapolation_value", 0)));
+    layer.set_weight("rows", constant_of(rows));
+    layer.set_weight("columns", constant_of(columns));
+  }
   low.set(low.add(std::move(layer), {low.blob(0)}));
 }
 
