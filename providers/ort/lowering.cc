@@ -190,12 +190,27 @@ const OpValue& Lowering::described(int id) const {
   return index < own ? ops_.values[index] : added_[index - own];
 }
 
-int Lowering::constant_value(Constant constant) {
-  const Shape& shape = constant->shape();
-  OpValue& value = added_.emplace_back();
+int Lowering::added(const Shape& shape, Place place) {
+  OpValue value;
   value.name = described(node_->outputs[0]).name, value.type = DType::float32;
   value.has_shape = true, value.dims = to_list(shape);
-  values_.emplace_back().constant = std::move(constant);
+  added_.push_back(std::move(value));
+  values_.push_back(std::move(place));
+  return static_cast<int>(values_.size()) - 1;
+}
+
+int Lowering::added_value(Constant constant) {
+  const Shape shape = constant->shape();
+  return added(shape, {.blob = -1, .known = {}, .constant = std::move(constant)});
+}
+
+int Lowering::added_value(int blob) { return added(shape_of(blob), {.blob = blob, .known = {}, .constant = nullptr}); }
+
+int Lowering::added_output() {
+  OpValue value = described(node_->outputs[0]);
+  value.has_shape = false;
+  added_.push_back(std::move(value));
+  values_.emplace_back();
   return static_cast<int>(values_.size()) - 1;
 }
 
@@ -286,15 +301,25 @@ int Lowering::reshape(int blob, const Shape& shape) {
   return shape_of(blob) == shape ? blob : add("reshape", {blob}, {{"shape", to_list(shape)}});
 }
 
+int Lowering::transpose(int blob, const std::vector<int64_t>& perm) {
+  return add("transpose", {blob}, {{"perm", perm}});
+}
+
 void Lowering::check_shape(int id, const Shape& shape) const {
-  const OpValue& described = ops_.value(id);
-  if (!described.has_shape) return;
-  bool agrees = described.dims.size() == static_cast<size_t>(shape.rank());
+  const OpValue& value = described(id);
+  if (!value.has_shape) return;
+  bool agrees = value.dims.size() == static_cast<size_t>(shape.rank());
   for (int i = 0; agrees && i < shape.rank(); ++i) {
-    const int64_t declared = described.dims[static_cast<size_t>(i)];
+    const int64_t declared = value.dims[static_cast<size_t>(i)];
     agrees = declared < 0 || declared == shape[i];
   }
   if (!agrees) throw Error("the result has shape " + shape.str() + ", which is not what the model declares");
+}
+
+float Lowering::real_of(double number) const {
+  const Quantization* steps = grid();
+  if (steps == nullptr) return static_cast<float>(number);
+  return static_cast<float>(number - steps->zero_points[0]) * steps->scales[0];
 }
 
 std::string Lowering::name() const { return node_->name.empty() ? described(node_->outputs[0]).name : node_->name; }

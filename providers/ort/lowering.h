@@ -52,6 +52,7 @@ class Lowering {
   // Throws Error, naming the op, for what the layers cannot do with these shapes.
   Lowered run(std::span<const GivenInput> inputs);
 
+  const OpGraph& ops() const { return ops_; }
   // What the ops use, of the node at hand.
   const OpNode& node() const { return *node_; }
   bool has(size_t input) const { return node_->has_input(input); }
@@ -74,16 +75,26 @@ class Lowering {
   Constant dequantized(const QuantizedInput& input);
   // What is made of values once.
   Constant kept(std::vector<int> values, const std::function<Constant()>& make);
-  // A value that the graph does not have, for an op that stands for the node at hand.
-  int constant_value(Constant constant);
+  // Values that the graph does not have, for an op that stands for the node at hand; such an output means the same as
+  // the node's own.
+  int added_value(Constant constant);
+  int added_value(int blob);
+  int added_output();
   void convert_as(const OpNode& node);
+  // The blob of a value that has been computed.
+  int blob_of(int id);
 
   // Adds a layer named after the node and returns its blob.
   int add(std::string_view type, std::vector<int> inputs, AttrList attributes = {}, Weights weights = {});
   int add(Layer layer, std::vector<int> inputs);
   int reshape(int blob, const Shape& shape);
+  int transpose(int blob, const std::vector<int64_t>& perm);
   Shape shape_of(int blob) const { return desc(blob).shape; }
   const TensorDesc& desc(int blob) const { return result_.graph.blob(blob).desc; }
+  // What bytes of the node's output mean; null: they are no steps.
+  const Quantization* grid() const { return described(node_->outputs[0]).grid.get(); }
+  // The real that a number of the output's type stands for.
+  float real_of(double number) const;
   // Quantized, if the output's bytes are.
   void set(int blob, size_t output = 0);
   void set(HostTensor known, size_t output = 0);
@@ -100,7 +111,7 @@ class Lowering {
   std::string name() const;
   int add_input(const OpValue& value, const Shape& shape);
   int quantized(int blob, const std::shared_ptr<const Quantization>& grid, const std::string& name);
-  int blob_of(int id);
+  int added(const Shape& shape, Place place);
   Constant constant(int id, const HostTensor& known);
   void check_shape(int id, const Shape& shape) const;
 
@@ -112,7 +123,7 @@ class Lowering {
   int threads_;
   WeightConstants& constants_;
   std::vector<Place> values_;
-  std::vector<OpValue> added_;  // beside the graph's: see constant_value()
+  std::vector<OpValue> added_;  // beside the graph's: see added_value()
   const OpNode* node_ = nullptr;
   Lowered result_;
 };

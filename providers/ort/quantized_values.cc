@@ -65,7 +65,7 @@ Grid find_grid(const OpGraph& graph, const OpNode& node, const OpValue& value, s
   return std::make_shared<const Quantization>(std::move(grid));
 }
 
-// Passes bytes on whose meaning it does not need: the first input's, or of Concat all inputs'.
+// Passes bytes on whose meaning it does not need: all inputs that are bytes mean the same as the result.
 bool passes_on(const OpNode& node) {
   const OpEntry* entry = find_op(node);
   return entry != nullptr && (entry->holds == Holds::quantized || entry->holds == Holds::bytes) &&
@@ -107,7 +107,10 @@ class Finder {
     if (const auto own = quantized_output(node)) {
       return find_grid(graph_, node, value, own->scale, own->zero_point, why);
     }
-    return passes_on(node) && node.has_input(0) ? graph_.value(node.inputs[0]).grid : nullptr;
+    if (!passes_on(node)) return nullptr;
+    const auto flows = std::find_if(node.inputs.begin(), node.inputs.end(),
+                                    [&](int id) { return id >= 0 && has_bytes(graph_.value(id)); });
+    return flows == node.inputs.end() ? nullptr : graph_.value(*flows).grid;
   }
 
   void look_ahead(int id) {
@@ -208,6 +211,16 @@ Refusal check_parameters(const OpGraph& graph, const OpNode& node) {
     if (!own) return why;
     if (!value.grid) return "other ops read '" + value.name + "' otherwise";
     if (!same(own, value.grid)) return "'" + value.name + "' has another scale or zero point";
+  }
+  if (passes_on(node)) {
+    const auto is_bytes = [&](int id) { return id >= 0 && has_bytes(graph.value(id)); };
+    for (const int out : node.outputs) {
+      if (!is_bytes(out)) continue;
+      for (const int id : node.inputs) {
+        if (!is_bytes(id) || same(graph.value(id).grid, graph.value(out).grid)) continue;
+        return "'" + graph.value(id).name + "' has another scale or zero point than its result";
+      }
+    }
   }
   const auto output = quantized_output(node);
   if (!output) return {};

@@ -90,3 +90,78 @@ def test_factors_in_front_of_others_stay() -> None:
     assert "binary" in optimized(depthwise(factors(), groups=1))[0]
     assert "binary" in optimized(depthwise(factors(-1)))[0]
     assert "binary" in optimized(depthwise(factors(), shift=True))[0]
+
+
+def clamp(graph: softneuro.Graph, x: int, least: float, most: float) -> int:
+    return graph.add("activation", [x], function="clamp", a=least, b=most)
+
+
+def test_a_clamp_of_bytes_comes_before_they_are_rounded() -> None:
+    graph, x = started()
+    y = graph.add("quantize", [graph.add("conv2d", [x], weights={"weight": weight(6, 4, 3, 3)})], post=STEPS)
+    graph.output(clamp(graph, y, -1.5, 4.0))
+    assert optimized(graph) == (["conv2d", "quantize"], [])
+
+
+@pytest.mark.parametrize(("least", "most", "readers"), [(-1.4, 4.0, 1), (-1.5, 4.1, 1), (-1.5, 4.0, 2)])
+def test_a_clamp_that_stays(least: float, most: float, readers: int) -> None:
+    """Bounds that are no steps, or bytes that something else reads, too."""
+    graph, x = started()
+    y = graph.add("quantize", [graph.add("conv2d", [x], weights={"weight": weight(6, 4, 3, 3)})], post=STEPS)
+    graph.output(clamp(graph, y, least, most))
+    for _ in range(readers - 1):
+        graph.output(graph.add("pool2d", [y], function="max", kernel=[2, 2], stride=[2, 2]))
+        graph.optimize()
+        assert [layer["type"] for layer in graph.layers()].count("activation") == 1
+        return
+    assert optimized(graph)[0] == ["conv2d", "quantize", "activation"]
+
+
+def test_a_clamp_behind_what_may_be_nan_stays() -> None:
+    """A quantization makes NaN the least step, and the clamp more of it."""
+    graph = softneuro.Graph()
+    y = graph.add("conv2d", [graph.input("x", (2, 4, 5, 5))], weights={"weight": weight(6, 4, 3, 3)})
+    graph.output(clamp(graph, graph.add("quantize", [y], post=STEPS), -1.5, 4.0))
+    graph.optimize()
+    assert [layer["type"] for layer in graph.layers()] == ["conv2d", "quantize", "activation"]
+
+
+def last(graph: softneuro.Graph, x: int) -> int:
+    return graph.add("transpose", [x], perm=[0, 2, 3, 1])
+
+
+def first(graph: softneuro.Graph, x: int) -> int:
+    return graph.add("transpose", [x], perm=[0, 3, 1, 2])
+
+
+def conv_to_last(graph: softneuro.Graph, x: int, k: int = 4) -> int:
+    c = graph.shape(x)[1]
+    y = graph.add("conv2d", [x], weights={"weight": weight(k, c, 1, 1)})
+    return last(graph, graph.add("quantize", [y], post=STEPS))
+
+
+def test_channels_come_first_between_bytes() -> None:
+    """Sums, functions, constants and joins of tensors with channels last, of which others are read more than once."""
+    graph, x = started()
+    a, b = conv_to_last(graph, x), conv_to_last(graph, x)
+    y = graph.add("quantize", [graph.add("binary", [a, b], function="add")], post=STEPS)
+    s = graph.add("quantize", [graph.add("activation", [y], function="sigmoid")], post=STEPS)
+    y = graph.add("quantize", [graph.add("binary", [y, s], function="mul")], post=STEPS)
+    scales = {"other": np.linspace(0.5, 1.5, 4, dtype=np.float32)}
+    y = graph.add("quantize", [graph.add("binary", [y], weights=scales, function="mul")], post=STEPS)
+    y = graph.add("concat", [y, a], axis=3)
+    y = conv_to_last(graph, first(graph, y))
+    graph.output(first(graph, graph.add("activation", [y], function="relu")))
+    types, _ = optimized(graph)
+    assert "transpose" not in types, types
+
+
+def test_other_transposes_of_bytes_stay() -> None:
+    graph, x = started()
+    a, b = conv_to_last(graph, x), conv_to_last(graph, x)
+    rows = graph.add("transpose", [a], perm=[0, 2, 1, 3])
+    graph.output(graph.add("binary", [rows, b], function="add"))
+    both = np.ones((5, 4), np.float32)  # along two axes
+    graph.output(graph.add("binary", [b], weights={"other": both}, function="mul"))
+    graph.optimize()
+    assert [layer["type"] for layer in graph.layers()].count("transpose") == 2

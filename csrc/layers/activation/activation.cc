@@ -35,10 +35,23 @@ Activation activation_params(const Layer& layer) {
 
 namespace {
 
+// Whether what is clamped stays one of the values that it may have.
+bool keeps_grid(const Activation& activation, const Quantization& q) {
+  if (activation.kind == ActivationKind::relu) return true;  // zero is a value of every one
+  if (activation.kind != ActivationKind::clamp) return false;
+  const auto value = [&](int32_t step) { return static_cast<float>(step - q.zero_points[0]) * q.scales[0]; };
+  const auto is_value = [&](float x) {
+    return reference_quantized(q, static_cast<double>(x)) == static_cast<double>(x);
+  };
+  return (activation.a <= value(q.least) || is_value(activation.a)) &&
+         (activation.b >= value(q.most) || is_value(activation.b));
+}
+
 OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
   TensorDesc x = only_input(in);
   expect_weights(layer, {}, {}, {});
-  if (activation_params(layer).kind != ActivationKind::relu) x.quantization = nullptr;  // zero is a value of every one
+  const Activation activation = activation_params(layer);
+  if (x.quantization != nullptr && !keeps_grid(activation, *x.quantization)) x.quantization = nullptr;
   return x;
 }
 

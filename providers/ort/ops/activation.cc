@@ -27,8 +27,15 @@ template <const char* name>
 void convert_plain(Lowering& low) {
   low.set(activation(low, low.blob(0), name));
 }
-constexpr char relu[] = "relu", sigmoid[] = "sigmoid", tanh_[] = "tanh", hardswish[] = "hardswish", mish[] = "mish";
+constexpr char sigmoid[] = "sigmoid", tanh_[] = "tanh", hardswish[] = "hardswish", mish[] = "mish";
 constexpr char exp[] = "exp", log[] = "log", erf[] = "erf";
+
+// Of bytes it is the number zero that counts, not the zero point.
+void convert_relu(Lowering& low) {
+  const int x = low.blob(0);
+  if (low.grid() == nullptr) return low.set(activation(low, x, "relu"));
+  low.set(activation(low, x, "clamp", low.real_of(0), std::numeric_limits<float>::infinity()));
+}
 
 void convert_leaky(Lowering& low) {
   low.set(activation(low, low.blob(0), "leaky_relu", low.node().real("alpha", 0.01F)));
@@ -79,10 +86,12 @@ void convert_swish(Lowering& low) {
 // A bound that is left out is the largest number there is, which an infinity exceeds. One that is NaN bounds nothing.
 void convert_clip(Lowering& low) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
-  const float limit = low.node().since_version < 12 ? std::numeric_limits<float>::max() : largest(low.type(0));
+  const bool bytes = low.grid() != nullptr;
+  const float limit = bytes                           ? infinity
+                      : low.node().since_version < 12 ? std::numeric_limits<float>::max()
+                                                      : largest(low.type(0));
   const auto bound = [&](size_t input, std::string_view name, float fallback, float open) {
-    const float value =
-        low.has(input) ? static_cast<float>(low.known(input).number()) : low.node().real(name, fallback);
+    const float value = low.has(input) ? low.real_of(low.known(input).number()) : low.node().real(name, fallback);
     return std::isnan(value) ? open : value;
   };
   const float least = bound(1, "min", -limit, -infinity), most = bound(2, "max", limit, infinity);
@@ -134,7 +143,7 @@ void convert_softmax(Lowering& low) {
 Refusal check_softmax(const OpView& view) { return view.rank(0) > 0 ? Refusal() : Refusal("its input is a scalar"); }
 
 constexpr OpEntry entries[] = {
-    {"Relu", accept, convert_plain<relu>},
+    {"Relu", accept, convert_relu, false, Holds::quantized},
     {"Sigmoid", accept, convert_plain<sigmoid>},
     {"Tanh", accept, convert_plain<tanh_>},
     {"HardSwish", accept, convert_plain<hardswish>},
@@ -149,7 +158,7 @@ constexpr OpEntry entries[] = {
     {"HardSigmoid", accept, convert_hard_sigmoid},
     {"Gelu", check_gelu, convert_gelu, false, Holds::reals, Domain::both},  // see patterns.h
     {"Swish", accept, convert_swish},
-    {"Clip", clip_bounds, convert_clip},
+    {"Clip", clip_bounds, convert_clip, false, Holds::quantized},
     {"PRelu", check_prelu, convert_prelu},
     {"Softmax", check_softmax, convert_softmax},
     {"LogSoftmax", check_softmax, convert_softmax},

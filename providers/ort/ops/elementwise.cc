@@ -1,5 +1,6 @@
 // Arithmetic of two or more operands, with broadcasting.
 #include <algorithm>
+#include <limits>
 
 #include "providers/ort/ops/ops.h"
 
@@ -51,6 +52,35 @@ void convert_many(Lowering& low) {
                            : low.add("binary", {blob, low.blob(i)}, {{"function", function}});
   }
   if (low.node().op == "Mean" && count > 1) blob = with_scalar(low, blob, "div", static_cast<float>(count));
+  low.set(blob);
+}
+
+// A number bounds the values of bytes like a Clip.
+template <const char* function>
+void convert_extreme(Lowering& low) {
+  if (low.grid() == nullptr) return convert_many<function>(low);
+  constexpr bool is_max = function == max;
+  const double open = std::numeric_limits<double>::infinity();
+  int blob = -1;
+  for (size_t i = 0; i < low.node().inputs.size(); ++i) {
+    if (low.is_known(i)) continue;
+    const int other = low.blob(i);
+    blob = blob < 0 ? other : low.add("binary", {blob, other}, {{"function", std::string(function)}});
+  }
+  for (size_t i = 0; i < low.node().inputs.size(); ++i) {
+    if (!low.is_known(i)) continue;
+    const HostTensor& numbers = low.known(i);
+    std::vector<float> reals = numbers.reals();
+    for (float& real : reals) real = low.real_of(static_cast<double>(real));
+    if (reals.size() == 1 && static_cast<int>(numbers.dims.size()) <= low.shape_of(blob).rank()) {
+      const double bound = decimal(reals[0]);
+      blob = low.add("activation", {blob},
+                     {{"function", std::string("clamp")}, {"a", is_max ? bound : -open}, {"b", is_max ? open : bound}});
+    } else {
+      const Constant other = constant_from(Shape(numbers.dims), std::move(reals));
+      blob = low.add("binary", {blob}, {{"function", std::string(function)}}, {{"other", other}});
+    }
+  }
   low.set(blob);
 }
 
@@ -120,8 +150,8 @@ constexpr OpEntry entries[] = {
     {"Mul", modern, convert_binary<mul>},
     {"Div", modern, convert_binary<div>},
     {"Pow", check_pow, convert_binary<pow>},
-    {"Min", modern, convert_many<min>},
-    {"Max", modern, convert_many<max>},
+    {"Min", modern, convert_extreme<min>, false, Holds::quantized},
+    {"Max", modern, convert_extreme<max>, false, Holds::quantized},
     {"Sum", modern, convert_many<add>},
     {"Mean", modern, convert_many<add>},
     {"Neg", accept, convert_neg},

@@ -32,6 +32,17 @@ const OpEntry* find_op(const OpNode& node) {
   return ours ? found->second : nullptr;
 }
 
+void convert_channels_last(Lowering& low, OpNode real) {
+  const int64_t rank = low.rank(0);
+  std::vector<int64_t> first{0, rank - 1}, last{0};
+  for (int64_t axis = 1; axis + 1 < rank; ++axis) first.push_back(axis), last.push_back(axis + 1);
+  last.push_back(1);
+  real.inputs[0] = low.added_value(low.transpose(low.blob(0), first));
+  real.outputs = {low.added_output()};
+  low.convert_as(real);
+  low.set(low.transpose(low.blob_of(real.outputs[0]), last));
+}
+
 Refusal accept(const OpView&) { return {}; }
 
 Refusal known_from(const OpView& view, size_t first) {

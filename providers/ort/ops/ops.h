@@ -97,6 +97,9 @@ struct QLinearOp {
 // Null if it is none.
 const QLinearOp* find_qlinear(const OpNode& node);
 
+// As `real`, which is the node at hand but has the channels of its input and output first, where the node has them last.
+void convert_channels_last(Lowering& low, OpNode real);
+
 // Checks that several families share.
 Refusal accept(const OpView& view);
 // The inputs from `first` on must be known.

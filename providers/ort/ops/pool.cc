@@ -75,8 +75,22 @@ void convert_global(Lowering& low) {
       low.add("reduce", {low.blob(0)}, {{"function", max ? "amax" : "mean"}, {"axes", axes}, {"keepdim", int64_t{1}}}));
 }
 
+OpNode channels_first(const OpNode& node) {
+  OpNode real = node;
+  real.op = "MaxPool", real.domain.clear(), real.since_version = 12;
+  return real;
+}
+
+Refusal check_channels_last(const OpView& view) {
+  const OpNode real = channels_first(view.node());
+  return check_pool(view.as(real));
+}
+
+void convert_max_channels_last(Lowering& low) { convert_channels_last(low, channels_first(low.node())); }
+
 constexpr OpEntry entries[] = {
     {"MaxPool", check_pool, convert_pool, false, Holds::quantized},
+    {"NhwcMaxPool", check_channels_last, convert_max_channels_last, false, Holds::quantized, Domain::microsoft},
     {"AveragePool", check_pool, convert_pool},
     {"GlobalMaxPool", check_global, convert_global},
     {"GlobalAveragePool", check_global, convert_global},

@@ -38,7 +38,6 @@ OpNode real_node(const OpNode& node) {
 Refusal check_qlinear(const OpView& view) {
   const OpNode& node = view.node();
   const QLinearOp& form = *find_qlinear(node);
-  if (node.integer("channels_last", 0) != 0) return "its channels come last";
   if (form.bias >= 0 && node.has_input(static_cast<size_t>(form.bias))) {
     const HostTensor* bias = view.constant(static_cast<size_t>(form.bias));
     if (bias == nullptr || bias->type != DType::int32) return "its bias is not constant integers of 32 bits";
@@ -64,14 +63,15 @@ void convert_qlinear(Lowering& low) {
   OpNode real = real_node(node);
   size_t place = 0;
   for (const QuantizedInput& input : quantized_inputs(node)) {
-    if (low.is_known(input.value)) real.inputs[place] = low.constant_value(low.dequantized(input));
+    if (low.is_known(input.value)) real.inputs[place] = low.added_value(low.dequantized(input));
     ++place;
   }
   if (place < real.inputs.size()) {
     const auto bias = static_cast<size_t>(form.bias);
     const auto make = [&] { return scaled_integers(low.known(bias), sum_scales(low)); };
-    real.inputs[place] = low.constant_value(low.kept({node.inputs[bias], node.inputs[1], node.inputs[4]}, make));
+    real.inputs[place] = low.added_value(low.kept({node.inputs[bias], node.inputs[1], node.inputs[4]}, make));
   }
+  if (node.integer("channels_last", 0) != 0) return convert_channels_last(low, std::move(real));
   low.convert_as(real);
 }
 
@@ -79,7 +79,7 @@ constexpr OpEntry entry(std::string_view op, bool moves_only, Domain domain) {
   return {op, check_qlinear, convert_qlinear, moves_only, Holds::quantized, domain};
 }
 constexpr OpEntry entries[] = {
-    entry("QLinearConv", false, Domain::onnx),
+    entry("QLinearConv", false, Domain::both),
     entry("QLinearMatMul", false, Domain::onnx),
     entry("QGemm", false, Domain::microsoft),
     entry("QLinearAdd", false, Domain::microsoft),

@@ -1,0 +1,44 @@
+// A clamp of bytes that a layer's results become moves to where they are sums: what it lets pass are steps already, and
+// so it may as well come before they are rounded.
+#include <algorithm>
+
+#include "graph/passes/common.h"
+#include "graph/passes/passes.h"
+#include "layers/activation/activation.h"
+
+namespace softneuro {
+namespace {
+
+bool is_quantized(const Graph& graph, int blob) { return graph.blob(blob).desc.quantization != nullptr; }
+
+// Of sums that cannot be NaN, which a quantization makes the least step, and a clamp before it would keep.
+bool takes_clamp(const Graph& graph, const Layer& layer) {
+  return accepts_activation(layer.type) && layer.post.activation.kind == ActivationKind::none &&
+         layer.post.quantize == nullptr &&
+         std::all_of(layer.inputs.begin(), layer.inputs.end(), [&](int blob) { return is_quantized(graph, blob); });
+}
+
+}  // namespace
+
+bool clamp_before_quantize(Graph& graph) {
+  bool changed = false;
+  for (size_t l = 0; l < graph.layers().size(); ++l) {
+    const Layer& clamp = graph.layers()[l];
+    if (clamp.type != "activation" || !clamp.post.empty() || !is_quantized(graph, clamp.output())) continue;
+    const int rounded = clamp.inputs[0];
+    const Layer* quantize = producer_of(graph, rounded);
+    if (quantize == nullptr || quantize->type != "quantize" || quantize->post.activation.kind != ActivationKind::none ||
+        sole_reader(graph, rounded) != static_cast<int>(l))
+      continue;
+    const int sums = quantize->inputs[0];
+    const Layer* layer = producer_of(graph, sums);
+    if (layer == nullptr || !takes_clamp(graph, *layer) || sole_reader(graph, sums) != graph.blob(rounded).producer)
+      continue;
+    graph.layer(graph.blob(sums).producer).post.activation = activation_params(clamp);
+    retire(graph, static_cast<int>(l), rounded);
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace softneuro
