@@ -170,6 +170,13 @@ Constant transposed_bytes(const Constant& matrix, float factor) {
   return with_factor(std::move(desc), to, factor);
 }
 
+Constant numbers_of(const HostTensor& bytes, int32_t zero_point) {
+  Quantization q{.scales = {1}, .zero_points = {zero_point}};
+  if (bytes.type == DType::int8) q.least = -128, q.most = 127;
+  const TensorDesc desc{.shape = Shape(bytes.dims), .quantization = std::make_shared<const Quantization>(std::move(q))};
+  return std::make_shared<const ConstantData>(desc, DType::qint8, bytes.data);
+}
+
 Constant signed_bytes(const Constant& values) {
   if (!is_bytes(values, 1)) return nullptr;
   TensorDesc desc = values->desc();

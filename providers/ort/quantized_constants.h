@@ -16,6 +16,8 @@ Constant dequantized(const OpGraph& graph, const OpNode& node, const QuantizedIn
 Constant scaled_integers(const HostTensor& values, std::vector<double> factors);
 
 // Unsigned ones moved to signed ones, whatever their zero points; others as they are. Null unless they are bytes.
+// Bytes, less their zero point, as numbers.
+Constant numbers_of(const HostTensor& bytes, int32_t zero_point);
 Constant signed_bytes(const Constant& values);
 // [rows, columns] -> [columns, rows], scaled; still bytes. Null unless they are, and the factor is positive.
 Constant transposed_bytes(const Constant& matrix, float factor);

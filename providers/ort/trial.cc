@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "providers/ort/dynamic_sums.h"
 #include "providers/ort/lowering.h"
 
 namespace softneuro::ort {
@@ -21,7 +22,8 @@ Refusal try_layers(const OpGraph& graph, const std::vector<const OpNode*>& nodes
         if (!is_new) continue;
         alone.values.push_back(value);
         if (list == &copy.outputs) {
-          if (node == nodes.back()) alone.outputs.push_back(id);
+          // Sums of integers are reals inside a region, which is no output that the host takes.
+          if (node == nodes.back() && !is_integer_sum(*node)) alone.outputs.push_back(id);
         } else if (!value.constant) {
           if (!is_fixed(value)) return {};
           alone.inputs.push_back(id);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "providers/ort/dynamic_sums.h"
 #include "providers/ort/quantized_values.h"
 
 namespace softneuro::ort {
@@ -24,7 +25,7 @@ class Units {
 
  public:
   Units(const OpGraph& graph, const std::vector<bool>& supported)
-      : graph_(graph), supported_(supported), links_(links_of(graph)) {}
+      : graph_(graph), supported_(supported), links_(links_of(graph)), sums_(find_dynamic_sums(graph)) {}
 
   // Why a supported node has to stay with the host; empty if it need not.
   std::string reason(size_t n) const {
@@ -38,6 +39,7 @@ class Units {
     if (is_dynamic_product(node) && any(links_.sources[n], hosts(is_dynamic_quantize))) {
       return "what quantizes its operand stays with the host";
     }
+    if (is_cut_sum(static_cast<int>(n))) return "a part of the integer sum with its scale stays with the host";
     const bool read = !links_.readers[n].empty();
     if (read && all(links_.readers[n], hosts(is_quantize))) return "what quantizes its result stays with the host";
     // The host computes it together with the op before it.
@@ -59,13 +61,27 @@ class Units {
       return std::find(outputs.begin(), outputs.end(), id) != outputs.end();
     });
     return returned || any(links_.readers[n], [this](int reader, const OpNode& node) {
-             return !supported_[at(reader)] || !is_dynamic_product(node);
+             return !supported_[at(reader)] || !(is_dynamic_product(node) || is_of_sum(reader));
            });
+  }
+
+  bool is_of_sum(int n) const {
+    return std::any_of(sums_.begin(), sums_.end(), [&](const DynamicSum& sum) { return sum.has(n); });
+  }
+  // Whether a node is part of an integer sum of which another part stays with the host.
+  bool is_cut_sum(int n) const {
+    return std::any_of(sums_.begin(), sums_.end(), [&](const DynamicSum& sum) {
+      if (!sum.has(n)) return false;
+      const int parts[] = {sum.quantize, sum.sum, sum.cast, sum.factor, sum.scaled};
+      return std::any_of(std::begin(parts), std::end(parts),
+                         [&](int part) { return part >= 0 && !supported_[at(part)]; });
+    });
   }
 
   const OpGraph& graph_;
   const std::vector<bool>& supported_;
   Links links_;
+  std::vector<DynamicSum> sums_;
 };
 
 }  // namespace

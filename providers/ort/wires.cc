@@ -28,7 +28,8 @@ Wires::Wires(const OpGraph& graph)
 const std::vector<int>& Wires::readers(int index) const {
   static const std::vector<int> none;
   const int id = node(index).outputs[0];
-  return id >= 0 && free_[at(id)] ? readers_[at(id)] : none;
+  const std::vector<int>* found = id < 0 ? nullptr : readers_of(id);
+  return found == nullptr ? none : *found;
 }
 
 int Wires::other_operand(int index, std::string_view op, int value) const {

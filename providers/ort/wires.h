@@ -16,6 +16,8 @@ class Wires {
   const OpGraph& graph() const { return graph_; }
   const OpNode& node(int index) const { return graph_.nodes[at(index)]; }
   int producer_of(int value) const { return value < 0 ? -1 : producer_[at(value)]; }
+  // The nodes that read a value; null if something else does, too.
+  const std::vector<int>* readers_of(int value) const { return free_[at(value)] ? &readers_[at(value)] : nullptr; }
   // The nodes that read a node's first output, if nothing else does; else none.
   const std::vector<int>& readers(int index) const;
   // If it is one, else -1.

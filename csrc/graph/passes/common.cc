@@ -14,13 +14,13 @@ bool listed(std::string_view type, std::initializer_list<std::string_view> types
 }  // namespace
 
 bool accepts_activation(std::string_view type) {
-  return listed(type, {"conv2d", "conv1d", "conv_transpose2d", "linear", "dynamic_linear", "linear_blocks", "matmul",
-                       "binary", "scale_shift"});
+  return listed(type, {"conv2d", "conv1d", "conv_transpose2d", "linear", "dynamic_linear", "dynamic_conv2d",
+                       "linear_blocks", "matmul", "binary", "scale_shift"});
 }
 
 bool accepts_residual(std::string_view type) {
-  return listed(
-      type, {"conv2d", "conv1d", "conv_transpose2d", "linear", "dynamic_linear", "linear_blocks", "matmul", "binary"});
+  return listed(type, {"conv2d", "conv1d", "conv_transpose2d", "linear", "dynamic_linear", "dynamic_conv2d",
+                       "linear_blocks", "matmul", "binary"});
 }
 
 const Layer* producer_of(const Graph& graph, int blob) {

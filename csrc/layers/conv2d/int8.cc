@@ -1,9 +1,6 @@
 // Convolution of quantized blobs whose channels are side by side. Windows are copied to rows, a strip of pixels at a
 // time, which are multiplied with the weights; 1x1 kernels need no copy. What lies outside the image is the zero point.
-#include "layers/int8.h"
-
-#include <cstring>
-
+#include "layers/conv2d/byte_windows.h"
 #include "layers/conv2d/shapes.h"
 #include "layers/params.h"
 #include "layers/sparse_weights.h"
@@ -13,8 +10,6 @@ namespace {
 
 // rows: pixels of a strip.
 SN_PARAMS(Int8Params, rows, split);
-
-Int8Shape int8_shape(const Conv2dParams& p) { return {p.groups, p.group_k(), p.group_c() * p.kh * p.kw}; }
 
 class PreparedInt8Conv2d final : public Prepared {
  public:
@@ -38,7 +33,8 @@ class PreparedInt8Conv2d final : public Prepared {
     gemm_.m = narrow(direct_ ? p_.oh * p_.ow : rows_);
     gemm_.a_stride = direct_ ? p_.c : gemm_.k;
     gemm_.dst_stride = p_.k;
-    columns_ = direct_ ? 0 : round_to_line(static_cast<size_t>(rows_ * gemm_.k + 2 * move));
+    windows_ = ByteWindows(p_, gemm_.k);
+    columns_ = direct_ ? 0 : windows_.bytes(rows_);
     kernel_ = columns_ + row_starts_.bytes(gemm_.m);
     scratch_ = kernel_ + round_to_line(kernels_.scratch_bytes(gemm_));
   }
@@ -61,8 +57,6 @@ class PreparedInt8Conv2d final : public Prepared {
   }
 
  private:
-  static constexpr int64_t move = 32;  // bytes
-
   // Products are a quarter of a float's work.
   int worth_int8_threads(const Problem& problem) const {
     const double outputs = static_cast<double>(p_.n * p_.k * p_.oh * p_.ow);
@@ -80,8 +74,8 @@ class PreparedInt8Conv2d final : public Prepared {
       call.a = src + pixels.begin * p_.c;
     } else {
       auto* columns = reinterpret_cast<uint8_t*>(scratch);
-      copy_windows(src, static_cast<const uint8_t*>(in.at(image * in.strides[0])) + in.image_elements(), pixels,
-                   columns);
+      windows_.copy(src, static_cast<const uint8_t*>(in.at(image * in.strides[0])) + in.image_elements(), zero_, pixels,
+                    columns);
       call.a = columns;
     }
     row_starts_.set(call, scratch + columns_);
@@ -94,61 +88,10 @@ class PreparedInt8Conv2d final : public Prepared {
     kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), 0, call.m, scratch + kernel_);
   }
 
-  // Rows of gemm_.k bytes, [kh][kw][c], with zeros (of no account) behind.
-  void copy_windows(const uint8_t* src, const uint8_t* src_end, Range pixels, uint8_t* to) const {
-    const int64_t c = p_.group_c(), rest = gemm_.k - shape_.k;
-    const bool together = p_.dw == 1 && p_.groups == 1;
-    int64_t oy = pixels.begin / p_.ow, ox = pixels.begin % p_.ow;
-    for (int64_t pixel = pixels.begin; pixel < pixels.end; ++pixel) {
-      const int64_t left = ox * p_.sw - p_.pl;
-      const bool inside = together && left >= 0 && left + p_.kw <= p_.w;
-      for (int64_t ky = 0; ky < p_.kh; ++ky) {
-        const int64_t y = oy * p_.sh - p_.pt + ky * p_.dh;
-        if (y < 0 || y >= p_.h) {
-          to = fill(to, p_.kw * c);
-        } else if (inside) {
-          copy(to, src + (y * p_.w + left) * c, p_.kw * c, src_end);
-          to += p_.kw * c;
-        } else if (together) {
-          // Taps before, within and behind the row.
-          const int64_t before = std::clamp<int64_t>(-left, 0, p_.kw);
-          const int64_t end = std::clamp<int64_t>(p_.w - left, before, p_.kw);
-          to = fill(to, before * c);
-          copy(to, src + (y * p_.w + left + before) * c, (end - before) * c, src_end);
-          to = fill(to + (end - before) * c, (p_.kw - end) * c);
-        } else {
-          for (int64_t kx = 0; kx < p_.kw; ++kx) {
-            const int64_t x = left + kx * p_.dw;
-            if (x < 0 || x >= p_.w) {
-              to = fill(to, c);
-            } else {
-              std::memcpy(to, src + (y * p_.w + x) * p_.c, static_cast<size_t>(c));
-              to += c;
-            }
-          }
-        }
-      }
-      for (int64_t i = 0; i < rest; ++i) *to++ = 0;
-      if (++ox == p_.ow) ++oy, ox = 0;
-    }
-  }
-  // A few bytes by moves of fixed size: what they write too much, the next ones overwrite, or there is room behind.
-  static void copy(uint8_t* to, const uint8_t* from, int64_t bytes, const uint8_t* from_end) {
-    if (bytes > 2 * move || from + 2 * move > from_end) {
-      std::memcpy(to, from, static_cast<size_t>(bytes));
-      return;
-    }
-    std::memcpy(to, from, move);
-    if (bytes > move) std::memcpy(to + move, from + move, move);
-  }
-  uint8_t* fill(uint8_t* to, int64_t bytes) const {
-    if (bytes > 0) std::memset(to, zero_, static_cast<size_t>(bytes));
-    return to + bytes;
-  }
-
   std::shared_ptr<const Packed> packed_;
   const GemmInt8Kernels& kernels_;
   Conv2dParams p_;
+  ByteWindows windows_;
   Int8Shape shape_;
   GemmInt8 gemm_;
   bool residual_, direct_ = false;
@@ -202,7 +145,8 @@ class Int8Conv2d final : public Routine {
     return packing;
   }
   void pack(const Problem& problem, const Tuning&, Packed& to) const override {
-    pack_int8(problem, int8_shape(conv2d_params(problem)), filter_rows(problem).data(), to);
+    const Conv2dParams p = conv2d_params(problem);
+    pack_int8(problem, int8_shape(p), filter_rows(problem, p).data(), to);
     if (sparse()) lists(problem).pack(to);
   }
 
@@ -217,24 +161,8 @@ class Int8Conv2d final : public Routine {
  private:
   bool sparse() const { return info().by_pattern; }
   static Int8Lists lists(const Problem& problem) {
-    return {int8_shape(conv2d_params(problem)), filter_rows(problem).data()};
-  }
-
-  // The weights as [outputs][tap][channel].
-  static std::vector<int8_t> filter_rows(const Problem& problem) {
     const Conv2dParams p = conv2d_params(problem);
-    const Int8Shape shape = int8_shape(p);
-    const auto weights = int8_weights(problem);
-    const int8_t* from = weights.get();
-    std::vector<int8_t> rows(static_cast<size_t>(shape.outputs() * shape.k));
-    const int64_t taps = p.kh * p.kw, c = p.group_c();
-    for (int64_t output = 0; output < shape.outputs(); ++output) {
-      int8_t* row = rows.data() + output * shape.k;
-      for (int64_t tap = 0; tap < taps; ++tap) {
-        for (int64_t channel = 0; channel < c; ++channel) *row++ = from[(output * c + channel) * taps + tap];
-      }
-    }
-    return rows;
+    return {int8_shape(p), filter_rows(problem, p).data()};
   }
 };
 

@@ -15,9 +15,6 @@ namespace {
 
 SN_PARAMS(DynamicInt8Params, split);
 
-// Kernels take unsigned bytes: signed ones are moved up by so many, which `start` takes off.
-int32_t moved_by(const DynamicLinearParams& p) { return p.least < 0 ? 128 : 0; }
-
 const Quantization& weight_quantization(const Problem& problem) {
   return *problem.layer->weight("weight")->desc().quantization;
 }
@@ -133,12 +130,6 @@ class PreparedDynamicInt8 final : public Prepared {
     }
     return range;
   }
-  // NaN is in both or none, and stays.
-  static void include(FloatRange& range, const FloatRange& other) {
-    if (std::isnan(range.least)) return;
-    if (!(other.least >= range.least)) range.least = other.least;
-    if (!(other.most <= range.most)) range.most = other.most;
-  }
 
   uint8_t* bytes_of(const RunArgs& args, int64_t row) const {
     return reinterpret_cast<uint8_t*>(args.workspace.shared()) + row * gemm_.k;
@@ -154,7 +145,7 @@ class PreparedDynamicInt8 final : public Prepared {
 
   void quantize(const RunArgs& args, const BlobRows& x, int64_t row, QuantizeSteps steps) const {
     const int64_t c = p_.size.c;
-    const int32_t by = moved_by(p_);
+    const int32_t by = p_.moved_by();
     ByteRow& known = byte_rows(args)[row] = {steps.scale, steps.zero, 0};
     steps.zero += by, steps.least += by, steps.most += by;
     uint8_t* const bytes = bytes_of(args, row);
@@ -302,7 +293,7 @@ class DynamicInt8 final : public Routine {
       const auto at = static_cast<size_t>(q.axis < 0 || !own ? 0 : j);
       const int32_t sum = own ? std::accumulate(values + j * c, values + (j + 1) * c, int32_t{0}) : 0;
       to.at<int32_t>("columns")[j] = sum;
-      to.at<int32_t>("start")[j] = -moved_by(p) * sum;
+      to.at<int32_t>("start")[j] = -p.moved_by() * sum;
       to.at<float>("scale")[j] = own ? q.scales[at] : 0;
       if (has_zero_points(q)) to.at<int32_t>("zeros")[j] = own ? q.zero_points[at] : 0;
     }

@@ -1,5 +1,5 @@
 // Products of tensors that are quantized in the run. Inside, DynamicQuantizeLinear is nothing: layers that read what it
-// makes are given what it was made of, and find scale and zero point themselves.
+// makes are given what it was made of, and find scale and zero point themselves. The scale that it tells is 1.
 #include <algorithm>
 
 #include "providers/ort/ops/ops.h"
@@ -59,7 +59,10 @@ void convert_product(Lowering& low) {
   low.set(low.add("dynamic_linear", {low.blob(0)}, {}, std::move(weights)));
 }
 
-void convert_dynamic_quantize(Lowering& low) { low.set(low.blob(0)); }
+void convert_dynamic_quantize(Lowering& low) {
+  low.set(low.blob(0));
+  low.set(tensor_of({}, std::vector<float>{1}), 1);
+}
 
 constexpr OpEntry entries[] = {
     {"DynamicQuantizeLinear", accept, convert_dynamic_quantize, true, Holds::bytes},

@@ -1,0 +1,17 @@
+#include "layers/dynamic_conv2d/dynamic_conv2d.h"
+
+namespace softneuro {
+
+void conv2d_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
+
+void dynamic_conv2d_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out) {
+  const DynamicConv2dParams p = dynamic_conv2d_params(layer, {in[0].shape});
+  const int64_t count = in[0].shape.elements();
+  const QuantizeSteps q = p.steps(reference_range(in[0].data, count));
+  std::vector<double> x = reference_steps(q, in[0].data, count);
+  for (double& step : x) step *= static_cast<double>(q.scale);
+  const RefTensor rounded{in[0].shape, x.data()};
+  conv2d_reference(plain_conv2d(layer), {&rounded, 1}, out);
+}
+
+}  // namespace softneuro
