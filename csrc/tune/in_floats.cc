@@ -25,7 +25,8 @@ bool reads_bytes(const Routine& routine, const Problem& problem) {
 
 std::string reason(const Problem& problem, const Routine& chosen, bool measured) {
   // It makes bytes of its input itself.
-  if (problem.layer->type.starts_with("dynamic_")) return chosen.info().fallback ? "no routine of integers takes it" : "";
+  if (problem.layer->type.starts_with("dynamic_"))
+    return chosen.info().fallback ? "no routine of integers takes it" : "";
   if (std::none_of(problem.in.begin(), problem.in.end(), is_quantized)) {
     return has_quantized_weights(*problem.layer) ? "its input is not quantized" : "";
   }

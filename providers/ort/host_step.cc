@@ -123,7 +123,8 @@ struct Step {
 Refusal may_be_step(const OpGraph& graph, const OpNode& node) {
   if (!node.domain.empty()) return "it is not one of ONNX's own ops";
   if (!is_pure(node)) return "its results depend on more than its inputs";
-  if (node.op == "QuantizeLinear" || node.op == "DequantizeLinear") return "the host computes it together with its neighbours";
+  if (node.op == "QuantizeLinear" || node.op == "DequantizeLinear")
+    return "the host computes it together with its neighbours";
   for (const auto& [name, value] : node.attributes) {
     if (std::holds_alternative<std::monostate>(value) || std::holds_alternative<HostTensor>(value)) {
       return "its attribute " + name + " cannot be copied";

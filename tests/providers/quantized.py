@@ -74,8 +74,9 @@ def averages() -> bytes:
     """Of four bytes each, and a resize that regions leave to the host: what are ties tells how it computed them."""
     m = Maker()
     pooled = m.add("AveragePool", m.dq("x", 0.02), kernel_shape=[2, 2], strides=[2, 2])
-    scales = m.constant(np.float32([1, 1, 1.7, 1.3]))
-    m.add("Resize", m.q(pooled, 0.02), "", scales, mode="nearest", nearest_mode="ceil")
+    region, scales = m.constant(np.float32([0, 0, 0, 0, 1, 1, 1.5, 1])), m.constant(np.float32([1, 1, 1.7, 1.3]))
+    crop = {"coordinate_transformation_mode": "tf_crop_and_resize"}  # of more than there is
+    m.add("Resize", m.q(pooled, 0.02), region, scales, mode="nearest", **crop)
     m.rename("y")
     return m.model({"x": ("n", 3, "h", "w")}, ["y"], {"x": "UINT8", "y": "UINT8"})
 

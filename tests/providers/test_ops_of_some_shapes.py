@@ -15,11 +15,11 @@ from tests.providers.conftest import check_same, cpu_session, make_model, random
 from tests.providers.test_sessions import f32, i64
 
 node = helper.make_node
-SCALES = np.array([1, 1, 0.5, 0.5], np.float32)
-LARGER = np.array([1, 1, 1.5, 1.5], np.float32)
+SCALES = np.array([1, 1, 1.5, 1.5], np.float32)
+REGION = np.array([0, 0, 0, 0, 1, 1, 1.5, 1], np.float32)  # more than there is
+CROP = {"coordinate_transformation_mode": "tf_crop_and_resize"}
 OPS: dict[str, tuple[Any, dict[str, np.ndarray]]] = {
-    "nearest, smaller": (node("Resize", ["a", "", "s"], ["b"], nearest_mode="ceil"), {"s": SCALES}),
-    "nearest, larger": (node("Resize", ["a", "", "s"], ["b"], nearest_mode="floor"), {"s": LARGER}),
+    "nearest, outside": (node("Resize", ["a", "r", "s"], ["b"], **CROP), {"r": REGION, "s": SCALES}),
     "reflected and cropped": (node("Pad", ["a", "p"], ["b"], mode="reflect"), {"p": i64(0, 0, 2, -2, 0, 0, 2, -2)}),
 }
 

@@ -212,20 +212,6 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
     assert layers(made)["dynamic_linear"] == 6
 
 
-def test_a_convolution_stays_with_the_host(tmp_path: Path) -> None:
-    m = Maker()
-    w = m.constant(m.random.standard_normal((4, 3, 3, 3)).astype(np.float32))
-    m.add("Relu", m.add("Conv", "x", w))
-    m.rename("y")
-    path = str(tmp_path / "dynamic.onnx")
-    quantize_dynamic(
-        onnx.load_model(io.BytesIO(m.model({"x": (1, 3, 9, 8)}, ["y"]))), path, weight_type=QuantType.QUInt8
-    )
-    made = session(path)
-    check_same(made, cpu_session(path), random_feeds(made), 1e-5)
-    assert "ConvInteger" in host_nodes(made)
-
-
 def test_tuned_and_compared_with_the_host() -> None:
     """Two products in a chain: what differs by steps is no error."""
     m = Maker()

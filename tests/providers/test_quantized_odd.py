@@ -245,8 +245,9 @@ def test_an_empty_batch() -> None:
 def test_a_step_of_the_host_inside() -> None:
     """It is given the reals of bytes."""
     m = Maker()
-    scales = m.constant(np.float32([1, 1, 1.7, 1.3]))
-    y = m.add("Resize", m.qdq(m.add("Relu", "x"), 0.02), "", scales, mode="nearest", nearest_mode="ceil")
+    region, scales = m.constant(np.float32([0, 0, 0, 0, 1, 1, 1.5, 1])), m.constant(np.float32([1, 1, 1.7, 1.3]))
+    crop = {"coordinate_transformation_mode": "tf_crop_and_resize"}  # of more than there is
+    y = m.add("Resize", m.qdq(m.add("Relu", "x"), 0.02), region, scales, mode="nearest", **crop)
     m.qdq(m.add("Relu", y), 0.02)
     m.rename("y")
     model = m.model({"x": ("n", 3, "h", "w")}, ["y"])

@@ -89,8 +89,8 @@ bool is_relu(const Layer& layer) {
 
 // The output axis along which a layer's weights have channels; -1 if it has no weights to fold into.
 int channel_axis(const Layer& layer, const Shape& out) {
-  if (layer.type == "conv2d" || layer.type == "dynamic_conv2d" || layer.type == "conv1d" || layer.type == "conv_transpose2d" ||
-      layer.type == "scale_shift")
+  if (layer.type == "conv2d" || layer.type == "dynamic_conv2d" || layer.type == "conv1d" ||
+      layer.type == "conv_transpose2d" || layer.type == "scale_shift")
     return 1;
   return layer.type == "linear" || layer.type == "linear_blocks" ? out.rank() - 1 : -1;
 }

@@ -32,7 +32,8 @@ bool is_identity(const Layer& layer, const Shape& in, const Shape& out) {
   }
   // Bilinear would multiply neighbours by zero, which is not nothing to an infinity.
   if (layer.type == "upsample")
-    return attrs.text("mode") == "nearest" && layer.weights.empty() && attrs.find("scale_h") == nullptr && attrs.find("scale_w") == nullptr;
+    return attrs.text("mode") == "nearest" && layer.weights.empty() && attrs.find("scale_h") == nullptr &&
+           attrs.find("scale_w") == nullptr;
   if (layer.type == "pool2d")
     return all_equal(attrs.integers("kernel"), 1) && all_equal(attrs.integers("stride"), 1) &&
            all_equal(attrs.integers("padding", {}), 0);

@@ -24,8 +24,8 @@ class PreparedBilinear final : public Prepared {
       first_share_.push_back(tap.first_share);
       second_share_.push_back(tap.second_share);
     }
-    has_outside_ = !outside_columns_.empty() || std::any_of(rows_.taps.begin(), rows_.taps.end(),
-                                                            [](const auto& tap) { return tap.outside(); });
+    has_outside_ = !outside_columns_.empty() ||
+                   std::any_of(rows_.taps.begin(), rows_.taps.end(), [](const auto& tap) { return tap.outside(); });
     channels_ = layout == Layout::nhwc() ? in[1] : layout.block;
     planes_ = layout == Layout::nhwc() ? 1 : (in[1] + channels_ - 1) / channels_;
     tasks_ = std::min(out[0] * planes_ * out[2], task_count(out.elements(), problem.threads));

@@ -97,7 +97,8 @@ struct QLinearOp {
 // Null if it is none.
 const QLinearOp* find_qlinear(const OpNode& node);
 
-// As `real`, which is the node at hand but has the channels of its input and output first, where the node has them last.
+// As `real`, which is the node at hand but has the channels of its input and output first, where the node has them
+// last.
 void convert_channels_last(Lowering& low, OpNode real);
 
 // Checks that several families share.
