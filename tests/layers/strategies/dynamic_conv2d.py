@@ -15,7 +15,7 @@ from .dynamic_linear import GRIDS, weight
 @st.composite
 def problems(draw: st.DrawFn, of: st.SearchStrategy[Problem] | None = None) -> Problem:
     """Convolutions whose weights are bytes."""
-    problem = draw(of or conv2d.problems())
+    problem = draw(conv2d.problems() if of is None else of)
     shape = problem["weights"]["weight"].shape
     values, quantization = weight(draw, generator(draw), shape[0], int(np.prod(shape[1:])))
     problem["weights"]["weight"] = values.reshape(shape), quantization
