@@ -23,26 +23,41 @@ uint64_t finish(uint64_t x) {
   return x ^ (x >> 32);
 }
 
-}  // namespace
+struct Chains {
+  uint64_t at[lanes];
+};
 
-Hash128 bytes_hash_words(const void* data, size_t bytes) {
+Chains chains_of(const void* data, size_t bytes) {
   const auto* from = static_cast<const std::byte*>(data);
-  uint64_t chains[lanes];
-  for (size_t i = 0; i < lanes; ++i) chains[i] = (i + 1) * odd;
+  Chains chains;
+  for (size_t i = 0; i < lanes; ++i) chains.at[i] = (i + 1) * odd;
   constexpr size_t stripe = lanes * sizeof(uint64_t);
   size_t left = bytes;
   for (; left >= stripe; left -= stripe, from += stripe) {
     // The rotation carries a word's high bits to where the next multiplication spreads them.
-    for (size_t i = 0; i < lanes; ++i) chains[i] = std::rotl((chains[i] ^ load(from + 8 * i, 8)) * odd, 31);
+    for (size_t i = 0; i < lanes; ++i) chains.at[i] = std::rotl((chains.at[i] ^ load(from + 8 * i, 8)) * odd, 31);
   }
   for (size_t i = 0; left > 0; ++i) {
     const size_t count = left < 8 ? left : 8;
-    chains[i] = std::rotl((chains[i] ^ load(from, count)) * odd, 31);
+    chains.at[i] = std::rotl((chains.at[i] ^ load(from, count)) * odd, 31);
     from += count;
     left -= count;
   }
+  return chains;
+}
+
+}  // namespace
+
+uint64_t bytes_hash64(const void* data, size_t bytes, uint64_t seed) {
+  uint64_t hash = finish(seed ^ bytes);
+  for (const uint64_t chain : chains_of(data, bytes).at) hash = finish(hash ^ chain);
+  return hash;
+}
+
+Hash128 bytes_hash_words(const void* data, size_t bytes) {
+  const Chains chains = chains_of(data, bytes);
   uint64_t low = bytes, high = ~bytes;
-  for (const uint64_t chain : chains) {
+  for (const uint64_t chain : chains.at) {
     low = finish(low ^ chain);
     high = finish(high + std::rotl(chain, 23));
   }

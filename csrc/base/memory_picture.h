@@ -12,11 +12,20 @@ namespace softneuro {
 
 class MemoryPicture {
  public:
+  static constexpr size_t small = 256;  // bytes of a piece that sample() takes whole
+
   // A piece that another's content leads to comes after that.
   void add(const std::byte* at, size_t size) {
     if (size == 0) return;
     pieces_.push_back({at, size});
     kept_.insert(kept_.end(), at, at + size);
+  }
+
+  // All of a small piece, a few places of others.
+  void sample(const std::byte* at, size_t size) {
+    constexpr size_t places = 4, place = 16;  // count, bytes
+    if (size <= small) return add(at, size);
+    for (size_t i = 0; i < places; ++i) add(at + (size - place) / (places - 1) * i, place);
   }
 
   bool unchanged() const {

@@ -42,11 +42,6 @@ bool is_far(double before, const std::vector<double>& ratios) {
 
 }  // namespace
 
-int64_t steady_now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 bool is_close(double seconds, double host_seconds) {
   return std::fabs(seconds - host_seconds) <= close * std::max(seconds, host_seconds);
 }

@@ -2,18 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/call.h"
+#include "runtime/clock.h"
 #include "tune/cost_db.h"
 
 namespace softneuro {
-
-using NowNs = std::function<int64_t()>;
-int64_t steady_now_ns();
 
 struct Verdict {
   bool known = false, wins = true;

@@ -31,11 +31,9 @@ void append_text(Signature& signature, std::string_view text) {
 }
 
 void WeightGuards::add(const void* data, size_t bytes, bool whole) {
-  constexpr size_t small = 256, places = 4, place = 16;  // bytes, count, bytes
   const auto* const first = static_cast<const std::byte*>(data);
   data_.push_back(data);
-  if (whole || bytes <= small) return picture_.add(first, bytes);
-  for (size_t i = 0; i < places; ++i) picture_.add(first + (bytes - place) / (places - 1) * i, place);
+  whole ? picture_.add(first, bytes) : picture_.sample(first, bytes);
 }
 
 bool WeightGuards::match(std::span<const void* const> data) const {
@@ -120,7 +118,8 @@ NetCache::Entry NetCache::find_settled(std::span<const int64_t> signature, const
 }
 
 NetCache::Entry NetCache::find(std::span<const int64_t> signature, std::span<const void* const> weights) const {
-  return find_settled(signature, [&](const Ready& ready) { return ready.weights.match(weights); });
+  Entry found = find_settled(signature, [&](const Ready& ready) { return ready.weights.match(weights); });
+  return found == nullptr || found->weights.look() ? found : nullptr;
 }
 
 NetCache::Entry NetCache::find(std::span<const int64_t> signature, uint64_t weight_set) const {

@@ -13,6 +13,7 @@
 #include "base/fork_mutex.h"
 #include "base/memory_picture.h"
 #include "net/net.h"
+#include "runtime/weight_scan.h"
 
 namespace softneuro {
 
@@ -33,12 +34,22 @@ class WeightGuards {
  public:
   // Keeps all bytes of a small weight or of one to be compared whole, of others a few places.
   void add(const void* data, size_t bytes, bool whole);
+  // Other changes are looked for by a scan that has just learnt these weights.
+  void scan_by(std::shared_ptr<WeightScan> scan) { runs_ = std::make_shared<const PaidRuns>(std::move(scan)); }
   bool match(std::span<const void* const> data) const;
-  bool unchanged() const { return picture_.unchanged(); }
+  bool unchanged() const { return (runs_ == nullptr || runs_->up_to_date()) && picture_.unchanged(); }
+  // The scan's turn. False if it finds a change.
+  bool look() const { return runs_ == nullptr || runs_->scan().look(); }
+  // Runs a net of these weights.
+  template <typename Run>
+  void pay(const Run& run) const {
+    runs_ == nullptr ? run() : runs_->pay(run);
+  }
 
  private:
   std::vector<const void*> data_;
   MemoryPicture picture_;
+  std::shared_ptr<const PaidRuns> runs_;
 };
 
 // A net for one signature and one set of weights, or the host for a signature and any weights.
@@ -72,9 +83,10 @@ class NetCache {
   // Replaces what there is for the same signature and weights; what is the host's for good replaces all of the
   // signature.
   void put(Ready ready);
-  // Null if there is none, if it is on trial or if its weights have changed since.
+  // Null if there is none, if it is on trial or if its weights, whose memory the caller holds, have changed since. A
+  // scan of the weights has its turn.
   Entry find(std::span<const int64_t> signature, std::span<const void* const> weights) const;
-  // The same for a set of weights that the door knows to be the same tensors, where they were.
+  // The same for a set of weights that the door knows to be the same tensors, where they were, without a scan.
   Entry find(std::span<const int64_t> signature, uint64_t weight_set) const;
   // What is decided or on trial for a signature and a set of weights; null if there is none or the weights have
   // changed.

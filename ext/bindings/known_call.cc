@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "runtime/known_run.h"
+#include "runtime/weight_scan.h"
 
 #include "ext/bindings/bindings.h"
 #include "ext/bindings/object_state.h"
@@ -43,14 +44,17 @@ class KnownWeights {
   struct Known {
     py::object root;  // a weak reference, or null for None
     std::shared_ptr<TensorWatch> watch;
+    std::shared_ptr<WeightScan> scan;
     std::shared_ptr<ObjectState> state;  // while it holds, the root leads to them
     uint64_t number;
   };
 
-  void set(const py::object& root, std::shared_ptr<TensorWatch> watch, uint64_t number) {
+  void set(const py::object& root, std::shared_ptr<TensorWatch> watch, uint64_t number,
+           std::shared_ptr<WeightScan> scan) {
     std::erase_if(by_root_, [](const auto& entry) { return entry.second->root && is_of(entry.second->root, Py_None); });
     const py::object reference = root.is_none() ? py::object() : py::weakref(root);
-    by_root_[root.ptr()] = std::make_shared<Known>(Known{reference, std::move(watch), nullptr, number});
+    by_root_[root.ptr()] =
+        std::make_shared<Known>(Known{reference, std::move(watch), std::move(scan), nullptr, number});
   }
 
   void pin(const py::object& root, std::shared_ptr<ObjectState> state) {
@@ -61,14 +65,14 @@ class KnownWeights {
     by_root_[root.ptr()] = std::make_shared<Known>(std::move(pinned));
   }
 
-  // Null if they are not, or no longer, known to be what the root leads to. Kept by whoever uses it: it may be replaced
-  // meanwhile.
+  // Null if they are not, or no longer, known to be what the root leads to, or if their scan, which has its turn, finds
+  // a change. Kept by whoever uses it: it may be replaced meanwhile.
   std::shared_ptr<const Known> find(PyObject* root) const {
     const Entry* const found = entry(root);
     if (found == nullptr) return nullptr;
     const Known& known = **found;
     const bool led = known.state != nullptr ? known.state->holds() : !known.root;
-    return led && known.watch->unchanged() ? *found : nullptr;
+    return led && known.watch->unchanged() && known.scan->look() ? *found : nullptr;
   }
 
   // 0 for what find() has null for; `weights`: what the root is known to lead to.
@@ -260,9 +264,9 @@ void bind_known_call(py::module_& m) {
   py::class_<KnownWeights, std::shared_ptr<KnownWeights>>(
       m, "KnownWeights", "Weights that nets were made from, by the object that all of them are reached from.")
       .def(py::init<>())
-      .def("set", &KnownWeights::set, py::arg("root"), py::arg("watch"), py::arg("number"),
+      .def("set", &KnownWeights::set, py::arg("root"), py::arg("watch"), py::arg("number"), py::arg("scan"),
            "root: the object, kept by a weak reference, or None if they are always the same; watch: a TensorWatch of "
-           "them; number: of the set.")
+           "them; number and scan: of the set.")
       .def("pin", &KnownWeights::pin, py::arg("root"), py::arg("state"),
            "The ObjectState of all that leads to them from the root: while it holds, it does.")
       .def("number", &KnownWeights::number, py::arg("root"), py::arg("weights") = py::none(),

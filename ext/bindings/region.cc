@@ -36,8 +36,11 @@ class PythonCall : public RegionCall {
 
   LoweredCall lower() override {
     const py::gil_scoped_acquire gil;
-    const auto [graph, guards, orders] = call_.attr("lower")().cast<std::tuple<Graph, Guards, Orders>>();
-    return LoweredCall{graph, guards_of(guards), orders, nullptr};
+    const auto [graph, guards, orders, scan] =
+        call_.attr("lower")().cast<std::tuple<Graph, Guards, Orders, std::shared_ptr<WeightScan>>>();
+    WeightGuards weights = guards_of(guards);
+    if (scan != nullptr) weights.scan_by(scan);
+    return LoweredCall{graph, std::move(weights), orders, nullptr};
   }
   void run_host() override {
     const py::gil_scoped_acquire gil;
@@ -99,6 +102,8 @@ py::dict state_dict(const ShapeState& state) {
 
 void bind_region(py::module_& m) {
   py::class_<WeightGuards>(m, "WeightGuards", "Some of the content of weights as it is now.")
+      .def_property_readonly_static(
+          "small", [](const py::object&) { return MemoryPicture::small; }, "Bytes of a weight that is compared whole.")
       .def(py::init([](const Guards& guards) { return guards_of(guards); }), py::arg("guards"),
            "guards: (address, bytes, compare whole) by weight.")
       .def("unchanged", &WeightGuards::unchanged, "Whether it still is. The memory has to be there.");
@@ -123,7 +128,8 @@ void bind_region(py::module_& m) {
           },
           py::arg("signature"), py::arg("weight_set"), py::arg("call"), py::arg("threads"),
           "Runs a call that found no net ready; whether the net has its results, or the host. call: lower() -> (graph, "
-          "[(address, bytes, compare whole) by weight], [axes as they lie in memory by output]), run_host(), "
+          "[(address, bytes, compare whole) by weight], [axes as they lie in memory by output], WeightScan that has "
+          "learnt them or None), run_host(), "
           "run_instead(), run_net(address of what run_made takes) -> whether no step raised, error(max_error), "
           "progress(done, total), inputs() in words; open_shapes: whether others may follow, anew: whether a plan is "
           "wanted "

@@ -261,8 +261,9 @@ def test_known_weights_are_those_of_a_living_root() -> None:
     ops.load()
     root, other, tensors = Holder(), Holder(), [torch.zeros(2), torch.zeros(3)]
     known, lives = softneuro._C.KnownWeights(), lives_of(tensors, lambda: None)
-    known.set(root, now(lives, tensors), 7)
-    known.set(other, lives, 8)  # at which nobody has looked
+    scan = softneuro._C.WeightScan()
+    known.set(root, now(lives, tensors), 7, scan)
+    known.set(other, lives, 8, scan)  # at which nobody has looked
     assert known.number(root, tensors) == 7
     assert known.number(root) == 0
     assert known.number(root, tensors[:1]) == known.number(other, tensors) == known.number(None, tensors) == 0
@@ -273,11 +274,11 @@ def test_known_weights_are_those_of_a_living_root() -> None:
     assert known.number(root) == 7
     root.more = 1
     assert known.number(root) == 0
-    known.set(None, now(lives, tensors), 9)
+    known.set(None, now(lives, tensors), 9, scan)
     assert known.number(None) == 9
     tensors[0].add_(1)
     assert known.number(None) == known.number(root, tensors) == 0
-    known.set(root, now(lives, tensors), 7)
+    known.set(root, now(lives, tensors), 7, scan)
     at = id(root)
     del root
     again = [Holder() for _ in range(9)]

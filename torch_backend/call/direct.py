@@ -183,7 +183,7 @@ class FixedCall:
         found = None if self._known.number(None) else self._sets.look(self._weights)
         results = slow(leaves)
         if found is not None:
-            self._known.set(None, found.watch, found.number)
+            self._known.set(None, found.watch, found.number, found.scan)
         return results
 
 

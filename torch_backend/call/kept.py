@@ -27,6 +27,7 @@ class _Made(NamedTuple):
     addresses: list[int]
     memory: softneuro._C.WeightGuards
     values: list[torch.Tensor]
+    found: int  # changes of weights that had been found
 
 
 class KeptOutputs:
@@ -72,13 +73,14 @@ class KeptOutputs:
             return self._compute(weights)
         made, versions = self._made.get(id(weights[0])), tensors.versions_of(weights)
         same = made is not None and made.watch.are(weights) and (made.versions, made.addresses) == (versions, addresses)
-        if made is None or not same or not made.memory.unchanged():
+        found = softneuro._C.WeightScan.found
+        if made is None or not same or made.found != found or not made.memory.unchanged():
             if made is not None:
                 made.watch.let_go()
             memory = softneuro._C.WeightGuards(guards_of(weights, set()))
             values = self._compute(weights)
             key = id(weights[0])
-            made = _Made(tensors.lives_of(weights, self._on_death(key)), versions, addresses, memory, values)
+            made = _Made(tensors.lives_of(weights, self._on_death(key)), versions, addresses, memory, values, found)
             self._made[key] = made
         return [torch._lazy_clone(value) for value in made.values]
 

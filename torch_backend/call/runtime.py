@@ -75,13 +75,13 @@ class Call:
         self._bar: tuner.Bar | None = None
         self.open_shapes = region.open_shapes
         self.anew = tune_anew.get()
-        empty = any(size == 0 for tensor in inputs for size in tensor.shape)
-        self.declined = "it is on an empty tensor" if empty else ""
+        self.declined = "it is on an empty tensor" if any(0 in tensor.shape for tensor in inputs) else ""
 
-    def lower(self) -> tuple[softneuro.Graph, Guards, list[list[int]]]:
+    def lower(self) -> tuple[softneuro.Graph, Guards, list[list[int]], softneuro._C.WeightScan | None]:
         """The graph for these inputs, what to look at of the weights, and outputs' axes as they are to lie."""
-        lowered = self._region.lower(self.signature, self._inputs, self._weights, self._sizes)
-        return lowered.graph, guards_of(self._weights, lowered.watched), lowered.orders
+        region, weights = self._region, self._weights
+        low = region.lower(self.signature, self._inputs, weights, self._sizes)
+        return low.graph, guards_of(weights, low.watched), low.orders, region.weights.scan_of(weights, low.watched)
 
     def run_host(self) -> None:
         """Outputs by the host's own ops."""

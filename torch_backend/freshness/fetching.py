@@ -110,7 +110,7 @@ class FetchingCall:
             return self._whole(*arguments)
         results = self._whole(*arguments)
         if found is not None:  # what nets are made of from here on, if nothing has changed since that look
-            self.known_weights.set(root, found.watch, found.number)
+            self.known_weights.set(root, found.watch, found.number, found.scan)
         return results
 
 

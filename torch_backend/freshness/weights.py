@@ -13,7 +13,9 @@ import softneuro
 from softneuro.torch_backend.freshness import tensors
 from softneuro.torch_backend.freshness.tensors import addresses_of
 
+_Piece = tuple[int, int, list[int], list[int]]
 _numbers = itertools.count(1)
+_COMPARED_WHOLE = softneuro._C.WeightGuards.small  # bytes of a weight
 
 
 class WeightSet(NamedTuple):
@@ -22,6 +24,7 @@ class WeightSet(NamedTuple):
     number: int  # by which the op knows it
     # Of the tensors, not of their memory: a new parameter may take that over, with a version counter of its own.
     watch: softneuro._C.TensorWatch
+    scan: softneuro._C.WeightScan  # for changes of bytes that nothing else shows
 
 
 def is_dense(tensor: torch.Tensor) -> bool:
@@ -44,6 +47,15 @@ def guards_of(weights: Sequence[torch.Tensor], watched: Set[int]) -> list[tuple[
     return guards
 
 
+def _pieces_of(weights: Sequence[torch.Tensor], watched: Set[int]) -> list[_Piece]:
+    """What the guards do not compare whole: address, bytes of an element, sizes, strides."""
+    pieces = []
+    for index, (weight, address) in enumerate(zip(weights, addresses_of(weights), strict=True)):
+        if index not in watched and (weight.nbytes > _COMPARED_WHOLE or not is_dense(weight)):
+            pieces.append((address, weight.element_size(), list(weight.shape), list(weight.stride())))
+    return pieces
+
+
 class Weights:
     """The sets of weights of one region."""
 
@@ -60,13 +72,20 @@ class Weights:
         if known is not None:
             self._drop(known.number, key)
         number = next(_numbers)
-        made = self._sets[key] = WeightSet(number, tensors.lives_of(weights, self._on_death(number, key)))
+        watch = tensors.lives_of(weights, self._on_death(number, key))
+        made = self._sets[key] = WeightSet(number, watch, softneuro._C.WeightScan())
         return made
+
+    def scan_of(self, weights: Sequence[torch.Tensor], watched: Set[int]) -> softneuro._C.WeightScan | None:
+        """The scan of the set, which knows the bytes as they are; None where guards compare all of them."""
+        scan = self.set_of(weights).scan
+        scan.learn(_pieces_of(weights, watched))
+        return scan if scan.bytes else None
 
     def look(self, weights: Sequence[torch.Tensor]) -> WeightSet:
         """The same, with a watch on them as they are now."""
         known = self.set_of(weights)
-        return WeightSet(known.number, tensors.now(known.watch, weights))
+        return known._replace(watch=tensors.now(known.watch, weights))
 
     def _on_death(self, number: int, key: tuple[int, ...]) -> Callable[[], None]:
         weak = weakref.ref(self)
@@ -87,6 +106,11 @@ class Weights:
         """Of the set last seen, in the op's order; empty if they are gone."""
         return next(reversed(self._sets), ())
 
+    def scans(self, addresses: Set[int] | None = None) -> list[softneuro._C.WeightScan]:
+        """Of the sets with weights at these addresses, or of all."""
+        sets = list(self._sets.items())
+        return [known.scan for key, known in sets if addresses is None or not addresses.isdisjoint(key)]
+
     def forget(self, addresses: Set[int] | None, *, watch: bool = True) -> bool:
         """Drops the nets made from weights at these addresses, or all. False if there are no such weights.
 
@@ -96,6 +120,7 @@ class Weights:
         for weight_set, key in sets:
             if watch:
                 self._core.drop_weight_set(weight_set.number)
+                weight_set.scan.forget()
             else:
                 self._drop(weight_set.number, key)
         return bool(sets)
