@@ -22,6 +22,12 @@ def is_computing(node: Node) -> bool:
     return (found := find_converter(node.target)) is not None and not found.moves_only
 
 
+def count_ops(nodes: Iterable[Node], steps: Set[Node] = frozenset()) -> int:
+    """How many ops that compute they stand for, steps left out."""
+    found = (find_converter(node.target) for node in nodes if node not in steps)
+    return sum(converter.ops for converter in found if converter is not None)
+
+
 def find_steps(graph: Graph, supported: Set[Node], possible: Set[Node], min_region_size: int) -> set[Node]:
     """The ops of the host that are to be steps of regions.
 
@@ -31,7 +37,7 @@ def find_steps(graph: Graph, supported: Set[Node], possible: Set[Node], min_regi
     worth: set[Node] = set()
     for nodes in assign_regions(graph, supported):
         computing = [n for n in nodes if is_computing(n)]
-        worth.update(computing if len(computing) >= min_region_size else ())
+        worth.update(computing if count_ops(computing) >= min_region_size else ())
     steps = set(possible)
     while True:
         kept: set[Node] = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ from softneuro.torch_backend.compile.products import Product, lower_product
 from softneuro.torch_backend.compile.quantized import BYTES
 from softneuro.torch_backend.compile.quantized_weights import QuantizedWeight, quantized_weight
 from softneuro.torch_backend.compile.reals import REALS, in_float32, is_conversion
+from softneuro.torch_backend.compile.strides import true_value
 from softneuro.torch_backend.compile.walks import with_sources
 
 log = logging.getLogger("softneuro.torch_backend")
@@ -90,7 +91,7 @@ class Lowering:
                 self._convert(node)
         for node in self._module.graph.output_node().args[0]:
             self._node = node
-            value, blob = self._values[node], self._stored(node)
+            value, blob = self._values[node], self.stored(node)
             order = list(node.meta.get("order") or range(value.dim()))
             schema, done = output_schema(value.dtype, order)
             if not done:
@@ -107,7 +108,7 @@ class Lowering:
             for node in self._module.graph.nodes:
                 if node.op == "call_function":
                     args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
-                    values[node] = node.target(*args, **kwargs)
+                    values[node] = true_value(node.target, args, node.target(*args, **kwargs))
                 elif node in self._weights:
                     values[node] = fake.from_tensor(self._weights[node][1])
                 elif node.op == "placeholder":
@@ -135,7 +136,7 @@ class Lowering:
             return
         if step := self._steps.get(node):
             if node is step[-1]:
-                self._add_step(step)
+                self._blobs |= self.add_step(step, self._values, self.stored)
         elif node in self._spelt:
             if product := self._products.get(node):
                 self._add_product(product)
@@ -187,24 +188,26 @@ class Lowering:
         log.debug("%s stays with the host as a step: %s", node.target, reason)
         items = [user for user in node.users if user.target is operator.getitem]
         self._values.update({item: self._values[node][item.args[1]] for item in items})
-        self._add_step([node, *items])
-
-    def _add_step(self, nodes: Sequence[Node]) -> None:
-        step = HostStep(nodes, self._values, lambda n: self.evaluate(n) if n in self._constants else None)
-        if not step.outputs:
-            return
-        # In the order of the host's memory, which is likely to be what transposes around it are there for.
-        inputs = [self._permuted(self._stored(node), order) for node, order in step.inputs.items()]
-        name = layer_name(nodes[0])
-        add = functools.partial(self.result.graph.add_host, read_only=False, strided=True)
-        blobs = add(name, step.text, step, inputs, step.promised)
-        for blob, (node, order) in zip(blobs, step.outputs.items(), strict=True):
-            self._blobs[node] = self._permuted(blob, inverse(order))
+        self._blobs |= self.add_step([node, *items], self._values, self.stored)
 
     def _permuted(self, blob: int, order: Sequence[int]) -> int:
         return blob if list(order) == sorted(order) else self.add("transpose", [blob], perm=list(order))
 
     # What converters use.
+
+    def add_step(
+        self, nodes: Sequence[Node], values: Mapping[Node, Any], stored: Callable[[Node], int]
+    ) -> dict[Node, int]:
+        """Adds ops of the host that follow each other; blobs by their results. `values`: what nodes stand for."""
+        step = HostStep(nodes, values, lambda n: self.evaluate(n) if n in self._constants else None)
+        if not step.outputs:
+            return {}
+        # In the order of the host's memory, which is likely to be what transposes around it are there for.
+        inputs = [self._permuted(stored(node), order) for node, order in step.inputs.items()]
+        add = functools.partial(self.result.graph.add_host, read_only=False, strided=True)
+        blobs = add(layer_name(nodes[0]), step.text, step, inputs, step.promised)
+        results = zip(blobs, step.outputs.items(), strict=True)
+        return {node: self._permuted(blob, inverse(order)) for blob, (node, order) in results}
 
     def add(
         self,
@@ -223,12 +226,12 @@ class Lowering:
         if node in self._constants and node not in self._blobs:
             self._blobs[node] = self.add("constant", [], {"value": self.constant(node)})
         if node in self._constants or node in self._on_grid or self._values[node].dtype in REALS:
-            return self._stored(node)
+            return self.stored(node)
         if node not in self._casts:
-            self._casts[node] = self.result.graph.add("cast", [self._stored(node)], name=layer_name(node))
+            self._casts[node] = self.result.graph.add("cast", [self.stored(node)], name=layer_name(node))
         return self._casts[node]
 
-    def _stored(self, node: Node) -> int:
+    def stored(self, node: Node) -> int:
         """The blob of a tensor that is no weight, integers as the host has them."""
         blob = self._blobs[node]
         assert isinstance(blob, int)

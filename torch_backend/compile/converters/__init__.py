@@ -2,6 +2,7 @@
 
 from softneuro.torch_backend.compile.converters import (  # noqa: F401  (registers)
     activation,
+    attention,
     conv,
     elementwise,
     linear,

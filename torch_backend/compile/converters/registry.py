@@ -118,6 +118,8 @@ class Converter:
     moves_only: bool  # no arithmetic: a region of nothing else is not worth a call
     many: bool  # several results, each a blob; otherwise only the first result of a tuple is provided
     takes_bytes: bool  # as reals, which is what it makes of them
+    takes_masks: bool  # tensors of bool, as the host has them
+    ops: int  # that it stands for: more than one where torch has one op for several layers
 
 
 CONVERTERS: dict[Any, Converter] = {}
@@ -134,13 +136,17 @@ def converter(
     moves_only: bool = False,
     many: bool = False,
     takes_bytes: bool = False,
+    takes_masks: bool = False,
+    ops: int = 1,
 ) -> Callable[[Convert], Convert]:
     """Registers a converter of one or more overloads: ATen's as they are, others by name."""
 
     def register(convert: Convert) -> Convert:
         for target in targets:
             assert target not in CONVERTERS, f"{target} has two converters"
-            CONVERTERS[target] = Converter(convert, merge_checks(check), moves_only, many, takes_bytes)
+            CONVERTERS[target] = Converter(
+                convert, merge_checks(check), moves_only, many, takes_bytes, takes_masks, 0 if moves_only else ops
+            )
         return convert
 
     return register
@@ -226,14 +232,16 @@ def decline_reason(node: Node, constants: Set[Node]) -> str | None:
         return "softneuro has no such layer"
     results = node.meta["val"]
     if isinstance(results, tuple | list):
-        wanted = results if found.many else results[:1]
+        used = {user.args[1] for user in node.users if user.target is operator.getitem}
+        wanted = [r for i, r in enumerate(results) if i in used] if found.many else results[:1]
         if not found.many and any(user.target is not operator.getitem or user.args[1] != 0 for user in node.users):
             return "more than its first result is used"
     else:
         wanted = [results]
     call = Call(node, constants)
     read = [n.meta.get("val") for n in node.all_input_nodes if n not in constants]
-    for values, dtypes in ((wanted, REALS), (read, (*REALS, *BYTES) if found.takes_bytes else REALS)):
+    taken = (*REALS, *(BYTES if found.takes_bytes else ()), *([torch.bool] if found.takes_masks else ()))
+    for values, dtypes in ((wanted, REALS), (read, taken)):
         for value in values:
             if isinstance(value, torch.SymInt | int):
                 continue
