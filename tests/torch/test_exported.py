@@ -1,6 +1,7 @@
 """Programs of torch.export."""
 
 import copy
+import io
 import threading
 
 import pytest
@@ -151,6 +152,54 @@ def test_saved_program(model, x, agree, tmp_path):
     path = tmp_path / "model.pt2"
     torch.export.save(torch.export.export(model, (x,)), path)
     agree(load(torch.export.load(path), **OPTIONS), model, x)
+
+
+D = torch.export.Dim("d", min=2, max=64)
+IMAGES = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 4, 3))
+ROWS = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 8))
+
+
+class Both(nn.Module):
+    def __init__(self, join):
+        super().__init__()
+        self.join, self.linear = join, nn.Linear(16, 8)
+
+    def forward(self, x, y):
+        return self.join(self.linear(x).relu(), self.linear(y).relu())
+
+
+def rows(*counts, dtype=torch.float32):
+    return tuple(torch.randn(2, count, 16, dtype=dtype) for count in counts)
+
+
+def images(height, width):
+    return (torch.randn(2, 3, height, width).to(memory_format=torch.channels_last),)
+
+
+# A model, what it is exported for, which sizes are open, other inputs.
+OPEN = {
+    "rows": (ROWS, rows(5), ({1: D},), rows(9)),
+    "halves": (ROWS, rows(5, dtype=torch.bfloat16), ({1: D},), rows(9, dtype=torch.bfloat16)),
+    "height and width": (IMAGES, images(16, 12), ({2: torch.export.Dim.DYNAMIC, 3: torch.export.Dim.AUTO},),
+                         images(20, 18)),
+    "even sizes": (IMAGES, images(16, 12), ({2: 2 * torch.export.Dim("h", min=4, max=64), 3: 2 * D},), images(20, 18)),
+    "two inputs": (Both(lambda x, y: torch.cat([x, y], 1)), rows(5, 7), ({1: D}, {1: torch.export.Dim("e", max=64)}),
+                   rows(9, 4)),
+    "one more": (Both(lambda x, y: x[:, 1:] + y), rows(6, 5), ({1: D + 1}, {1: D}), rows(10, 9)),
+    "twice as many": (Both(lambda x, y: x[:, ::2] + y), rows(10, 5), ({1: 2 * D}, {1: D}), rows(18, 9)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OPEN)
+def test_saved_programs_of_open_sizes(case, agree):
+    model, x, sizes, others = OPEN[case]
+    model = model.to(x[0].dtype)
+    file = io.BytesIO()
+    torch.export.save(torch.export.export(model.eval(), x, dynamic_shapes=sizes), file)
+    file.seek(0)
+    loaded = load(torch.export.load(file), **OPTIONS)
+    for given in (x, others, x):
+        agree(loaded, model, *given, tolerance=1e-5 if x[0].dtype == torch.float32 else 2e-2)
 
 
 def test_eight_threads(model, loaded, x):

@@ -12,6 +12,7 @@ from torch._C import DispatchKey
 from torch._decomp.decompositions import upsample_compute_output_size
 from torch._dynamo.convert_frame import compile_lock
 from torch._functorch.aot_autograd import aot_module_simplified
+from torch._guards import detect_fake_mode
 from torch._ops import OpOverload
 from torch.fx import GraphModule
 
@@ -30,10 +31,25 @@ def trace_inference(
 
     With `whole`, ops stay what they are, so that the host runs the very kernels that eager would.
     """
-    with _traced_so(dict(_kernels(whole))):
+    fake = detect_fake_mode(inputs)
+    with _symbols_alone(fake.shape_env if fake is not None else None), _traced_so(dict(_kernels(whole))):
         return aot_module_simplified(
             module, list(inputs), fw_compiler=compiler, inference_compiler=compiler, decompositions={}
         )
+
+
+@contextlib.contextmanager
+def _symbols_alone(shapes: Any) -> Iterator[None]:
+    """Without what an exported program that was saved knows beside its symbols: values of expressions in them.
+
+    AOT Autograd takes all of these for symbols.
+    """
+    known: dict[Any, Any] = getattr(shapes, "backed_var_to_val", {})
+    others = {key: known.pop(key) for key in list(known) if not key.is_symbol}
+    try:
+        yield
+    finally:
+        known.update(others)
 
 
 def _kernels(whole: bool) -> Iterator[tuple[OpOverload, Kernel | None]]:
