@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch.fx import Graph, Node
 
-from softneuro.torch_backend.compile.names import layer_name
+from softneuro.torch_backend.compile.names import layer_name, op_name
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def find_cuts(graph: Graph, regions: Sequence[Sequence[Node]], declined: Mapping
         for source in node.all_input_nodes:
             if place.get(source, after) != after:
                 between.setdefault((place[source], after), waited_for.get(after, []))
-    return [Cut(*pair, [(str(n.target), layer_name(n)) for n in ops]) for pair, ops in sorted(between.items()) if ops]
+    return [Cut(*pair, [(op_name(n), layer_name(n)) for n in ops]) for pair, ops in sorted(between.items()) if ops]
 
 
 def _bit(place: Mapping[Node, int], node: Node) -> int:

@@ -20,10 +20,9 @@ from softneuro.torch_backend.compile.converters.registry import MAX_RANK
 from softneuro.torch_backend.compile.orders import axis_order, inverse
 from softneuro.torch_backend.compile.purity import is_random
 from softneuro.torch_backend.compile.reals import HALVES, REALS
+from softneuro.torch_backend.compile.strides import FREE_OF_STRIDES
 
 aten = torch.ops.aten
-# Where these are views depends on strides, and a net's memory has others than the host's.
-_FREE_OF_STRIDES = {aten.view.default: aten.reshape.default, aten._unsafe_view.default: aten.reshape.default}
 _not_compiled: Callable[[Any], Any] = torch.compiler.disable
 _LONG = 300  # characters that a step's text may have
 
@@ -124,7 +123,8 @@ class HostStep:
         written: set[Node] = set()
         for node in nodes:
             args, kwargs = map_arg((node.args, node.kwargs), lambda n: copies[n])
-            op, places = _FREE_OF_STRIDES.get(node.target, node.target), _places(node, directly)
+            # A net's memory has others than the host's.
+            op, places = FREE_OF_STRIDES.get(node.target, node.target), _places(node, directly)
             if places is not None:
                 op, names = _out_variant(node.target)
                 written.update(places)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import Node
 
 
@@ -14,6 +15,14 @@ def layer_name(node: Node) -> str:
     if name is None:
         name = node.meta["softneuro_name"] = _find_name(node)
     return name
+
+
+def op_name(node: Node) -> str:
+    """The host's name for what an op does; Python's for a function that is no op of torch's."""
+    target = node.target
+    if callable(target) and not isinstance(target, OpOverload | HigherOrderOperator):
+        return f"{getattr(target, '__module__', '')}.{getattr(target, '__name__', target)}".removeprefix("_")
+    return str(target)
 
 
 def _find_name(node: Node) -> str:

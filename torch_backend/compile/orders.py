@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -14,6 +15,15 @@ def axis_order(strides: Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:
     # Axes of size one have no order of their own: they keep their places.
     free = iter(moved)
     return tuple(axis if shape[axis] == 1 else next(free) for axis in axes)
+
+
+def hints(numbers: Sequence[Any]) -> list[int]:
+    """Sizes or strides, symbolic ones as they were when they were traced."""
+    return [_hint(number) for number in numbers]
+
+
+def _hint(value: Any) -> int:
+    return value if isinstance(value, int) else int(value.node.hint) if value.node.has_hint() else 1 << 20
 
 
 def inverse(order: Sequence[int]) -> list[int]:

@@ -15,15 +15,16 @@ from torch.fx import Graph, GraphModule, Node
 from softneuro.torch_backend.compile.constants import find_constants, free_of_sizes, free_of_values
 from softneuro.torch_backend.compile.converters import decline_reason
 from softneuro.torch_backend.compile.cuts import Cut, find_cuts
-from softneuro.torch_backend.compile.grouping import assign_regions, find_steps, is_computing, moves_between
+from softneuro.torch_backend.compile.grouping import assign_regions, count_ops, find_steps, is_computing, moves_between
 from softneuro.torch_backend.compile.host_steps import step_reason
-from softneuro.torch_backend.compile.names import layer_name
-from softneuro.torch_backend.compile.orders import axis_order
+from softneuro.torch_backend.compile.names import layer_name, op_name
+from softneuro.torch_backend.compile.orders import axis_order, hints
 from softneuro.torch_backend.compile.product_forms import find_products
 from softneuro.torch_backend.compile.products import Product
 from softneuro.torch_backend.compile.purity import effects
 from softneuro.torch_backend.compile.quantized import dequantizes, quantizes, read_quantized
 from softneuro.torch_backend.compile.reals import changes_type
+from softneuro.torch_backend.compile.strides import mend_strides
 from softneuro.torch_backend.compile.walks import with_sources
 
 
@@ -111,14 +112,14 @@ def build_region(
     graph.output(tuple(copies[n] for n in outputs))
     for node in outputs:
         value = node.meta["val"]
-        strides = [_hint(s) for s in value.stride()]
-        copies[node].meta["order"] = axis_order(strides, [_hint(s) for s in value.shape])
+        copies[node].meta["order"] = axis_order(hints(value.stride()), hints(value.shape))
     module = GraphModule({}, graph)
     own = [n for n in nodes if n in steps]
     joined = assign_regions(graph, {copies[n] for n in own})
     step_ops: dict[str, list[tuple[str, str]]] = {}
     for node in own:
-        note(step_ops, node, steps[node])
+        if node.target is not operator.getitem:  # a part of the op before it
+            note(step_ops, node, steps[node])
     if joined:
         sort_stable(module, joined)
     return Region(
@@ -130,15 +131,11 @@ def build_region(
         constants={copies[n] for n in [*weights, *computed]},
         weight_nodes=[copies[n] for n in weights],
         content=content_hash(graph),
-        ops=sum(n not in steps and is_computing(n) for n in nodes),
+        ops=count_ops(nodes, steps.keys()),
         steps=joined,
         step_ops=step_ops,
         products=[product.copied(copies) for product in products if product.root in inside],
     )
-
-
-def _hint(value: Any) -> int:
-    return value if isinstance(value, int) else int(value.node.hint) if value.node.has_hint() else 1 << 20
 
 
 def content_hash(graph: Graph) -> str:
@@ -156,8 +153,7 @@ def content_hash(graph: Graph) -> str:
 
 def note(by_op: dict[str, list[tuple[str, str]]], node: Node, reason: str) -> None:
     """Adds an op that the host runs."""
-    if node.target is not operator.getitem:
-        by_op.setdefault(str(node.target), []).append((layer_name(node), reason))
+    by_op.setdefault(op_name(node), []).append((layer_name(node), reason))
 
 
 def find_regions(
@@ -175,6 +171,7 @@ def find_regions(
     """
     graph = module.graph
     partition = Partition(module)
+    mend_strides(graph)
     free_of_values(graph)
     free_of_sizes(graph)
     partition.constants = constants = find_constants(graph, static)
@@ -195,7 +192,7 @@ def find_regions(
             reason = quantized[node]
         else:
             reason = known[node] if node in known else decline_reason(node, constants)
-        if reason is None and node.target is operator.getitem and node.args[0] not in supported:
+        if node.target is operator.getitem and node.args[0] not in supported:
             reason = "its source stays with the host"
         if reason is None:
             supported.add(node)
@@ -208,24 +205,37 @@ def find_regions(
     steps = find_steps(graph, supported, set(filter(possible, reasons)) if join else set(), min_region_size)
     moves = dict.fromkeys(moves_between(supported, steps, possible) if steps else (), "it lies between steps")
     steps, reasons = steps | moves.keys(), reasons | moves
-    for node, reason in reasons.items():
-        if node not in steps:
-            note(partition.host, node, reason)
     parts: list[list[Node]] = []
+    left = dict(reasons)  # of ops that no region has
     for nodes in assign_regions(graph, supported | steps):
         kept = trim(nodes, steps)
-        ops = sum(n not in steps and is_computing(n) for n in kept)
+        ops = count_ops(kept, steps)
         if ops and ops >= min_region_size:
+            left.update(dict.fromkeys(nodes, "it moves elements at the rim of a region"))
             parts.append(kept)
             own = {n: reasons[n] for n in kept if n in steps}
             partition.regions.append(build_region(kept, constants, own, products))
             continue
-        for node in nodes:
-            if node not in steps and is_computing(node):
-                reason = f"its region has {ops} op(s), fewer than min_region_size={min_region_size}"
-                note(partition.host, node, reason)
+        reason = f"its region has {ops} op(s), fewer than min_region_size={min_region_size}"
+        left.update((node, reason) for node in nodes if node not in steps)
+    _note_host(partition, parts, left)
     partition.cuts = find_cuts(graph, parts, reasons)
     return partition
+
+
+def _note_host(partition: Partition, regions: Sequence[Sequence[Node]], reasons: Mapping[Node, str]) -> None:
+    """Names every op that is left to the host once the regions are taken out."""
+    taken = {node for nodes in regions for node in nodes}
+    left: dict[Node, str] = {}
+    for node in reversed(partition.module.graph.nodes):
+        if node.op != "call_function" or node in taken:
+            continue
+        if node not in partition.constants:
+            left[node] = reasons.get(node, "it computes a number, not a tensor")
+        elif any(user in left or user.op == "output" for user in node.users):
+            left[node] = "it follows from weights alone, and only the host reads it"
+    for node in reversed(left):
+        note(partition.host, node, left[node])
 
 
 def replace_regions(module: GraphModule, regions: Sequence[tuple[Region, str]], target: Any) -> None:
