@@ -8,7 +8,7 @@ except ImportError as error:
 from softneuro.torch_backend import ops
 from softneuro.torch_backend.backend import softneuro
 from softneuro.torch_backend.compile.masks import let_dynamo_trace
-from softneuro.torch_backend.explain import explain, refresh, tune
+from softneuro.torch_backend.explain import calls_to_see_changes, explain, refresh, tune
 from softneuro.torch_backend.exported import load
 from softneuro.torch_backend.sparsity import sparsity
 
@@ -16,4 +16,4 @@ let_dynamo_trace()
 if ops.available():
     ops.load()
 
-__all__ = ["explain", "load", "refresh", "softneuro", "sparsity", "tune"]
+__all__ = ["calls_to_see_changes", "explain", "load", "refresh", "softneuro", "sparsity", "tune"]

@@ -60,7 +60,8 @@ def compile_inference(
             log.log(level, "%s (%s) stays with the host: %s", op, name, reason)
     if not partition.regions:
         log.info("no supported region: the graph stays with the host")
-        return host.compile_graph(module, example_inputs, options)
+        run = host.compile_graph(module, example_inputs, options)
+        return CompiledGraph(partition, [], [], None, run, inputs=len(example_inputs), kept=None)
     runtimes = put_regions(partition, options)
     kept = KeptOutputs.of(module, partition.constants)
     direct = DirectCall.of(module)

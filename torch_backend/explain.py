@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 import softneuro
-from softneuro.torch_backend import backend
+from softneuro.torch_backend import backend, registry
 from softneuro.torch_backend.call import kept
 from softneuro.torch_backend.call.compiled import CompiledGraph
 from softneuro.torch_backend.call.direct import listeners
@@ -101,7 +101,8 @@ def tune(model: Any, inputs: Any, **options: Any) -> ModelPlan:
 def explain(model: Any, *inputs: Any, **options: Any) -> str:
     """Runs the model once without gradients and tells what ran where and why; prints the text and returns it."""
     graphs = _run(model, inputs, options)
-    lines = [f"{len(graphs)} graph(s) with regions"] if graphs else ["no supported region: the host runs everything"]
+    found = sum(bool(graph.regions) for graph in graphs)
+    lines = [f"{found} graph(s) with regions"] if found else ["no supported region: the host runs everything"]
     for number, graph in enumerate(graphs):
         lines.append(f"graph {number}: {len(graph.regions)} region(s)")
         for region in graph.regions:
@@ -159,6 +160,11 @@ def _describe(region: RegionRuntime) -> list[str]:
             routine = layer.descriptor or "with a layer below"
             reason = f"; in floats: {layer.in_floats}" if layer.in_floats else ""
             lines.append(f"      {layer.name:32} {routine:60} {_times(layer)}{reason}")
+    for scan in region.weights.scans():
+        if scan.bytes and scan.run_ns:
+            within = scan.calls_to_see_all(scan.run_ns)
+            size = f"{scan.bytes / 2**20:.1f} MiB of weights"
+            lines.append(f"    {size}: a slice is compared at a time, all of it within {within} calls like the last")
     if region.apart is not None:
         lines.append(f"    in its place, without the step(s): {len(region.parts)} region(s)")
         inner = [line for part in region.parts for line in _describe(part)]
@@ -201,17 +207,32 @@ def _outcome(shaped: Shaped) -> str:
 def refresh(model: Any = None) -> None:
     """Makes the next call of a model read its weights anew, at the cost of one preparation.
 
-    Needed after a change that nothing shows: part of a large weight written through `.data`, NumPy or a raw pointer. It
-    also ends that the host runs a region because its weights changed at every call. `model` is a module, compiled or
-    not, or a loaded program; without one, or for anything else, all models of the process are refreshed.
+    For changes that nothing shows at once: part of a large weight written through `.data`, NumPy or a raw pointer. Else
+    they are found within `calls_to_see_changes(model)` calls. It also ends that the host runs a region because its
+    weights changed at every call. `model` is a module, compiled or not, or a loaded program; without one, or for
+    anything else, all models of the process are refreshed.
     """
-    from softneuro.torch_backend import registry
-
-    addresses = None
-    if isinstance(model, LoadedProgram):
-        addresses = set(addresses_of(model.weights))
-    elif isinstance(model, torch.nn.Module):
-        addresses = set(addresses_of([*model.parameters(), *model.buffers()]))
+    addresses = _addresses(model)
     kept.forget_all()
     for region in registry.all_regions():
         region.refresh(addresses)
+
+
+def calls_to_see_changes(model: Any = None) -> int:
+    """Calls like the last one after which every byte of a model's weights has been compared with what nets have of it.
+
+    Each call compares a slice of the weights, for at most 1 % of its time, so that a change that nothing else shows is
+    found, too. 0 where each call compares all of them, and before the first call. `model`: as for `refresh`.
+    """
+    addresses = _addresses(model)
+    scans = (scan for region in registry.all_regions() for scan in region.weights.scans(addresses))
+    return max((scan.calls_to_see_all(scan.run_ns) for scan in scans if scan.run_ns), default=0)
+
+
+def _addresses(model: Any) -> set[int] | None:
+    """Of the model's weights; None for all models of the process."""
+    if isinstance(model, LoadedProgram):
+        return set(addresses_of(model.weights))
+    if isinstance(model, torch.nn.Module):
+        return set(addresses_of([*model.parameters(), *model.buffers()]))
+    return None

@@ -99,3 +99,44 @@ def test_odd_names_leave_lines_whole(name, door, tmp_path):
         assert all(character.isprintable() or character == "\n" for character in text)
         assert text.splitlines() == text.split("\n")
     assert "é" not in name or "é漢0" in texts[0]
+
+
+def test_every_op_of_the_host_is_named():
+    """Without a region, too: ops of other libraries, graphs in ops, parts of results, numbers, what weights give."""
+    with torch.library._scoped_library("softneuro_test", "FRAGMENT") as library:
+        library.define("twice(Tensor x) -> Tensor")
+        library.impl("twice", lambda x: x * 2, "CompositeExplicitAutograd")
+        library.impl("twice", torch.empty_like, "Meta")
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.randn(4, 4))
+
+            def forward(self, x):
+                x = torch.ops.softneuro_test.twice(x)
+                x = torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
+                values, _ = x.topk(2)
+                return torch.linalg.solve(self.weight.exp(), values.reshape(-1, 4).t()) * (x.shape[0] + 1)
+
+        compiled = torch.compile(Model().eval(), backend="softneuro", dynamic=True, options=OPTIONS)
+        text = explain(compiled, torch.randn(6, 8))
+    assert text.startswith("no supported region")
+    lines = dict(re.findall(r"^    (\S+) x\d+ \([^)]*\): (.*)$", text, re.MULTILINE))
+    reasons = {
+        "softneuro_test.twice.default": "softneuro has no such layer",
+        "cond": "softneuro has no such layer",
+        "aten.topk.default": "softneuro has no such layer",
+        "operator.getitem": "its source stays with the host",
+        "operator.add": "it computes a number, not a tensor",
+        "aten.exp.default": "it follows from weights alone, and only the host reads it",
+    }
+    assert {op: lines.get(op) for op in reasons} == reasons
+
+
+def test_fast_path_that_stays():
+    """Torch has one op for an encoder's layer; where no region takes it, it is named."""
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).double().eval()
+    text = explain(layer, torch.randn(2, 5, 8, dtype=torch.float64), **OPTIONS)
+    assert "aten._transformer_encoder_layer_fwd.default x1" in text
+    assert "float64" in text

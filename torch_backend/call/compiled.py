@@ -1,4 +1,4 @@
-"""A compiled graph whose regions softneuro runs: what AOT Autograd's wrapper calls."""
+"""A compiled graph whose regions softneuro runs, if it has any: what AOT Autograd's wrapper calls."""
 
 from __future__ import annotations
 
