@@ -49,17 +49,17 @@ struct Tile {
 template <int tile, int panel, bool narrow, bool far>
 SN_INLINE void accumulate(Vf (&sum)[tile * panel], const float* src, const float* weights) {
   Vf w[panel];
-  unroll<panel>([&](auto b) { w[b] = load(weights + b * lanes); });
+  unroll<panel>([&](int b) { w[b] = load(weights + b * lanes); });
   constexpr int each = tile / panel > 0 ? tile / panel : 1;  // pixels from line to line
-  unroll<tile>([&](auto p) {
+  unroll<tile>([&](int p) {
     const Vf x = set(src[p * lanes]);
-    if constexpr (far && p % each == 0 && p / each < panel) {
+    if (far && p % each == 0 && p / each < panel) {
       prefetch(weights + p / each * lanes + weights_ahead);
       in_order();
     }
-    unroll<panel>([&](auto b) {
+    unroll<panel>([&](int b) {
       Vf& y = sum[b * tile + p];
-      if constexpr (narrow && b + 1 == panel) {
+      if (narrow && b + 1 == panel) {
         // Zen 4 broadcasts to a register every second cycle, and within an FMA at no cost: a tenth of the time where
         // no more than one and a half vectors use a pixel. Intel's FMAs with a load take a quarter longer.
         y = panel == 2 ? fma_half(src + p * lanes, w[b], y) : fma_half(x, w[b], y);
@@ -74,13 +74,13 @@ SN_INLINE void accumulate(Vf (&sum)[tile * panel], const float* src, const float
 template <int tile, int panel, bool narrow, bool far>
 [[gnu::flatten]] void compute_tile(const Tile& t) {
   Vf sum[tile * panel];
-  unroll<panel>([&](auto b) {
+  unroll<panel>([&](int b) {
     const Vf start = t.bias != nullptr ? load(t.bias + b * lanes) : zero();
-    unroll<tile>([&](auto p) { sum[b * tile + p] = start; });
+    unroll<tile>([&](int p) { sum[b * tile + p] = start; });
   });
   if (!t.first) {
     unroll<panel>(
-        [&](auto b) { unroll<tile>([&](auto p) { sum[b * tile + p] = load(t.dst + b * t.dst_block + p * lanes); }); });
+        [&](int b) { unroll<tile>([&](int p) { sum[b * tile + p] = load(t.dst + b * t.dst_block + p * lanes); }); });
   }
   const float* next = t.next;
   // What finish_tile reads and writes is asked for a few lines at a time, as all of them at once would keep the weights
@@ -110,7 +110,7 @@ template <int tile, int panel, bool narrow, bool far>
         const float* src = row + t.tap_x[s];
         const float* w = t.weights + cb * t.weights_block + r * t.weights_row + s * (panel * lanes * lanes);
         for (int i = 0; i < channels; i += 4) {
-          unroll<4>([&](auto j) {
+          unroll<4>([&](int j) {
             accumulate<tile, panel, narrow, far>(sum, src + i + j, w + j * panel * lanes);
             if constexpr (far) {
               prefetch_l2(next + j * t.fetch);
@@ -149,9 +149,9 @@ template <int tile, int panel, bool has_residual>
   const float* residual = t.residual;
   for (; count > 0; --count, src += tile * lanes, dst += tile * lanes) {
     Vf sum[tile * panel];
-    unroll<panel>([&](auto b) {
+    unroll<panel>([&](int b) {
       const Vf start = load(bias + b * lanes);
-      unroll<tile>([&](auto p) { sum[b * tile + p] = start; });
+      unroll<tile>([&](int p) { sum[b * tile + p] = start; });
     });
     for (int cb = 0; cb < t.blocks; ++cb) {
       const int channels = cb + 1 < t.blocks ? lanes : t.last_block;
@@ -161,12 +161,11 @@ template <int tile, int panel, bool has_residual>
         for (int p = 0; p < tile; ++p) prefetch_l2(from + (2 * tile + p) * lanes);
       }
       for (int i = 0; i < channels; i += 4, w += 4 * panel * lanes) {
-        unroll<4>([&](auto j) { accumulate<tile, panel, false, false>(sum, from + i + j, w + j * panel * lanes); });
+        unroll<4>([&](int j) { accumulate<tile, panel, false, false>(sum, from + i + j, w + j * panel * lanes); });
       }
     }
     const auto each = [&](const auto& body) {
-      unroll<panel>(
-          [&](auto b) { unroll<tile>([&](auto p) { body(b * t.dst_block + p * lanes, sum[b * tile + p]); }); });
+      unroll<panel>([&](int b) { unroll<tile>([&](int p) { body(b * t.dst_block + p * lanes, sum[b * tile + p]); }); });
     };
     if constexpr (has_residual) {
       each([&](size_t at, Vf& x) { x = x + Reading<float>().value(residual + at); });

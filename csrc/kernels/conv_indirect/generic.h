@@ -38,19 +38,19 @@ struct Tile : RowTile<> {
 template <int rows, int panel>
 SN_INLINE void accumulate(Vf (&sum)[rows * panel], const float* a, const float* weights) {
   Vf w[panel];
-  unroll<panel>([&](auto v) {
+  unroll<panel>([&](int v) {
     w[v] = load(weights + v * lanes);
     prefetch(weights + v * lanes + ahead);
   });
-  unroll<rows>([&](auto i) {
+  unroll<rows>([&](int i) {
     const Vf x = set(a[i * depth]);
-    unroll<panel>([&](auto v) { sum[i * panel + v] = fma(x, w[v], sum[i * panel + v]); });
+    unroll<panel>([&](int v) { sum[i * panel + v] = fma(x, w[v], sum[i * panel + v]); });
   });
 }
 
 // The first `count` of `depth` floats, nothing past them is read.
 SN_INLINE void gather(const float* from, int count, float* to) {
-  unroll<depth / lanes>([&](auto v) {
+  unroll<depth / lanes>([&](int v) {
     const int rest = count - v * lanes;
     if (rest >= lanes) {
       store(to + v * lanes, load(from + v * lanes));
@@ -63,7 +63,7 @@ SN_INLINE void gather(const float* from, int count, float* to) {
 template <int rows, int panel>
 [[gnu::flatten]] void compute_tile(const Tile& t) {
   Vf sum[rows * panel];
-  unroll<rows * panel>([&](auto i) { sum[i] = zero(); });
+  unroll<rows * panel>([&](int i) { sum[i] = zero(); });
   alignas(64) float gathered[rows * depth];
   const float* from[rows];
   const float* w = t.weights;
@@ -71,7 +71,7 @@ template <int rows, int panel>
   int r = t.tap_begin / t.kernel_w, s = t.tap_begin % t.kernel_w;
   for (int tap = t.tap_begin; tap < t.tap_end; ++tap) {
     bool inside = false;
-    unroll<rows>([&](auto i) {
+    unroll<rows>([&](int i) {
       const ptrdiff_t at = t.row[i][r] + t.column[i][s];
       from[i] = at >= 0 ? t.src + at : t.zeros;
       inside |= at >= 0;
@@ -83,11 +83,11 @@ template <int rows, int panel>
     }
     for (int c = 0; c < t.channels; c += depth) {
       const int count = t.channels - c < depth ? t.channels - c : depth;
-      unroll<rows>([&](auto i) { gather(from[i] + c, count, gathered + i * depth); });
+      unroll<rows>([&](int i) { gather(from[i] + c, count, gathered + i * depth); });
       for (const float* end = next + t.next_step; next < end; next += line) prefetch_l2(next);
       int l = 0;
       for (; l + 4 <= count; l += 4) {
-        unroll<4>([&](auto j) { accumulate<rows, panel>(sum, gathered + l + j, w + j * panel * lanes); });
+        unroll<4>([&](int j) { accumulate<rows, panel>(sum, gathered + l + j, w + j * panel * lanes); });
         w += 4 * panel * lanes;
       }
       for (; l < count; ++l, w += panel * lanes) accumulate<rows, panel>(sum, gathered + l, w);

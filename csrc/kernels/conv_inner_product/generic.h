@@ -103,7 +103,7 @@ template <int tile, bool narrow>
     const float *a = t.a, *w = t.panel;
     Vf sum[tile];
     const Vf start = load(of_block);
-    unroll<tile>([&](auto p) { sum[p] = start + set(t.start[p]); });
+    unroll<tile>([&](int p) { sum[p] = start + set(t.start[p]); });
     for (int cb = 0; cb < whole; ++cb, a += t.a_block, w += lanes * lanes) {
       if (cb + 1 < t.layout->in_blocks) {
         for (int p = 0; p < tile; ++p) prefetch(a + t.a_block + p * lanes);
@@ -118,7 +118,7 @@ template <int tile, bool narrow>
     t.next = nullptr;
     const Vf scale = load(of_block + lanes), bias = load(of_block + 2 * lanes);
     // One after the other: the product of both may be beyond float32 where the result is not.
-    unroll<tile>([&](auto p) { sum[p] = fma(sum[p] * scale, set(t.scale[p]), bias); });
+    unroll<tile>([&](int p) { sum[p] = fma(sum[p] * scale, set(t.scale[p]), bias); });
     finish_tile<1, tile>(sum, true, t.activation, t.dst, t.residual, 0, t.step);
     t.a += tile * lanes, t.start += tile, t.scale += tile, t.dst += tile * t.step;
     if (t.residual != nullptr) t.residual += tile * t.step;

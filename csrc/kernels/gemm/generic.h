@@ -35,21 +35,21 @@ struct Tile : RowTile<> {
 template <int rows, int panel>
 [[gnu::flatten]] void compute_packed(const Tile& t) {
   Vf sum[rows * panel];
-  unroll<rows * panel>([&](auto i) { sum[i] = zero(); });
+  unroll<rows * panel>([&](int i) { sum[i] = zero(); });
   const float* a = t.a;
   const float* b = t.b;
   const float* next = t.next;
   for (int l = 0; l < t.k; ++l, a += lanes, b += panel * lanes, next += t.fetch) {
     Vf w[panel];
-    unroll<panel>([&](auto v) {
+    unroll<panel>([&](int v) {
       w[v] = load(b + v * lanes);
       prefetch(b + v * lanes + ahead);
     });
     prefetch_l2(next);
     prefetch(a + rows_ahead * lanes);  // in L3 where the columns have driven them out of L2
-    unroll<rows>([&](auto i) {
+    unroll<rows>([&](int i) {
       const Vf x = set(a[i]);
-      unroll<panel>([&](auto v) { sum[i * panel + v] = fma(x, w[v], sum[i * panel + v]); });
+      unroll<panel>([&](int v) { sum[i * panel + v] = fma(x, w[v], sum[i * panel + v]); });
     });
   }
   finish_rows<rows, panel>(t, sum);
@@ -59,14 +59,14 @@ template <int rows, int panel>
 [[gnu::flatten]] void compute_in_place(const Tile& t) {
   constexpr int sets = rows * panel <= 2 ? 4 : 2, count = rows * panel;
   Vf sum[sets * count];
-  unroll<sets * count>([&](auto i) { sum[i] = zero(); });
+  unroll<sets * count>([&](int i) { sum[i] = zero(); });
   const float* b = t.b;
   int l = 0;
   const auto step = [&](auto s) {
-    unroll<panel>([&](auto v) {
+    unroll<panel>([&](int v) {
       const Vf w = load(b + v * lanes);
       prefetch(b + v * lanes + ahead);
-      unroll<rows>([&](auto i) {
+      unroll<rows>([&](int i) {
         Vf& x = sum[s * count + i * panel + v];
         x = fma(set(t.a[i * t.a_stride + l]), w, x);
       });
@@ -76,7 +76,7 @@ template <int rows, int panel>
   };
   while (l + sets <= t.k) unroll<sets>(step);
   while (l < t.k) step(Index<0>{});
-  unroll<sets - 1>([&](auto s) { unroll<count>([&](auto i) { sum[i] = sum[i] + sum[(s + 1) * count + i]; }); });
+  unroll<sets - 1>([&](int s) { unroll<count>([&](int i) { sum[i] = sum[i] + sum[(s + 1) * count + i]; }); });
   finish_rows<rows, panel>(t, sum);
 }
 
@@ -101,11 +101,11 @@ inline void pack_tile(const float* a, ptrdiff_t stride, int rows, int k, float* 
   for (int l = 0; l < k; l += lanes) {
     const int count = k - l < lanes ? k - l : lanes;
     Vf x[lanes];
-    unroll<lanes>([&](auto i) {
+    unroll<lanes>([&](int i) {
       x[i] = i >= rows ? zero() : count == lanes ? load(a + i * stride + l) : load_n(a + i * stride + l, count);
     });
     transpose(x);
-    unroll<lanes>([&](auto i) {
+    unroll<lanes>([&](int i) {
       if (i < count) store(packed + (l + i) * lanes, x[i]);
     });
   }
@@ -123,12 +123,12 @@ inline void pack_b(int n, int k, int panel, const float* b, ptrdiff_t stride, bo
         const int count = k - l < lanes ? k - l : lanes;
         Vf x[lanes];
         if (transposed) {
-          unroll<lanes>([&](auto i) { x[i] = i < columns ? load_n(b + (j + i) * stride + l, count) : zero(); });
+          unroll<lanes>([&](int i) { x[i] = i < columns ? load_n(b + (j + i) * stride + l, count) : zero(); });
           transpose(x);
         } else {
-          unroll<lanes>([&](auto i) { x[i] = i < count ? load_n(b + (l + i) * stride + j, columns) : zero(); });
+          unroll<lanes>([&](int i) { x[i] = i < count ? load_n(b + (l + i) * stride + j, columns) : zero(); });
         }
-        unroll<lanes>([&](auto i) {
+        unroll<lanes>([&](int i) {
           if (i < count) store(to + static_cast<size_t>(l + i) * vectors * lanes, x[i]);
         });
       }

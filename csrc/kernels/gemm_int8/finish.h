@@ -71,7 +71,7 @@ template <class Dst, class Residual, int vectors>
   const ptrdiff_t stride = sums.stride;
   const auto finish = [&](auto rows) {
     Vi sum[rows.value * vectors];
-    unroll<rows.value * vectors>([&](auto i) { sum[i] = load(from + i / vectors * stride + i % vectors * lanes); });
+    unroll<rows.value * vectors>([&](int i) { sum[i] = load(from + i / vectors * stride + i % vectors * lanes); });
     finish_rows<rows.value, vectors>(t, sum, scale, reading, writing, limits);
     from += rows * stride;
     t.dst += rows * t.stride;

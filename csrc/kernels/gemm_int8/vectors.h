@@ -35,24 +35,24 @@ template <int rows, int vectors, bool narrow>
   using Dot = Dot4<narrow>;
   constexpr int near = 3;  // rows that one address and the stride reach
   Vi sum[rows * vectors];
-  unroll<rows * vectors>([&](auto i) { sum[i] = load(t.start + i % vectors * lanes); });
+  unroll<rows * vectors>([&](int i) { sum[i] = load(t.start + i % vectors * lanes); });
   const ptrdiff_t stride = t.a_stride;
   const uint8_t* a[ceil_div(rows, near)];
-  unroll<ceil_div(rows, near)>([&](auto i) { a[i] = t.a + i * near * stride; });
+  unroll<ceil_div(rows, near)>([&](int i) { a[i] = t.a + i * near * stride; });
   const int8_t* b[ceil_div(vectors, panel_vectors)];
-  unroll<ceil_div(vectors, panel_vectors)>([&](auto v) { b[v] = t.b + v * t.panel; });
-  const auto step = [&](auto s) {
+  unroll<ceil_div(vectors, panel_vectors)>([&](int v) { b[v] = t.b + v * t.panel; });
+  const auto step = [&](int s) {
     typename Dot::Weights w[vectors];
     unroll<vectors>(
-        [&](auto v) { w[v] = Dot::load(b[v / panel_vectors] + s * group_bytes + v % panel_vectors * lanes * 4); });
-    unroll<rows>([&](auto i) {
+        [&](int v) { w[v] = Dot::load(b[v / panel_vectors] + s * group_bytes + v % panel_vectors * lanes * 4); });
+    unroll<rows>([&](int i) {
       const auto x = Dot::spread(a[i / near] + i % near * stride + s * GemmInt8::group);
-      unroll<vectors>([&](auto v) { sum[i * vectors + v] = Dot::add(sum[i * vectors + v], x, w[v]); });
+      unroll<vectors>([&](int v) { sum[i * vectors + v] = Dot::add(sum[i * vectors + v], x, w[v]); });
     });
   };
   const auto advance = [&](int groups) {
-    unroll<ceil_div(rows, near)>([&](auto i) { a[i] += groups * GemmInt8::group; });
-    unroll<ceil_div(vectors, panel_vectors)>([&](auto v) { b[v] += groups * group_bytes; });
+    unroll<ceil_div(rows, near)>([&](int i) { a[i] += groups * GemmInt8::group; });
+    unroll<ceil_div(vectors, panel_vectors)>([&](int v) { b[v] += groups * group_bytes; });
   };
   const int8_t* next = t.next;
   int l = t.groups;
@@ -62,7 +62,7 @@ template <int rows, int vectors, bool narrow>
     advance(steps);
   }
   for (; l > 0; --l) step(Index<0>{}), advance(1);
-  unroll<rows * vectors>([&](auto i) { store(t.sums + i * lanes, sum[i]); });
+  unroll<rows * vectors>([&](int i) { store(t.sums + i * lanes, sum[i]); });
 }
 
 // Of one panel the groups that count alone.
@@ -70,20 +70,20 @@ template <int rows, int vectors, bool narrow>
 [[gnu::flatten]] void compute_listed(const Tile& t) {
   using Dot = Dot4<narrow>;
   Vi sum[rows * vectors];
-  unroll<rows * vectors>([&](auto i) { sum[i] = load(t.start + i % vectors * lanes); });
+  unroll<rows * vectors>([&](int i) { sum[i] = load(t.start + i % vectors * lanes); });
   const ptrdiff_t stride = t.a_stride;
   for (const int32_t* group = t.group; group < t.group_end; ++group) {
     const int8_t* const b = t.b + static_cast<ptrdiff_t>(*group) * group_bytes;
     typename Dot::Weights w[vectors];
-    unroll<vectors>([&](auto v) { w[v] = Dot::load(b + v * lanes * 4); });
+    unroll<vectors>([&](int v) { w[v] = Dot::load(b + v * lanes * 4); });
     const uint8_t* a = t.a + static_cast<ptrdiff_t>(*group) * GemmInt8::group;
-    unroll<rows>([&](auto i) {
+    unroll<rows>([&](int i) {
       const auto x = Dot::spread(a);
-      unroll<vectors>([&](auto v) { sum[i * vectors + v] = Dot::add(sum[i * vectors + v], x, w[v]); });
+      unroll<vectors>([&](int v) { sum[i * vectors + v] = Dot::add(sum[i * vectors + v], x, w[v]); });
       a += stride;
     });
   }
-  unroll<rows * vectors>([&](auto i) { store(t.sums + i * lanes, sum[i]); });
+  unroll<rows * vectors>([&](int i) { store(t.sums + i * lanes, sum[i]); });
 }
 
 using Compute = void (*)(const Tile&);

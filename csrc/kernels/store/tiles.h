@@ -19,15 +19,15 @@ SN_INLINE bool finishes_in_registers(ActivationKind kind) {
 template <int n>
 SN_INLINE void finish_sums(Vf (&sum)[n], const Activation& activation) {
   if (activation.kind == ActivationKind::hardswish) {
-    unroll<n>([&](auto i) { sum[i] = activate<ActivationKind::hardswish>(sum[i], sum[i], sum[i]); });
+    unroll<n>([&](int i) { sum[i] = activate<ActivationKind::hardswish>(sum[i], sum[i], sum[i]); });
     return;
   }
   // Where the sums are short, these few operations are a tenth of the work: none too many.
   if (activation.kind == ActivationKind::relu) {
-    unroll<n>([&](auto i) { sum[i] = at_least(sum[i], zero()); });
+    unroll<n>([&](int i) { sum[i] = at_least(sum[i], zero()); });
   } else if (activation.kind == ActivationKind::clamp) {
     const Vf lo = set(activation.a), hi = set(activation.b);
-    unroll<n>([&](auto i) { sum[i] = clamp(sum[i], lo, hi); });
+    unroll<n>([&](int i) { sum[i] = clamp(sum[i], lo, hi); });
   }
 }
 
@@ -35,9 +35,9 @@ SN_INLINE void finish_sums(Vf (&sum)[n], const Activation& activation) {
 template <int rows, int count, class Sum, int n>
 SN_INLINE void scale_tile(const Sum (&sum)[n], const float* scale, const float* bias, Vf (&value)[n]) {
   static_assert(rows * count == n);
-  unroll<rows>([&](auto a) {
+  unroll<rows>([&](int a) {
     const Vf factor = load(scale + a * lanes), start = bias != nullptr ? load(bias + a * lanes) : zero();
-    unroll<count>([&](auto b) { value[a * count + b] = fused(to_float(sum[a * count + b]), factor, start); });
+    unroll<count>([&](int b) { value[a * count + b] = fused(to_float(sum[a * count + b]), factor, start); });
   });
 }
 
@@ -49,7 +49,7 @@ SN_INLINE void finish_tile(Vf (&sum)[n], bool last, const Activation* activation
                            size_t row_stride, size_t step, Reading<Residual> reading, Writing<Dst> writing) {
   static_assert(rows * count == n);
   const auto each = [&](const auto& body) {
-    unroll<rows>([&](auto a) { unroll<count>([&](auto b) { body(a * row_stride + b * step, sum[a * count + b]); }); });
+    unroll<rows>([&](int a) { unroll<count>([&](int b) { body(a * row_stride + b * step, sum[a * count + b]); }); });
   };
   if (last && residual != nullptr) {
     each([&, reading](size_t at, Vf& x) { x = reading.add_to(x, residual + at); });
@@ -103,9 +103,9 @@ SN_INLINE void finish_rows(const RowTile<Dst, Residual>& t, const Sum* products,
                            Reading<Residual> reading, Writing<Dst> writing, const ClampBounds& limits) {
   // A copy: were the sums themselves handed around here, g++ 12 would also store them in every step of the loops.
   Vf sum[rows * panel];
-  unroll<rows * panel>([&](auto i) { sum[i] = to_float(products[i]); });
+  unroll<rows * panel>([&](int i) { sum[i] = to_float(products[i]); });
   const auto each = [&](const auto& body) {
-    unroll<rows>([&](auto i) { unroll<panel>([&](auto v) { body(i, v, sum[i * panel + v]); }); });
+    unroll<rows>([&](int i) { unroll<panel>([&](int v) { body(i, v, sum[i * panel + v]); }); });
   };
   if constexpr (is_same<Dst, float>) {
     if (!t.first) {

@@ -42,7 +42,7 @@ template <int tiles, bool fetch>
   const float* const terms = weights + static_cast<size_t>(p.blocks) * lanes * lanes;
   const Vf start = load(terms);
   Vf sum[tiles];
-  unroll<tiles>([&](auto t) { sum[t] = start + set(p.start[t]); });
+  unroll<tiles>([&](int t) { sum[t] = start + set(p.start[t]); });
   for (int cb = 0; cb < p.blocks; ++cb, src += p.src_block, weights += lanes * lanes) {
     for (int t = 0; t < tiles; ++t) prefetch(src + p.src_block + t * lanes);
     if constexpr (fetch) {
@@ -52,7 +52,7 @@ template <int tiles, bool fetch>
     inner_product::multiply_block<tiles>(sum, src, weights);
   }
   const Vf scale = load(terms + lanes);
-  unroll<tiles>([&](auto t) { store(p.dst + t * lanes, sum[t] * scale * set(p.scale[t])); });
+  unroll<tiles>([&](int t) { store(p.dst + t * lanes, sum[t] * scale * set(p.scale[t])); });
 }
 
 using MultiplyAdding = void (*)(const AddedProduct&);

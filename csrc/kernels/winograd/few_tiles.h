@@ -58,9 +58,9 @@ constexpr int few_fetched(int positions, int tiles) {
 template <int positions, int row>
 [[gnu::flatten]] void weigh_rows(const float* taps, int channels, float* to) {
   for (int c = 0; c < channels; ++c, taps += few_taps * few_taps * lanes, to += 2 * few_taps * lanes) {
-    unroll<few_taps>([&](auto s) {
+    unroll<few_taps>([&](int s) {
       Vf g[few_taps];
-      unroll<few_taps>([&](auto r) { g[r] = load(taps + (r * few_taps + s) * lanes); });
+      unroll<few_taps>([&](int r) { g[r] = load(taps + (r * few_taps + s) * lanes); });
       const Vf even = weigh<positions, few_taps, row, 0>(g), odd = weigh<positions, few_taps, row, 1>(g);
       store(to + s * lanes, even + odd);
       store(to + (few_taps + s) * lanes, even - odd);
@@ -91,9 +91,9 @@ template <int positions, int tiles, int turn>
   };
   Vf sum[sums];
   if (p.add) {
-    unroll<sums>([&](auto i) { sum[i] = load(place(i)); });
+    unroll<sums>([&](int i) { sum[i] = load(place(i)); });
   } else {
-    unroll<sums>([&](auto i) { sum[i] = zero(); });
+    unroll<sums>([&](int i) { sum[i] = zero(); });
   }
   const float *src = p.src + begin * p.src_position, *from = p.weighed, *next = p.next;
   for (int cb = 0; cb < p.blocks; ++cb, src += p.src_block) {
@@ -107,8 +107,8 @@ template <int positions, int tiles, int turn>
         });
       };
       Vf g[few_taps];
-      unroll<few_taps>([&](auto s) { g[s] = load(from + s * lanes); });
-      unroll<(fetched + line - 1) / line>([&](auto i) {
+      unroll<few_taps>([&](int s) { g[s] = load(from + s * lanes); });
+      unroll<(fetched + line - 1) / line>([&](int i) {
         prefetch_l2(next + i * line);
         in_order();  // a lambda of a prefetch alone would be dropped as one without effect
       });
@@ -124,7 +124,7 @@ template <int positions, int tiles, int turn>
       if constexpr (end == positions) multiply(Index<positions - 1>(), g[few_taps - 1]);
     }
   }
-  unroll<sums>([&](auto i) { store(place(i), sum[i]); });
+  unroll<sums>([&](int i) { store(place(i), sum[i]); });
 }
 
 // All that depends on the positions is made at compile time: transform.h.

@@ -117,7 +117,7 @@ template <int outputs, int positions>
 SN_INLINE void decode(const Vf (&m)[positions], Vf (&y)[outputs]) {
   using C = Coefficients<positions>;
   Vf even[C::pairs + 1], odd[C::pairs + 1];
-  unroll<C::pairs>([&](auto i) {
+  unroll<C::pairs>([&](int i) {
     const Vf plus = m[C::zero + 2 * i], minus = m[C::zero + 2 * i + 1];
     even[i] = C::table.same_sign ? plus + minus : plus - minus;
     odd[i] = C::table.same_sign ? plus - minus : plus + minus;
@@ -168,11 +168,11 @@ SN_INLINE void decode_axis(const Vf (&m)[positions], Vf (&y)[axis.tile]) {
       Vf in[n], part[axis.tile];
       unroll<n>([&](auto i) { in[i] = m[first + i]; });
       if constexpr (axis.phase_taps(phase) == 1) {
-        unroll<axis.tile>([&](auto i) { part[i] = in[i]; });
+        unroll<axis.tile>([&](int i) { part[i] = in[i]; });
       } else {
         decode(in, part);
       }
-      unroll<axis.tile>([&](auto i) { y[i] = phase == 0 ? part[i] : y[i] + part[i]; });
+      unroll<axis.tile>([&](int i) { y[i] = phase == 0 ? part[i] : y[i] + part[i]; });
     }
   });
 }

@@ -27,7 +27,7 @@ struct Product {
 template <int tiles, int panel, bool fetch>
 SN_INLINE void accumulate(Vf (&sum)[tiles * panel], const float* src, const float* weights) {
   Vf w[panel];
-  unroll<panel>([&](auto b) { w[b] = load(weights + b * lanes); });
+  unroll<panel>([&](int b) { w[b] = load(weights + b * lanes); });
   constexpr int each = tiles / panel > 0 ? tiles / panel : 1;
   unroll<tiles>([&](auto t) {
     const Vf x = set(src[t * lanes]);
@@ -35,7 +35,7 @@ SN_INLINE void accumulate(Vf (&sum)[tiles * panel], const float* src, const floa
       prefetch(weights + t / each * lanes + weights_ahead);
       in_order();
     }
-    unroll<panel>([&](auto b) { sum[t * panel + b] = fma(x, w[b], sum[t * panel + b]); });
+    unroll<panel>([&](int b) { sum[t * panel + b] = fma(x, w[b], sum[t * panel + b]); });
   });
 }
 
@@ -43,9 +43,9 @@ template <int tiles, int panel, bool fetch>
 [[gnu::flatten]] void multiply(const Product& p) {
   Vf sum[tiles * panel];
   if (p.add) {
-    unroll<tiles * panel>([&](auto i) { sum[i] = load(p.dst + i * lanes); });
+    unroll<tiles * panel>([&](int i) { sum[i] = load(p.dst + i * lanes); });
   } else {
-    unroll<tiles * panel>([&](auto i) { sum[i] = zero(); });
+    unroll<tiles * panel>([&](int i) { sum[i] = zero(); });
   }
   const float *src = p.src, *weights = p.weights;
   const float* next = p.next;
@@ -60,7 +60,7 @@ template <int tiles, int panel, bool fetch>
       next += 4 * p.fetch;
     }
   }
-  unroll<tiles * panel>([&](auto i) { store(p.dst + i * lanes, sum[i]); });
+  unroll<tiles * panel>([&](int i) { store(p.dst + i * lanes, sum[i]); });
 }
 
 using Multiply = void (*)(const Product&);

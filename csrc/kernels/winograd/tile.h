@@ -31,8 +31,7 @@ template <WinogradAxis axis>
     if (a.column_begin == 0 && a.column_end == positions) {
       unroll<positions>([&](auto x) { d[x] = load(src + x * lanes); });
     } else {
-      unroll<positions>(
-          [&](auto x) { d[x] = load(x >= a.column_begin && x < a.column_end ? src + x * lanes : zeros); });
+      unroll<positions>([&](int x) { d[x] = load(x >= a.column_begin && x < a.column_end ? src + x * lanes : zeros); });
     }
     encode_axis<axis>(d, v);
     unroll<positions>([&](auto x) { store(dst + x * lanes, v[x]); });
