@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
-#if (defined(__x86_64__) || defined(__i386__)) && !defined(SN_SCALAR_ONLY)
+#if defined(__x86_64__) || defined(__i386__)
 #define SOFTNEURO_X86 1
 #include <cpuid.h>
 #endif
@@ -100,11 +100,18 @@ const std::vector<Level>& levels() {
       {Isa::avxvnni, "avxvnni", {Isa::scalar, Isa::avx2}, 8, false, cpu_has_avxvnni},
       {Isa::avx512vnni, "avx512vnni", {Isa::scalar, Isa::avx2, Isa::avx512}, 16, false, cpu_has_avx512vnni},
       {Isa::amx, "amx", {Isa::scalar, Isa::avx2, Isa::avx512, Isa::avx512vnni}, 16, false, cpu_has_amx},
-#elif defined(__aarch64__) && !defined(SN_SCALAR_ONLY)
+#elif defined(__aarch64__)
       {Isa::neon, "neon", {Isa::scalar}, 4, true, [] { return true; }},
 #endif
   };
   return table;
+}
+
+bool is_built(Isa isa) {
+  static constexpr Isa built[] = {Isa::scalar, SN_IF_avx2(Isa::avx2, ) SN_IF_avx512(Isa::avx512, )
+                                                   SN_IF_avxvnni(Isa::avxvnni, ) SN_IF_avx512vnni(Isa::avx512vnni, )
+                                                       SN_IF_amx(Isa::amx, ) SN_IF_neon(Isa::neon, )};
+  return std::find(std::begin(built), std::end(built), isa) != std::end(built);
 }
 
 const Level* find_level(Isa isa) {
@@ -148,7 +155,7 @@ Found detect() {
   }
   Found found;
   for (const Level& level : levels()) {
-    if ((clamped && !implies(most, level.isa)) || !supported(level.isa)) continue;
+    if ((clamped && !implies(most, level.isa)) || !is_built(level.isa) || !supported(level.isa)) continue;
     (level.vectors ? found.vectors : found.extensions).push_back(level.isa);
   }
   std::reverse(found.vectors.begin(), found.vectors.end());
@@ -274,11 +281,11 @@ std::vector<Isa> isa_prerequisites(Isa isa) { return level_of(isa).prerequisites
 std::vector<Isa> all_isas() {
   std::vector<Isa> isas;
   for (const Level& level : levels())
-    if (level.vectors) isas.push_back(level.isa);
+    if (level.vectors && is_built(level.isa)) isas.push_back(level.isa);
   return isas;
 }
 
-bool architecture_has(Isa isa) { return find_level(isa) != nullptr; }
+bool architecture_has(Isa isa) { return find_level(isa) != nullptr && is_built(isa); }
 
 std::vector<Isa> isas_best_first() {
   std::vector<Isa> isas = all_isas();

@@ -7,6 +7,39 @@
 #include <string_view>
 #include <vector>
 
+// SN_IF_<level>(...): what is only where the level is built. A build for tests may leave some out (SOFTNEURO_LEVELS in
+// CMakeLists.txt), as if no machine had them.
+#ifdef SN_WITHOUT_avx2
+#define SN_IF_avx2(...)
+#else
+#define SN_IF_avx2(...) __VA_ARGS__
+#endif
+#ifdef SN_WITHOUT_avx512
+#define SN_IF_avx512(...)
+#else
+#define SN_IF_avx512(...) __VA_ARGS__
+#endif
+#ifdef SN_WITHOUT_avxvnni
+#define SN_IF_avxvnni(...)
+#else
+#define SN_IF_avxvnni(...) __VA_ARGS__
+#endif
+#ifdef SN_WITHOUT_avx512vnni
+#define SN_IF_avx512vnni(...)
+#else
+#define SN_IF_avx512vnni(...) __VA_ARGS__
+#endif
+#ifdef SN_WITHOUT_amx
+#define SN_IF_amx(...)
+#else
+#define SN_IF_amx(...) __VA_ARGS__
+#endif
+#ifdef SN_WITHOUT_neon
+#define SN_IF_neon(...)
+#else
+#define SN_IF_neon(...) __VA_ARGS__
+#endif
+
 namespace softneuro {
 
 // A level is a named set of CPU features with prerequisites (see isa_prerequisites), not a rung of one ladder: avxvnni
@@ -24,14 +57,14 @@ std::string_view isa_name(Isa isa);
 Isa parse_isa(std::string_view name);
 // The levels that must be available too for `isa` to be.
 std::vector<Isa> isa_prerequisites(Isa isa);
-// Every level of vectors of this architecture, whether the machine has it or not, and the same best first.
+// Every level of vectors that is built, whether the machine has it or not, and the same best first.
 std::vector<Isa> all_isas();
 std::vector<Isa> isas_best_first();
 
 // The level whose vectors it uses: its own, or those that it adds to.
 Isa vectors_of(Isa isa);
 
-// Whether it is a level of this architecture.
+// Whether it is a level of this architecture, and built.
 bool architecture_has(Isa isa);
 
 // True if CPU and operating system support the level and SOFTNEURO_MAX_ISA (the level itself or one that has it as

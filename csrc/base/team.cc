@@ -12,7 +12,7 @@ namespace softneuro {
 namespace {
 
 // After this long the core is offered to others: the thread waited for may be one of them.
-constexpr std::chrono::microseconds spin_time{20};
+constexpr std::chrono::microseconds team_spin_time{20};
 // Offers of the core before a member sleeps until the next step.
 constexpr int patience = 200;
 constexpr int64_t step_limit = int64_t{1} << 30;  // tasks dealt at once, for both halves of a share to have room
@@ -91,7 +91,7 @@ void Team::deal(int64_t first, int64_t tasks) {
   announce();
   const int64_t others = tasks - work(0);
   const auto finished = [&] { return served_.load(std::memory_order_acquire) == others; };
-  while (!spin_until(finished, spin_time)) sched_yield();
+  while (!spin_until(finished, team_spin_time)) sched_yield();
 }
 
 // Once in a run, after the leader's first task, when most have come. It costs four system calls for each who is late;
@@ -113,7 +113,7 @@ void Team::send_late_ones() {
 // The caller leads, so that a thread has the same share run after run; one that the host keeps waiting does not.
 bool Team::lead() {
   if (std::this_thread::get_id() != caller_ &&
-      spin_until([&] { return led_.load(std::memory_order_relaxed); }, spin_time))
+      spin_until([&] { return led_.load(std::memory_order_relaxed); }, team_spin_time))
     return false;
   return !led_.exchange(true, std::memory_order_relaxed);
 }
@@ -126,7 +126,7 @@ void Team::serve() {
   for (uint32_t heard = bell_.load(std::memory_order_acquire); !closed_.load(std::memory_order_relaxed);) {
     if (const int64_t done = work(member); done > 0) served_.fetch_add(done, std::memory_order_release);
     const auto rung = [&] { return bell_.load(std::memory_order_acquire) != heard; };
-    for (int i = 0; !spin_until(rung, spin_time); ++i) {
+    for (int i = 0; !spin_until(rung, team_spin_time); ++i) {
       if (i < patience)
         sched_yield();
       else

@@ -20,7 +20,7 @@ namespace softneuro {
 namespace {
 
 // Long enough to span the gap between two layers of a running net, short enough that an idle process is idle.
-constexpr std::chrono::microseconds spin_time{40};
+constexpr std::chrono::microseconds pool_spin_time{40};
 
 // Counts forks on the way from the first process to this one; threads of a pool made under another count are gone.
 std::atomic<unsigned> fork_count{0};
@@ -114,7 +114,7 @@ class Crew {
         if ((gate_.fetch_sub(1) & inside_mask) == 1) gone_.notify();
         continue;
       }
-      if (spin_until([&] { return bell_.load(std::memory_order_acquire) != rung; }, spin_time)) continue;
+      if (spin_until([&] { return bell_.load(std::memory_order_acquire) != rung; }, pool_spin_time)) continue;
       asleep_.fetch_add(1, std::memory_order_relaxed);
       bell_.wait(rung);
       asleep_.fetch_sub(1, std::memory_order_relaxed);
@@ -146,7 +146,7 @@ class Crew {
 
   void wait_for_workers() {
     auto empty = [&] { return (gate_.load() & inside_mask) == 0; };
-    while (!spin_until(empty, spin_time)) gone_.wait(empty);
+    while (!spin_until(empty, pool_spin_time)) gone_.wait(empty);
   }
 
   // Wakes the caller when the last worker has left, if the caller sleeps.

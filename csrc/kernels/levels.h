@@ -12,15 +12,16 @@
 namespace softneuro {
 
 // Kernels of vectors, kernels of tiles that are multiplied with each other, and what all levels need.
-#if defined(__x86_64__) && !defined(SN_SCALAR_ONLY)
-#define SN_VECTOR_LEVELS(X, Table, name) X(scalar, Table, name) X(avx2, Table, name) X(avx512, Table, name)
-#define SN_TILE_LEVELS(X, Table, name) X(scalar, Table, name) X(amx, Table, name)
+#if defined(__x86_64__)
+#define SN_VECTOR_LEVELS(X, Table, name) \
+  X(scalar, Table, name) SN_IF_avx2(X(avx2, Table, name)) SN_IF_avx512(X(avx512, Table, name))
+#define SN_TILE_LEVELS(X, Table, name) X(scalar, Table, name) SN_IF_amx(X(amx, Table, name))
 #define SN_DOT_LEVELS(X, Table, name) \
-  SN_VECTOR_LEVELS(X, Table, name) X(avxvnni, Table, name) X(avx512vnni, Table, name)
-#define SN_ALL_LEVELS(X, Table, name) SN_DOT_LEVELS(X, Table, name) X(amx, Table, name)
+  SN_VECTOR_LEVELS(X, Table, name) SN_IF_avxvnni(X(avxvnni, Table, name)) SN_IF_avx512vnni(X(avx512vnni, Table, name))
+#define SN_ALL_LEVELS(X, Table, name) SN_DOT_LEVELS(X, Table, name) SN_IF_amx(X(amx, Table, name))
 #else
-#if defined(__aarch64__) && !defined(SN_SCALAR_ONLY)
-#define SN_VECTOR_LEVELS(X, Table, name) X(scalar, Table, name) X(neon, Table, name)
+#if defined(__aarch64__)
+#define SN_VECTOR_LEVELS(X, Table, name) X(scalar, Table, name) SN_IF_neon(X(neon, Table, name))
 #else
 #define SN_VECTOR_LEVELS(X, Table, name) X(scalar, Table, name)
 #endif

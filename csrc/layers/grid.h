@@ -13,6 +13,7 @@ namespace softneuro {
 // Waking a pool's threads and waiting for them costs about as much as working on this many floats from cache (3-4 us).
 inline constexpr int64_t elements_per_task = 32768;
 
+// Tasks worth starting for that many elements.
 inline int64_t task_count(int64_t elements, int threads) {
   return std::clamp<int64_t>(elements / elements_per_task, 1, std::max(threads, 1));
 }

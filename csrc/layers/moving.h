@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/copy/copy.h"
+#include "layers/grid.h"
 #include "layers/routine.h"
 
 namespace softneuro {
@@ -34,11 +35,6 @@ RoutineInfo vector_info(const char* type, const char* algorithm, Isa isa, const 
 RoutineInfo bytes_info(const char* type, const char* algorithm, Isa isa, const Layout& layout);
 
 Refusal refuse_post_ops(const Problem& problem);
-
-// Tasks worth starting for that many elements: below 32768 (128 KB) each, starting costs more than it saves.
-inline int64_t task_count(int64_t elements, int threads) {
-  return std::clamp<int64_t>(elements / 32768, 1, std::max(threads, 1));
-}
 
 // A blob's image taken as [outer][size][inner] around a logical axis other than 0; `size` counts channel blocks and
 // `unit` is the channels in each where the axis is the blocked one.

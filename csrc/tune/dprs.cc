@@ -1,7 +1,6 @@
 #include "tune/dprs.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <string>
 #include <tuple>
@@ -11,8 +10,6 @@
 
 namespace softneuro {
 namespace dprs {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 void Model::expand_marginals(const std::vector<std::vector<double>>& marginals, DprsResult& result) const {
   result.group_marginals.assign(problem_.groups.size(), infinity);

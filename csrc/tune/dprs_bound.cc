@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
-#include <limits>
 #include <numeric>
 
 #include "tune/dprs_factors.h"
@@ -10,9 +9,7 @@
 namespace softneuro::dprs {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-struct Bucket {
+struct SearchBucket {
   std::vector<const Factor*> factors;   // original ones and messages, all over variables eliminated here or later
   std::vector<const Factor*> messages;  // that this bucket sent
 };
@@ -166,7 +163,7 @@ class Search {
   const DprsLimits& limits_;
   const std::function<double(Assignment&)>& polish_;
   std::vector<size_t> rank_;
-  std::vector<Bucket> buckets_;
+  std::vector<SearchBucket> buckets_;
   std::deque<Factor> sent_;  // stable addresses
   double root_ = 0;
   Assignment values_;

@@ -1,13 +1,10 @@
 // Exact min-sum variable elimination with backward messages.
 #include <algorithm>
-#include <limits>
 
 #include "tune/dprs_factors.h"
 
 namespace softneuro::dprs {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 int position(const std::vector<int>& scope, int variable) {
   auto it = std::find(scope.begin(), scope.end(), variable);

@@ -1,15 +1,10 @@
 // The objective straight from its definition, and what a solution means.
 #include <algorithm>
-#include <limits>
 #include <tuple>
 
 #include "tune/dprs_model.h"
 
 namespace softneuro::dprs {
-namespace {
-constexpr double infinity = std::numeric_limits<double>::infinity();
-}
-
 std::pair<int, double> Model::source(int blob, int from, int to) const {
   const BlobUse& use = uses_[static_cast<size_t>(blob)];
   const Chains& chains = chains_[static_cast<size_t>(blob)];

@@ -3,12 +3,16 @@
 
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <utility>
 #include <vector>
 
 #include "tune/dprs.h"
 
 namespace softneuro::dprs {
+
+// The cost of what cannot be.
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
 using Assignment = std::vector<int>;  // a value per variable
 

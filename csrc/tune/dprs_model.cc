@@ -2,15 +2,12 @@
 #include "tune/dprs_model.h"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 
 #include "base/error.h"
 
 namespace softneuro::dprs {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 bool wants(const Option& option, const DprsLayer& layer, int blob, int schema) {
   for (size_t slot = 0; slot < layer.inputs.size(); ++slot) {

@@ -16,7 +16,7 @@ namespace {
 constexpr double adapt_share = 0.05, unit_share = 0.6, pace_share = 0.08;
 constexpr double late_share = 0.88;  // for layers that come late, as a short look is better than a forecast
 constexpr Profiler::Effort adapt_effort{9, 0.005}, confirming{7, 0.05}, late{3, 0.05};
-constexpr int most_rounds = 15, least_rounds = 5;  // for a layer of much and of little time
+constexpr int most_layer_rounds = 15, least_layer_rounds = 5;  // for a layer of much and of little time
 constexpr double fusions_later = 0.4;
 
 }  // namespace
@@ -242,9 +242,10 @@ void Measuring::measure(Profiler& profiler) {
     }
     Profiler::Effort effort = late;
     if (seconds > 0) {
-      const double rounds = most_rounds * std::sqrt(weights[i] / mean);
+      const double rounds = most_layer_rounds * std::sqrt(weights[i] / mean);
       // Twice its share: most layers stop well before theirs.
-      effort = {static_cast<int>(std::clamp<double>(rounds, least_rounds, most_rounds)), 2 * seconds * share};
+      effort = {static_cast<int>(std::clamp<double>(rounds, least_layer_rounds, most_layer_rounds)),
+                2 * seconds * share};
     }
     measure_layer(profiler, i, effort);
     tell();

@@ -15,8 +15,8 @@ namespace {
 
 // What runs for long is stable without many samples.
 constexpr int least_rounds = 3;
-constexpr double most_seconds = 0.06;   // of one contender's samples, beyond these
-constexpr double least_seconds = 0.01;  // for the first round, whatever the effort
+constexpr double most_sampled_seconds = 0.06;  // of one contender's samples, beyond these
+constexpr double least_seconds = 0.01;         // for the first round, whatever the effort
 // A run that was interrupted says nothing, and is repeated, unless none of its length goes without.
 constexpr int most_attempts = 3;
 constexpr double slice_seconds = 0.02;
@@ -227,7 +227,7 @@ void Profiler::race(std::vector<Contender>& contenders, std::span<Candidate* con
     for (Contender& contender : contenders) {
       const bool smaller = 2 * contender.candidate->packed_bytes < bytes;
       if (contender.samples.empty() || contender.best > best * (smaller ? wide_gate : gate)) continue;
-      if (round >= least_rounds && contender.spent > most_seconds) continue;
+      if (round >= least_rounds && contender.spent > most_sampled_seconds) continue;
       ++running;
       sample(contender, parallel_for);
     }

@@ -13,7 +13,7 @@ namespace softneuro {
 namespace {
 
 constexpr size_t most_plans = 6;  // that are run step by step
-constexpr int most_rounds = 9, least_rounds = 3;
+constexpr int most_runs = 9, least_runs = 3;
 constexpr double enough_seconds = 0.15;   // of rounds beyond these
 constexpr double allowance_share = 0.15;  // of the time budget
 constexpr double worth_running = 0.99;    // of the best plan's time
@@ -123,7 +123,7 @@ class Refiner {
     trials_.hold_packings();
     double sum = 0;
     const double once = trial_.run(*net, trials_.parallel_for);  // warms up, too
-    const int rounds = std::clamp(static_cast<int>(enough_seconds / std::max(once, 1e-9)), least_rounds, most_rounds);
+    const int rounds = std::clamp(static_cast<int>(enough_seconds / std::max(once, 1e-9)), least_runs, most_runs);
     for (const StepTime& time : net->profile(trial_.inputs(), trial_.outputs(), trials_.parallel_for, rounds)) {
       sum += time.seconds;
       if (time.layer < 0) continue;
@@ -169,7 +169,7 @@ Refined refine(const Graph& graph, const GraphCosts& costs, const Objective& obj
     if (refiner.is_measured(plan)) return false;
     if (refiner.was_too_much(plan, allowance)) return true;
     const double spent = trials.timekeeper.now() - start, run = refiner.seconds(plan);
-    if (spent + (least_rounds + 1) * run <= std::min(allowance, trials.timekeeper.left() + spent)) return false;
+    if (spent + (least_runs + 1) * run <= std::min(allowance, trials.timekeeper.left() + spent)) return false;
     if (trials.may_measure()) refiner.note_too_much(plan, allowance);
     return true;
   };

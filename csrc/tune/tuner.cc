@@ -23,7 +23,7 @@
 namespace softneuro {
 namespace {
 
-constexpr int most_rounds = 30, least_rounds = 3;
+constexpr int most_whole_rounds = 30, least_whole_rounds = 3;
 constexpr size_t most_wholes = 4;
 constexpr double least_held = 256 << 20, held_share = 1.5;  // of packed weights between trials; of the model's
 constexpr double promising = 1.03;                          // of the best plan's time by what was seen in nets
@@ -41,18 +41,18 @@ std::vector<double> time_as_wholes(const Graph& graph, const std::vector<Assignm
   std::vector<double> centres(nets.size(), INFINITY);
   const double start = trials.timekeeper.now();
   for (const auto& net : nets) trial.run(*net, trials.parallel_for);  // warms up
-  for (int round = 0; round < most_rounds; ++round) {
+  for (int round = 0; round < most_whole_rounds; ++round) {
     const double best = *std::min_element(centres.begin(), centres.end());
     size_t running = 0;
     for (size_t i = 0; i < nets.size(); ++i) {
-      if (round >= least_rounds && centres[i] > clearly_slower(round) * best) continue;
+      if (round >= least_whole_rounds && centres[i] > clearly_slower(round) * best) continue;
       ++running;
       samples[i].push_back(trial.run(*nets[i], trials.parallel_for));
       centres[i] = winsorised_mean(samples[i]);
     }
     if (running == 1) break;
     const double spent = trials.timekeeper.now() - start;
-    if (round + 1 >= least_rounds && spent > wholes_share * trials.settings.time_budget_s) break;
+    if (round + 1 >= least_whole_rounds && spent > wholes_share * trials.settings.time_budget_s) break;
   }
   std::vector<std::vector<double>*> paced;
   for (auto& own : samples) paced.push_back(&own);
@@ -83,7 +83,7 @@ std::vector<double> whole_times(const Graph& graph, const std::vector<Assignment
   const std::string ends = "allowance of graph " + graph.structural_hash();
   const Subject wholes = Subject(plans.front()).part("wholes");
   if (ledger.was_too_much(ends, wholes, budget)) return times;
-  const double least = (least_rounds + 1) * seconds * static_cast<double>(plans.size());
+  const double least = (least_whole_rounds + 1) * seconds * static_cast<double>(plans.size());
   if (least > std::min(2 * wholes_share * budget, trials.timekeeper.left())) {
     ledger.add_too_much(ends, wholes, budget);
     return times;

@@ -31,7 +31,7 @@ void take_over([[maybe_unused]] void* what) {
 #endif
 }
 
-struct Kernel : OrtNodeComputeInfo {
+struct RegionKernel : OrtNodeComputeInfo {
   std::shared_ptr<Region> region;
   std::vector<size_t> inputs, outputs;  // by the region's: place at the fused node
 };
@@ -63,7 +63,7 @@ void copy(void* to, const void* from, size_t bytes) {
 
 class Run : public SessionRun {
  public:
-  Run(const Kernel& kernel, OrtKernelContext* context)
+  Run(const RegionKernel& kernel, OrtKernelContext* context)
       : kernel_(kernel), context_(context), pool_(context, kernel.region->threads()) {
     values_.reserve(kernel.inputs.size());
     for (const size_t index : kernel.inputs) {
@@ -78,7 +78,7 @@ class Run : public SessionRun {
   void alone(const std::function<void()>& work) override { pool_.alone(work); }
 
  private:
-  const Kernel& kernel_;
+  const RegionKernel& kernel_;
   OrtKernelContext* context_;
   std::vector<const OrtValue*> values_;
   SessionPool pool_;
@@ -94,7 +94,8 @@ void give(Run& run, const std::vector<OrtRegionCall::Result>& results) {
   }
 }
 
-void run_net(const Kernel& kernel, OrtKernelContext* context, const Ready& ready, const std::vector<RunInput>& inputs) {
+void run_net(const RegionKernel& kernel, OrtKernelContext* context, const Ready& ready,
+             const std::vector<RunInput>& inputs) {
   const Net& net = *ready.net;
   const Places& places = Region::places(ready);
   std::vector<const void*> in;
@@ -120,7 +121,7 @@ OrtStatus* create_state(OrtNodeComputeInfo* info, OrtNodeComputeContext*, void**
 
 OrtStatus* compute(OrtNodeComputeInfo*, void* state, OrtKernelContext* context) {
   return guarded("Compute", [&] {
-    const Kernel& kernel = *static_cast<const Kernel*>(static_cast<OrtNodeComputeInfo*>(state));
+    const RegionKernel& kernel = *static_cast<const RegionKernel*>(static_cast<OrtNodeComputeInfo*>(state));
     Run run(kernel, context);
     std::vector<RunInput> inputs;
     inputs.reserve(kernel.inputs.size());
@@ -159,7 +160,7 @@ size_t place_of(const std::vector<std::string>& names, const std::string& name) 
 
 OrtNodeComputeInfo* make_kernel(std::shared_ptr<Region> region, std::vector<size_t> inputs,
                                 std::vector<size_t> outputs) {
-  auto kernel = std::make_unique<Kernel>();
+  auto kernel = std::make_unique<RegionKernel>();
   kernel->version = Runtime::get().api_version();
   kernel->create_state = create_state;
   kernel->compute = compute;
@@ -170,7 +171,7 @@ OrtNodeComputeInfo* make_kernel(std::shared_ptr<Region> region, std::vector<size
   return kernel.release();
 }
 
-void release_kernel(OrtNodeComputeInfo* kernel) { delete static_cast<Kernel*>(kernel); }
+void release_kernel(OrtNodeComputeInfo* kernel) { delete static_cast<RegionKernel*>(kernel); }
 
 void SessionPool::alone(const std::function<void()>& work) {
   std::atomic<bool> done{false};

@@ -20,9 +20,9 @@ std::vector<T> read_values(const OrtOpAttr* attribute, int type) {
   return result;
 }
 
-class Reader {
+class GraphReader {
  public:
-  explicit Reader(const OrtGraph* graph) : graph_(graph) {}
+  explicit GraphReader(const OrtGraph* graph) : graph_(graph) {}
 
   OpGraph read() {
     result_.name = get<const char*>(fn::Graph_GetName, graph_);
@@ -178,7 +178,7 @@ AlignedBuffer read_bytes(const OrtNode* node, const char* name) {
   return buffer;
 }
 
-OpGraph read_graph(const OrtGraph* graph) { return Reader(graph).read(); }
+OpGraph read_graph(const OrtGraph* graph) { return GraphReader(graph).read(); }
 
 void keep_constants(OpGraph& graph) {
   for (OpValue& value : graph.values) {

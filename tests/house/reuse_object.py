@@ -42,6 +42,14 @@ def same_files(object_name: str, root: Path, build: Path, other_root: Path, ninj
     )
 
 
+def same_source(source: Path, root: Path, build: Path, other_root: str, other_build: str) -> bool:
+    """Whether a source is the same where the build wrote it: a list of files to compile together."""
+    if not source.is_relative_to(other_build):
+        return True
+    twin = build / source.relative_to(other_build)
+    return twin.exists() and twin.read_text().replace(str(root), "") == source.read_text().replace(other_root, "")
+
+
 def reuse(root: Path, build: Path, ninja: str, command: list[str]) -> bool:
     """Copies the object that a command would make, if it may."""
     include = next((argument for argument in command if re.fullmatch(r"-I.*/csrc(/\.\.)?", argument)), None)
@@ -61,6 +69,8 @@ def reuse(root: Path, build: Path, ninja: str, command: list[str]) -> bool:
     # ninja adds what it needs to record dependencies; compile_commands.json is without it.
     wanted = re.sub(r"\n-MD\n-MT\n\S+\n-MF\n\S+", "", "\n".join(wanted)).split("\n")
     if wanted != known or not same_files(name, root, build, Path(other_root), ninja):
+        return False
+    if not same_source(Path(command[command.index("-c") + 1]), root, build, other_root, other_build):
         return False
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(build / name, target)

@@ -7,9 +7,9 @@
 namespace softneuro::fusions {
 namespace {
 
-class Finder {
+class DepthwiseBlockFinder {
  public:
-  Finder(const Graph& graph, std::vector<Fusion>& found) : graph_(graph), found_(found) {}
+  DepthwiseBlockFinder(const Graph& graph, std::vector<Fusion>& found) : graph_(graph), found_(found) {}
 
   void visit(int index) {
     const Layer& layer = layer_at(index);
@@ -93,7 +93,7 @@ class Finder {
 }  // namespace
 
 void depthwise_block(const Graph& graph, std::vector<Fusion>& fusions) {
-  Finder finder(graph, fusions);
+  DepthwiseBlockFinder finder(graph, fusions);
   for (int index = 0; index < static_cast<int>(graph.layers().size()); ++index) finder.visit(index);
 }
 

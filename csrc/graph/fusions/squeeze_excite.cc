@@ -5,9 +5,9 @@
 namespace softneuro::fusions {
 namespace {
 
-class Finder {
+class SqueezeExciteFinder {
  public:
-  Finder(const Graph& graph, std::vector<Fusion>& found) : graph_(graph), found_(found) {}
+  SqueezeExciteFinder(const Graph& graph, std::vector<Fusion>& found) : graph_(graph), found_(found) {}
 
   void visit(int index) {
     const Layer& product = layer_at(index);
@@ -67,7 +67,7 @@ class Finder {
 }  // namespace
 
 void squeeze_excite(const Graph& graph, std::vector<Fusion>& fusions) {
-  Finder finder(graph, fusions);
+  SqueezeExciteFinder finder(graph, fusions);
   for (int index = 0; index < static_cast<int>(graph.layers().size()); ++index) finder.visit(index);
 }
 

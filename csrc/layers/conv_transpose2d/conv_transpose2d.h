@@ -2,7 +2,7 @@
 // through the kernel, which is the gradient of conv2d with respect to its input.
 #pragma once
 
-#include "layers/layer.h"
+#include "layers/routine.h"
 
 namespace softneuro {
 
@@ -21,5 +21,8 @@ struct ConvTranspose2dParams {
 
 // Throws Error about the first thing that is wrong with attributes, weights or the input.
 ConvTranspose2dParams conv_transpose2d_params(const Layer& layer, const TensorDesc& in);
+inline ConvTranspose2dParams conv_transpose2d_params(const Problem& problem) {
+  return conv_transpose2d_params(*problem.layer, problem.in[0]);
+}
 
 }  // namespace softneuro

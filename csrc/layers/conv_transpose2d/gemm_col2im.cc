@@ -10,8 +10,6 @@
 namespace softneuro {
 namespace {
 
-ConvTranspose2dParams sizes(const Problem& problem) { return conv_transpose2d_params(*problem.layer, problem.in[0]); }
-
 SN_PARAMS(GemmCol2imParams, panel);
 
 class PreparedGemmCol2im final : public Prepared {
@@ -21,7 +19,7 @@ class PreparedGemmCol2im final : public Prepared {
       : packed_(std::move(packed)),
         kernels_(kernels),
         activate_(activate),
-        p_(sizes(problem)),
+        p_(conv_transpose2d_params(problem)),
         post_(problem.layer->post) {
     const int64_t l2 = l2_bytes();
     taps_ = p_.kh * p_.kw;
@@ -113,7 +111,7 @@ class GemmCol2im final : public Routine {
                  .out = f32_nchw}) {}
 
   Refusal check(const Problem& problem) const override {
-    const ConvTranspose2dParams p = sizes(problem);
+    const ConvTranspose2dParams p = conv_transpose2d_params(problem);
     return check_gemm_sizes(p.group_k() * p.kh * p.kw, p.h * p.w, p.group_c());
   }
 
@@ -125,11 +123,11 @@ class GemmCol2im final : public Routine {
   Packing packing(const Problem& problem, const Tuning&) const override {
     Packing packing;
     packing.add("weights", problem.layer->weight("weight")->elements());
-    add_bias(packing, *problem.layer, sizes(problem).k);
+    add_bias(packing, *problem.layer, conv_transpose2d_params(problem).k);
     return packing;
   }
   void pack(const Problem& problem, const Tuning&, Packed& to) const override {
-    const ConvTranspose2dParams p = sizes(problem);
+    const ConvTranspose2dParams p = conv_transpose2d_params(problem);
     const auto values = problem.layer->weight("weight")->values();
     const int64_t rows = p.group_k() * p.kh * p.kw;
     for (int64_t c = 0; c < p.c; ++c) {

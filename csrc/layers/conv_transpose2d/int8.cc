@@ -47,7 +47,6 @@ std::vector<Phase> phases_of(const ConvTranspose2dParams& p) {
   return phases;
 }
 
-ConvTranspose2dParams sizes(const Problem& problem) { return conv_transpose2d_params(*problem.layer, problem.in[0]); }
 Int8Shape whole_shape(const ConvTranspose2dParams& p) { return {p.groups, p.group_k(), p.group_c() * p.kh * p.kw}; }
 
 class PreparedInt8ConvTranspose2d final : public Prepared {
@@ -56,7 +55,7 @@ class PreparedInt8ConvTranspose2d final : public Prepared {
                               std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)),
         kernels_(kernels),
-        p_(sizes(problem)),
+        p_(conv_transpose2d_params(problem)),
         phases_(phases_of(p_)),
         residual_(problem.layer->post.residual),
         zero_(static_cast<uint8_t>(problem.in[0].quantization->zero_points[0])) {
@@ -157,19 +156,19 @@ class Int8ConvTranspose2d final : public Routine {
   Int8ConvTranspose2d(Isa isa, DType out) : Routine(int8_info("conv_transpose2d", isa, Layout::nhwc(), out)) {}
 
   Refusal check(const Problem& problem) const override {
-    const ConvTranspose2dParams p = sizes(problem);
+    const ConvTranspose2dParams p = conv_transpose2d_params(problem);
     if (const Refusal refusal = check_int8(problem, whole_shape(p), 1); !refusal.accepted()) return refusal;
     return check_kernel_sizes({p.oh * p.ow * p.k, p.h * p.w * p.c, p.ow * whole_shape(p).k, p.sh * p.sw});
   }
   // A channel for itself wastes a panel on it.
   bool promising(const Problem& problem) const override {
-    const ConvTranspose2dParams p = sizes(problem);
+    const ConvTranspose2dParams p = conv_transpose2d_params(problem);
     return p.groups == 1 || p.group_k() >= 4;
   }
 
   std::string pack_key(const Problem& problem, const Tuning&) const override { return int8_pack_key(problem); }
   Packing packing(const Problem& problem, const Tuning&) const override {
-    const ConvTranspose2dParams p = sizes(problem);
+    const ConvTranspose2dParams p = conv_transpose2d_params(problem);
     const Int8Shape shape = whole_shape(p);
     int64_t bytes = 0;
     for (const Phase& phase : phases_of(p)) {
@@ -179,7 +178,7 @@ class Int8ConvTranspose2d final : public Routine {
     return int8_packing(shape, bytes, shape.groups * shape.padded(), p.sh * p.sw);
   }
   void pack(const Problem& problem, const Tuning&, Packed& to) const override {
-    const ConvTranspose2dParams p = sizes(problem);
+    const ConvTranspose2dParams p = conv_transpose2d_params(problem);
     const auto weights_held = int8_weights(problem);
     const int8_t* from = weights_held.get();
     const std::vector<Phase> phases = phases_of(p);

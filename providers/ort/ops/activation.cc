@@ -142,7 +142,7 @@ void convert_softmax(Lowering& low) {
 
 Refusal check_softmax(const OpView& view) { return view.rank(0) > 0 ? Refusal() : Refusal("its input is a scalar"); }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry activation_entries[] = {
     {"Relu", accept, convert_relu, false, Holds::quantized},
     {"Sigmoid", accept, convert_plain<sigmoid>},
     {"Tanh", accept, convert_plain<tanh_>},
@@ -166,6 +166,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> activation_ops() { return entries; }
+std::span<const OpEntry> activation_ops() { return activation_entries; }
 
 }  // namespace softneuro::ort

@@ -147,7 +147,7 @@ void convert_transposed(Lowering& low) {
   low.set(low.add("pad", {blob}, {{"mode", "constant"}, {"pads", crop}}));
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry conv_entries[] = {
     {"Conv", check_conv, convert_conv},
     {"ConvInteger", check_sum, convert_sum, false, Holds::anything},
     {"ConvTranspose", check_transposed, convert_transposed},
@@ -155,6 +155,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> conv_ops() { return entries; }
+std::span<const OpEntry> conv_ops() { return conv_entries; }
 
 }  // namespace softneuro::ort

@@ -9,12 +9,12 @@ namespace softneuro::ort {
 namespace {
 
 // Where the inputs of a product are; -1: it has none.
-struct Places {
+struct DynamicPlaces {
   QuantizedInput weight;
   size_t bias;
 };
-Places places_of(const OpNode& node) {
-  return node.op == "DynamicQuantizeMatMul" ? Places{{1, 2, 3}, 4} : Places{{1, 3, 5}, 6};
+DynamicPlaces places_of(const OpNode& node) {
+  return node.op == "DynamicQuantizeMatMul" ? DynamicPlaces{{1, 2, 3}, 4} : DynamicPlaces{{1, 3, 5}, 6};
 }
 
 bool is_made_by_one(const OpView& view) {
@@ -27,7 +27,7 @@ bool is_made_by_one(const OpView& view) {
 
 Refusal check_product(const OpView& view) {
   const OpNode& node = view.node();
-  const Places at = places_of(node);
+  const DynamicPlaces at = places_of(node);
   if (view.rank(0) < 1) return "its operand's rank is unknown or 0";
   if (node.op == "MatMulIntegerToFloat" && !is_made_by_one(view)) return "its operand is not quantized in the run";
   if (const Refusal no = check_quantized_constant(view.graph(), node, at.weight); !no.accepted()) return no;
@@ -42,7 +42,7 @@ Refusal check_product(const OpView& view) {
 
 void convert_product(Lowering& low) {
   const OpNode& node = low.node();
-  const Places at = places_of(node);
+  const DynamicPlaces at = places_of(node);
   const auto make = [&] {
     // The other way round it would be moved for nothing.
     const Constant bytes = signed_bytes(low.dequantized(at.weight));
@@ -64,7 +64,7 @@ void convert_dynamic_quantize(Lowering& low) {
   low.set(tensor_of({}, std::vector<float>{1}), 1);
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry dynamic_entries[] = {
     {"DynamicQuantizeLinear", accept, convert_dynamic_quantize, true, Holds::bytes},
     {"MatMulIntegerToFloat", check_product, convert_product, false, Holds::bytes, Domain::microsoft},
     {"DynamicQuantizeMatMul", check_product, convert_product, false, Holds::bytes, Domain::microsoft},
@@ -72,6 +72,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> dynamic_ops() { return entries; }
+std::span<const OpEntry> dynamic_ops() { return dynamic_entries; }
 
 }  // namespace softneuro::ort

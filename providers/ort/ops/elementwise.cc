@@ -144,7 +144,7 @@ void convert_expand(Lowering& low) {
   low.set(low.add("binary", {low.blob(0)}, {{"function", "mul"}}, {{"other", value}}));
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry elementwise_entries[] = {
     {"Add", modern, convert_binary<add>},
     {"Sub", modern, convert_binary<sub>},
     {"Mul", modern, convert_binary<mul>},
@@ -166,6 +166,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> elementwise_ops() { return entries; }
+std::span<const OpEntry> elementwise_ops() { return elementwise_entries; }
 
 }  // namespace softneuro::ort

@@ -159,7 +159,7 @@ void convert_matmul_blocks(Lowering& low) {
   low.set(low.add("linear_blocks", {low.blob(0)}, {{"bits", bits}, {"block", block}}, std::move(weights)));
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry linear_entries[] = {
     {"MatMul", check_matmul, convert_matmul},
     {"Gemm", check_gemm, convert_gemm},
     {"MatMulNBits", check_matmul_blocks, convert_matmul_blocks, false, Holds::reals, Domain::microsoft},
@@ -167,6 +167,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> linear_ops() { return entries; }
+std::span<const OpEntry> linear_ops() { return linear_entries; }
 
 }  // namespace softneuro::ort

@@ -115,7 +115,7 @@ void convert_group_norm(Lowering& low) {
   low.set(group_norm(low, groups, per_channel(scale, channels), per_channel(bias, channels)));
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry norm_entries[] = {
     {"BatchNormalization", check_batch_norm, convert_batch_norm},
     {"LayerNormalization", check_layer_norm, convert_layer_norm},
     {"RMSNormalization", check_layer_norm, convert_rms_norm},
@@ -125,6 +125,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> norm_ops() { return entries; }
+std::span<const OpEntry> norm_ops() { return norm_entries; }
 
 }  // namespace softneuro::ort

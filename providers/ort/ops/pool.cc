@@ -88,7 +88,7 @@ Refusal check_channels_last(const OpView& view) {
 
 void convert_max_channels_last(Lowering& low) { convert_channels_last(low, channels_first(low.node())); }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry pool_entries[] = {
     {"MaxPool", check_pool, convert_pool, false, Holds::quantized},
     {"NhwcMaxPool", check_channels_last, convert_max_channels_last, false, Holds::quantized, Domain::microsoft},
     {"AveragePool", check_pool, convert_pool},
@@ -98,6 +98,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> pool_ops() { return entries; }
+std::span<const OpEntry> pool_ops() { return pool_entries; }
 
 }  // namespace softneuro::ort

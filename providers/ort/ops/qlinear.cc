@@ -78,7 +78,7 @@ void convert_qlinear(Lowering& low) {
 constexpr OpEntry entry(std::string_view op, bool moves_only, Domain domain) {
   return {op, check_qlinear, convert_qlinear, moves_only, Holds::quantized, domain};
 }
-constexpr OpEntry entries[] = {
+constexpr OpEntry qlinear_entries[] = {
     entry("QLinearConv", false, Domain::both),
     entry("QLinearMatMul", false, Domain::onnx),
     entry("QGemm", false, Domain::microsoft),
@@ -99,6 +99,6 @@ const QLinearOp* find_qlinear(const OpNode& node) {
   return found == std::end(forms) || find_op(node) == nullptr ? nullptr : found;
 }
 
-std::span<const OpEntry> qlinear_ops() { return entries; }
+std::span<const OpEntry> qlinear_ops() { return qlinear_entries; }
 
 }  // namespace softneuro::ort

@@ -52,13 +52,13 @@ void convert_dequantize(Lowering& low) {
   low.set(x);
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry quantize_entries[] = {
     {"QuantizeLinear", check_precision, convert_quantize, true, Holds::quantized, Domain::both},
     {"DequantizeLinear", check_real, convert_dequantize, true, Holds::quantized, Domain::both},
 };
 
 }  // namespace
 
-std::span<const OpEntry> quantize_ops() { return entries; }
+std::span<const OpEntry> quantize_ops() { return quantize_entries; }
 
 }  // namespace softneuro::ort

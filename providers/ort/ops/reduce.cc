@@ -49,7 +49,7 @@ void convert_reduce(Lowering& low) {
   low.set(least ? negated(low, blob) : blob);
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry reduce_entries[] = {
     {"ReduceMean", check_reduce, convert_reduce},    {"ReduceSum", check_reduce, convert_reduce},
     {"ReduceMax", check_reduce, convert_reduce},     {"ReduceMin", check_reduce, convert_reduce},
     {"ReduceL1", check_norm, convert_reduce},        {"ReduceL2", check_norm, convert_reduce},
@@ -58,6 +58,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> reduce_ops() { return entries; }
+std::span<const OpEntry> reduce_ops() { return reduce_entries; }
 
 }  // namespace softneuro::ort

@@ -205,7 +205,7 @@ void convert_space_to_depth(Lowering& low) {
   low.set(low.reshape(moved, Shape{in[0], in[1] * b * b, in[2] / b, in[3] / b}));
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry resample_entries[] = {
     {"Pad", check_pad, convert_pad, true},
     {"Resize", check_resize, convert_resize, false, Holds::quantized},
     {"DepthToSpace", check_blocks, convert_depth_to_space, true, Holds::quantized},
@@ -214,6 +214,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> resample_ops() { return entries; }
+std::span<const OpEntry> resample_ops() { return resample_entries; }
 
 }  // namespace softneuro::ort

@@ -117,7 +117,7 @@ void convert_gather(Lowering& low) {
   low.set(low.reshape(blob, out));
 }
 
-constexpr OpEntry entries[] = {
+constexpr OpEntry shape_entries[] = {
     {"Reshape", rest_known, convert_reshape, true, Holds::bytes},
     {"Flatten", accept, convert_flatten, true, Holds::bytes},
     {"Squeeze", rest_known, convert_squeeze, true, Holds::bytes},
@@ -131,6 +131,6 @@ constexpr OpEntry entries[] = {
 
 }  // namespace
 
-std::span<const OpEntry> shape_ops() { return entries; }
+std::span<const OpEntry> shape_ops() { return shape_entries; }
 
 }  // namespace softneuro::ort
