@@ -5,10 +5,11 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 WATCH := $(PY) .ci/watch.py
 # A worker that crashes ends the run: with another in its place pytest-xdist may wait for ever.
-PYTEST := $(PY) -m pytest -n 2 --max-worker-restart 0
+# Who has done his work takes what the other has last in its list, which begins with the longest (tests/conftest.py).
+PYTEST := $(PY) -m pytest -n 2 --max-worker-restart 0 --dist worksteal
 CXX_FILES := git ls-files '*.cc' '*.h'
 
-.PHONY: install test demo bench lint typecheck format check-extra lower-levels slow sanitize arm clean
+.PHONY: install test quick durations demo bench lint typecheck format check-extra lower-levels slow sanitize arm clean
 
 # The environment is remade when its requirements change; the build itself is incremental and quick to repeat.
 $(VENV)/.requirements: Makefile pyproject.toml
@@ -22,12 +23,27 @@ $(VENV)/.requirements: Makefile pyproject.toml
 	@$(PIP) install -q --no-deps torchvision==0.28.0
 	@touch $@
 
+# INSTALLED=1 says that nothing has changed since: .ci/run installs once.
+ifdef INSTALLED
+install: ;
+else
 install: $(VENV)/.requirements
 	@SOFTNEURO_TORCH=1 $(WATCH) 'building softneuro' 'at first some six minutes' \
 	$(PIP) install -v --no-build-isolation -e '.[test]'
+endif
 
 test: install
 	$(PYTEST) -m 'not slow'
+
+# For the hand: lint of what was changed, and tests of it, as far as a minute and a half goes. .ci/run is what has to pass.
+quick: install
+	$(PY) .ci/quick.py
+
+# Renews what is known of how long tests take.
+durations: install
+	$(PYTEST) -m 'not slow' --junitxml=build/durations.xml
+	$(PYTEST) --dist loadfile --no-loadscope-reorder -m slow --junitxml=build/durations-slow.xml
+	$(PY) .ci/durations.py build/durations.xml build/durations-slow.xml
 
 demo: install
 	$(PY) -m benchmarks.demo
@@ -61,7 +77,7 @@ lower-levels: install
 	SOFTNEURO_TEST_EXAMPLES=30 SOFTNEURO_MAX_ISA=avx2 $(PYTEST) -m 'not slow' tests/layers
 
 slow: install
-	$(PYTEST) --dist loadfile -m slow
+	$(PYTEST) --dist loadfile --no-loadscope-reorder -m slow
 
 sanitize: install
 	.ci/sanitize
