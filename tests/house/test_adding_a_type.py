@@ -43,7 +43,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
             listing.write(line)
     pip = (sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", "site", ".")
     # Nearly all files know the types, so that nearly all are compiled.
-    arguments = f"{os.environ.get('CMAKE_ARGS', '')} -DSOFTNEURO_LEVELS=scalar -DCMAKE_CXX_FLAGS_RELEASE=-O0 -DSOFTNEURO_ORT=OFF"
+    quick = "-DSOFTNEURO_LEVELS=scalar -DCMAKE_CXX_FLAGS_RELEASE=-O0 -DSOFTNEURO_ORT=OFF"
+    arguments = f"{os.environ.get('CMAKE_ARGS', '')} {quick}"
     own = {"SOFTNEURO_BUILD_DIR": str(copy / "build" / "cmake"), "SOFTNEURO_TORCH": "0", "CMAKE_ARGS": arguments}
     environment = os.environ | own
     done = subprocess.run(pip, cwd=copy, env=environment, capture_output=True, text=True, check=False)
