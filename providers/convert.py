@@ -9,6 +9,7 @@ from typing import Any
 
 import softneuro
 from softneuro.providers import convert_quantized, library, report, sessions
+from softneuro.providers.quantized_graph import constants_of
 
 DOMAIN = "com.softneuro"
 VERSION = 1
@@ -56,8 +57,8 @@ def convert(
         _simplify(model, simple)
         proto = onnx.load(str(simple))
         routines = _routines(str(simple), sess_options, settings)
-    replaced = convert_quantized.convert(proto.graph, DOMAIN, routines)
-    constants = {tensor.name: tensor for tensor in proto.graph.initializer}
+    replaced = convert_quantized.convert(proto, DOMAIN, routines)
+    constants = constants_of(proto)
     for node in proto.graph.node:
         if not node.domain and _replace(node, constants, proto.graph):
             name = _text(node.name or node.output[0])
@@ -121,10 +122,13 @@ def _attributes(node: Any) -> dict[str, Any]:
 
 def _replace(node: Any, constants: dict[str, Any], graph: Any) -> bool:
     """Makes a node one of ours, but for its routine. False, and nothing done, for one that has to stay."""
-    if len(node.input) < 2 or any(name and name not in constants for name in node.input[1:]):
+    if node.op_type not in {"Conv", "Gemm", "MatMul"} or len(node.input) < 2 or not node.input[1]:
         return False
-    if any(name and constants[name].data_type != 1 for name in node.input[1:]):
+    given = [constants.get(name) for name in node.input[1:] if name]
+    if any(tensor is None or tensor.data_type != 1 for tensor in given):
         return False
+    while not node.input[-1]:
+        del node.input[-1]
     values = _attributes(node)
     rank = len(constants[node.input[1]].dims)
     if node.op_type == "Conv" and rank in (3, 4):

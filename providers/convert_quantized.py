@@ -41,10 +41,10 @@ def _outputs_first(layer: Any) -> bool:
 class Converter:
     """One graph on its way."""
 
-    def __init__(self, graph: Any, domain: str, routines: dict[str, str]) -> None:
+    def __init__(self, model: Any, domain: str, routines: dict[str, str]) -> None:
         self.domain = domain
         self.routines = routines
-        self.graph = QuantizedGraph(graph)
+        self.graph = QuantizedGraph(model)
 
     def convert(self) -> dict[str, str]:
         """As the function of that name."""
@@ -224,8 +224,8 @@ class Converter:
                     yield from (graph.nodes[next_at] for next_at in graph.readers[graph.nodes[at].output[0]])
 
 
-def convert(graph: Any, domain: str, routines: dict[str, str]) -> dict[str, str]:
+def convert(model: Any, domain: str, routines: dict[str, str]) -> dict[str, str]:
     """Rewrites the graph. Routines of the new nodes that have one, by the names of the layers that they compute."""
-    if not (is_quantized(graph) and has_text_names(graph)):
+    if not (is_quantized(model.graph) and has_text_names(model.graph)):
         return {}
-    return Converter(graph, domain, routines).convert()
+    return Converter(model, domain, routines).convert()

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 FLOAT, UINT8, INT8 = 1, 2, 3  # of onnx.TensorProto
+_OVERRIDABLE = 4  # the version of the format from which on an input's initializer is but its default
 # Ops that carry their operands' scales: places of the bias, -1 for none, and of the result's scale.
 FORMS = {
     ("", "QLinearConv"): (8, 6),
@@ -28,6 +29,12 @@ _MORE = {
 }
 # Ops that pass bytes on, whatever these mean.
 _MOVES = {"Concat", "Flatten", "Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
+
+
+def constants_of(model: Any) -> dict[str, Any]:
+    """By name: initializers that callers may not override."""
+    given = {info.name for info in model.graph.input} if model.ir_version >= _OVERRIDABLE else set()
+    return {tensor.name: tensor for tensor in model.graph.initializer if tensor.name not in given}
 
 
 class Grid(NamedTuple):
@@ -65,7 +72,7 @@ def byte_tensors(node: Any) -> list[tuple[str, int | None]]:
         return [(given[0], 2)]
     if not node.domain and node.op_type in _MOVES:
         moved = given if node.op_type == "Concat" else given[:1]
-        return [(name, None) for name in (*moved, *node.output)]
+        return [(name, None) for name in (*moved, out)]
     if node.op_type == "QLinearConcat":
         return [(given[i], i + 2) for i in range(2, len(given), 3)] + [(out, 1)]
     if (node.domain, node.op_type) in FORMS:
@@ -98,15 +105,17 @@ def _read_in_bodies(graph: Any) -> Iterable[str]:
 class QuantizedGraph:
     """Nodes, whose links are kept, and constants of a graph of protobuf's, which `write` changes."""
 
-    def __init__(self, graph: Any) -> None:
+    def __init__(self, model: Any) -> None:
+        graph = model.graph
         self.proto = graph
-        self._constants = {tensor.name: tensor for tensor in graph.initializer}
+        self._constants = constants_of(model)
         self._kinds = self._find_kinds(graph)
         # Names that others than nodes read or write.
         self._fixed = {info.name for info in (*graph.input, *graph.output)} | set(_read_in_bodies(graph))
         self._turned: dict[str, str] = {}
         self._moved: set[str] = set()
         self._taken = {name for node in graph.node for name in (*node.input, *node.output)} | self._fixed
+        self._taken.update(tensor.name for tensor in graph.initializer)
         self.set_nodes(list(graph.node))
 
     def _find_kinds(self, graph: Any) -> dict[str, int]:
@@ -127,10 +136,10 @@ class QuantizedGraph:
     def set_nodes(self, nodes: list[Any]) -> None:
         """Other nodes, in an order in which they may run."""
         self.nodes = nodes
-        self._makers = {name: node for node in nodes for name in node.output}
+        self._makers = {name: node for node in nodes for name in node.output if name}
         self.readers: dict[str, list[int]] = defaultdict(list)
         for at, node in enumerate(nodes):
-            for name in node.input:
+            for name in filter(None, node.input):  # one that is left out is no value
                 self.readers[name].append(at)
 
     def drop_idle(self) -> None:
@@ -186,7 +195,7 @@ class QuantizedGraph:
         if not self.is_op(maker, "DequantizeLinear"):
             values = self.array(name)
             return values if values is not None and values.dtype == "float32" else None
-        integers, scales, *zeros = [self.array(given) for given in maker.input]
+        integers, scales, *zeros = [self.array(given) for given in maker.input if given]
         if integers is None or integers.ndim > 1 or scales is None or any(zero is None or zero.any() for zero in zeros):
             return None
         return integers * scales.astype(float)
