@@ -12,10 +12,12 @@ import softneuro
 from softneuro.error_measure import worst_error
 
 LEAST_RUNS = 5
+_INTEGERS = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+_DTYPES = {"float16", "float32", "float64", "bool"} | _INTEGERS
 
 
 def example_inputs(session: Any) -> dict[str, np.ndarray]:
-    """Random inputs; integers are zero. Raises softneuro.Error if a shape is open."""
+    """Random inputs; integers are zero. Raises softneuro.Error if a shape is open or a type has no such values."""
     random = np.random.default_rng(0)
     feeds = {}
     for entry in session.get_inputs():
@@ -23,6 +25,8 @@ def example_inputs(session: Any) -> dict[str, np.ndarray]:
             raise softneuro.Error(f"input {entry.name} has the open shape {entry.shape}: give sizes with --shape")
         kind = entry.type.removeprefix("tensor(").removesuffix(")")
         dtype = {"float": "float32", "double": "float64"}.get(kind, kind)
+        if dtype not in _DTYPES:
+            raise softneuro.Error(f"input {entry.name} is {entry.type}: there are no examples of that type")
         values = random.standard_normal(entry.shape) if dtype.startswith("float") else np.zeros(entry.shape)
         feeds[entry.name] = values.astype(dtype)
     return feeds

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from onnx import helper
 
 from softneuro import providers
-from tests.providers.conftest import check_same, cpu_session, random_feeds
+from tests.providers.conftest import check_same, cpu_session, make_model, random_feeds
 from tests.providers.test_sessions import network
 
 if importlib.util.find_spec("click") is None:
@@ -82,6 +83,16 @@ def test_bench_and_explain(model: Path) -> None:
     assert "cpu_seconds" not in result_of("bench", model, "--seconds", 0.05, "--against", "none", *SHAPE)
     assert "nodes" in call("explain", model, *SHAPE).output
     assert result_of("explain", model, *SHAPE)["regions"]
+
+
+@pytest.mark.parametrize("kind", ["STRING", "BFLOAT16"])
+def test_bench_without_examples(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "odd.onnx"
+    node = helper.make_node("Identity", ["x"], ["y"])
+    path.write_bytes(make_model([node], {"x": (1,)}, {"y": (1,)}, types={"x": kind, "y": kind}))
+    done = call("bench", path, "-O", "tune=off")
+    assert done.exit_code == 1
+    assert "no examples" in done.output, done.output
 
 
 @pytest.mark.parametrize(
