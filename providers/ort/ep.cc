@@ -7,6 +7,7 @@
 #include "base/arch.h"
 #include "base/log.h"
 #include "providers/ort/api.h"
+#include "providers/ort/given_initializers.h"
 #include "providers/ort/kernel.h"
 #include "providers/ort/partition.h"
 #include "providers/ort/patterns.h"
@@ -21,7 +22,8 @@ struct Ep : OrtEp {
   ContextSettings context;
   int saved = 0;  // regions of the session so far
   std::vector<std::string>
-      for_bodies;                      // initializers that bodies of control flow read in a model that is to be written
+      for_bodies;  // initializers that bodies of control flow read in a model that is to be written
+  std::unique_ptr<GivenInitializers> given;
   std::set<std::string> sized, steps;  // values that regions' graphs are given marks by: see mark()
   std::string identity;
 };
@@ -30,31 +32,47 @@ Ep& self(OrtEp* ep) { return *static_cast<Ep*>(ep); }
 
 const char* get_name(const OrtEp*) { return provider_name; }
 
+const std::string& first_output(const OpGraph& graph, const OpNode& node) {
+  static const std::string none;
+  const auto found = std::find_if(node.outputs.begin(), node.outputs.end(), [](int id) { return id >= 0; });
+  return found == node.outputs.end() ? none : graph.value(*found).name;
+}
+
+// Every op of the model's that the node is or stands for, by its name or by that of what it makes.
+void add_ops(JsonList& list, const OpGraph& graph, const OpNode& node, const std::string& reason) {
+  const auto add = [&](const std::string& op, const std::string& name) {
+    Json row;
+    row.add("op", op).add("name", name);
+    if (!reason.empty()) row.add("reason", reason);
+    list.add(row);
+  };
+  const std::string& name = node.name.empty() ? first_output(graph, node) : node.name;
+  const auto* own = static_cast<const OrtNode*>(node.host);
+  add(node.merged.empty() ? node.op : get<const char*>(fn::Node_GetOperatorType, own), name);
+  for (const void* merged : node.merged) {
+    const auto* one = static_cast<const OrtNode*>(merged);
+    const std::string given = get<const char*>(fn::Node_GetName, one);
+    add(get<const char*>(fn::Node_GetOperatorType, one), given.empty() ? node_values(one, true).at(0) : given);
+  }
+}
+
 void report_partition(Report& report, const OpGraph& graph, const Partition& partition, size_t claimed) {
   if (!report.wanted()) return;
   JsonList host;
   for (const auto& [index, reason] : partition.host) {
-    const OpNode& node = graph.nodes[static_cast<size_t>(index)];
-    Json row;
-    host.add(row.add("op", node.op).add("name", node.name).add("reason", reason));
+    add_ops(host, graph, graph.nodes[static_cast<size_t>(index)], reason);
   }
   JsonList steps;
   for (const Partition::Part& part : partition.parts) {
     for (const int index : part.nodes) {
       const OpNode& node = graph.nodes[static_cast<size_t>(index)];
-      if (node.is_step) steps.add(Json().add("op", node.op).add("name", node.name));
+      if (node.is_step) add_ops(steps, graph, node, "");
     }
   }
   Json line;
   line.add("event", "partition").add("graph", graph.name).add("nodes", static_cast<double>(graph.nodes.size()));
   line.add("claimed", static_cast<double>(claimed)).add_raw("host", host.str()).add_raw("steps", steps.str());
   report.write(line);
-}
-
-const std::string& first_output(const OpGraph& graph, const OpNode& node) {
-  static const std::string none;
-  const auto found = std::find_if(node.outputs.begin(), node.outputs.end(), [](int id) { return id >= 0; });
-  return found == node.outputs.end() ? none : graph.value(*found).name;
 }
 
 void take(OrtEpGraphSupportInfo* info, const OpGraph& graph, const std::vector<int>& indexes) {
@@ -111,6 +129,7 @@ void mark(const Ep& ep, OpGraph& region) {
 
 void get_capability(Ep& ep, const OrtGraph* host_graph, OrtEpGraphSupportInfo* info) {
   OpGraph graph = read_graph(host_graph);
+  ep.given->put_into(graph);
   merge_patterns(graph);
   Partition partition = find_parts(graph, ep.settings.options.min_region_size);
   if (ep.context.write && !leave_body(graph, partition)) ep.for_bodies = body_constants(graph);
@@ -124,7 +143,7 @@ void get_capability(Ep& ep, const OrtGraph* host_graph, OrtEpGraphSupportInfo* i
   for (size_t p = 0; p < partition.parts.size(); ++p) {
     const Partition::Part part = partition.parts[p];
     // A region whose shapes are fixed is compared with the host before it is taken.
-    const std::string reason = Region(subgraph(graph, part.nodes), ep.settings).declared_verdict();
+    const std::string reason = Region(tidied(subgraph(graph, part.nodes)), ep.settings).declared_verdict();
     if (reason.empty()) {
       remember_marks(ep, graph, part);
       take(info, graph, part.nodes);
@@ -174,8 +193,9 @@ OrtNodeComputeInfo* compile_saved(const Ep& ep, const OpGraph& graph, const OrtN
     same_type(own, declared);
     if (declared.has_shape) own.has_shape = true, own.dims = declared.dims, own.symbols = declared.symbols;
   }
+  const bool other_weights = ep.given->put_into_saved(ops);
   auto region = std::make_shared<Region>(std::move(ops), ep.settings);
-  region->restore(std::move(saved));
+  region->restore(std::move(saved), other_weights);
   region->prepare_declared();
   const auto places = [](const std::vector<std::string>& own, const std::vector<std::string>& all) {
     std::vector<size_t> list;
@@ -187,6 +207,7 @@ OrtNodeComputeInfo* compile_saved(const Ep& ep, const OpGraph& graph, const OrtN
 }
 
 OrtNodeComputeInfo* compile_ops(Ep& ep, OpGraph graph, const OrtNode* fused, OrtNode** context_node) {
+  graph = tidied(std::move(graph));
   keep_constants(graph);
   const std::string model_path = graph.model_path;
   auto region = std::make_shared<Region>(std::move(graph), ep.settings);
@@ -214,6 +235,7 @@ OrtStatus* compile(OrtEp* callee, const OrtGraph** graphs, const OrtNode** fused
     try {
       for (size_t i = 0; i < count; ++i) {
         OpGraph graph = read_graph(graphs[i]);
+        ep.given->put_into(graph);
         merge_patterns(graph);
         mark(ep, graph);
         const bool is_saved = graph.nodes.size() == 1 && is_context_node(graph.nodes[0]);
@@ -262,7 +284,7 @@ RegionSettings read_settings(const std::map<std::string, std::string>& entries) 
   return settings;
 }
 
-OrtEp* make_ep(RegionSettings settings, ContextSettings context) {
+OrtEp* make_ep(RegionSettings settings, ContextSettings context, const OrtSessionOptions* options) {
   auto ep = std::make_unique<Ep>();
   ep->version = Runtime::get().api_version();
   ep->get_name = get_name;
@@ -272,6 +294,7 @@ OrtEp* make_ep(RegionSettings settings, ContextSettings context) {
   ep->is_concurrent_run_supported = is_concurrent_run_supported;
   ep->get_compatibility_info = get_compatibility_info;
   ep->settings = std::move(settings);
+  ep->given = std::make_unique<GivenInitializers>(options, !context.write);
   ep->context = std::move(context);
   ep->identity = device_identity();
   return ep.release();

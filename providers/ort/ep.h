@@ -17,7 +17,7 @@ inline constexpr char option_prefix[] = "ep.softneuroexecutionprovider.";
 // From a session's configuration. Throws Error for an option that does not exist or is out of range.
 RegionSettings read_settings(const std::map<std::string, std::string>& entries);
 
-OrtEp* make_ep(RegionSettings settings, ContextSettings context);
+OrtEp* make_ep(RegionSettings settings, ContextSettings context, const OrtSessionOptions* options);
 void release_ep(OrtEp* ep);
 
 }  // namespace softneuro::ort

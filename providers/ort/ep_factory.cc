@@ -52,7 +52,7 @@ OrtStatus* create_ep(OrtEpFactory*, const OrtHardwareDevice* const*, const OrtKe
     for (size_t i = 0; i < count; ++i) entries.emplace(keys[i], values[i]);
     RegionSettings settings = read_settings(entries);
     show_messages(settings.options.verbose);
-    *ep = make_ep(std::move(settings), read_context_settings(entries));
+    *ep = make_ep(std::move(settings), read_context_settings(entries), options);
   });
 }
 

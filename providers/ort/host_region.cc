@@ -139,18 +139,26 @@ HostRegion::HostRegion(const OpGraph& ops, const Settings& settings) : state_(st
     (i < ops.inputs.size() ? state_->inputs : state_->outputs).push_back(state_->names[i].c_str());
   }
   state_->env = create<fn::ReleaseEnv, OrtEnv>(fn::CreateEnv, log_warning_level, "softneuro");
-  const auto options = create<fn::ReleaseSessionOptions, OrtSessionOptions>(fn::CreateSessionOptions);
+  const auto options =
+      settings.base == nullptr
+          ? create<fn::ReleaseSessionOptions, OrtSessionOptions>(fn::CreateSessionOptions)
+          : create<fn::ReleaseSessionOptions, OrtSessionOptions>(fn::CloneSessionOptions, settings.base);
   call(fn::SetIntraOpNumThreads, options.get(), settings.threads);
   call(fn::SetSessionLogSeverityLevel, options.get(), settings.step ? log_fatal_level : log_error_level);
   if (settings.plain) call(fn::SetSessionGraphOptimizationLevel, options.get(), 0);
   if (settings.open) call(fn::DisableMemPattern, options.get());
   if (settings.step) call(fn::DisableCpuMemArena, options.get());
-  call(fn::AddSessionConfigEntry, options.get(), "session.intra_op.allow_spinning", settings.spin ? "1" : "0");
-  for (const auto& [key, value] : settings.entries) {
-    call(fn::AddSessionConfigEntry, options.get(), key.c_str(), value.c_str());
+  if (settings.base != nullptr) {
+    call(fn::DisableProfiling, options.get());
+    call(fn::SetOptimizedModelFilePath, options.get(), "");
+  } else {
+    call(fn::AddSessionConfigEntry, options.get(), "session.intra_op.allow_spinning", settings.spin ? "1" : "0");
+    for (const auto& [key, value] : settings.entries) {
+      call(fn::AddSessionConfigEntry, options.get(), key.c_str(), value.c_str());
+    }
+    // Between runs the cores belong to whoever is compared with it.
+    call(fn::AddSessionConfigEntry, options.get(), "session.force_spinning_stop", "1");
   }
-  // Between runs the cores belong to whoever is compared with it.
-  call(fn::AddSessionConfigEntry, options.get(), "session.force_spinning_stop", "1");
   std::vector<const char*> domains;
   std::vector<int> versions;
   for (const auto& [domain, version] : ops.opsets) {

@@ -30,6 +30,7 @@ class HostRegion {
     bool plain = false;  // op by op, as the model says: quantized ops in float32 between Q and DQ
     bool step = false;   // memory of a run is not kept for the next one, and errors are told by whoever runs it
     std::map<std::string, std::string> entries = {};  // of the session's configuration: see shared_entries()
+    const OrtSessionOptions* base = nullptr;          // to start from, with nothing of what they would write
   };
   // Weights are borrowed: `ops` must outlive this. Throws Error if the runtime does not accept the graph,
   // NotImplemented if it has no kernels for it.

@@ -22,21 +22,6 @@ bool is_pure(const OpNode& node) {
          std::find(std::begin(random), std::end(random), node.op) == std::end(random);
 }
 
-std::string attribute_text(const OpAttribute& attribute) {
-  if (const auto* integer = std::get_if<int64_t>(&attribute)) return std::to_string(*integer);
-  if (const auto* real = std::get_if<float>(&attribute)) return exact_number(static_cast<double>(*real));
-  if (const auto* text = std::get_if<std::string>(&attribute)) return *text;
-  std::string list;
-  const auto add = [&](const std::string& item) { list += (list.empty() ? "" : ":") + item; };
-  if (const auto* integers = std::get_if<std::vector<int64_t>>(&attribute)) {
-    for (const int64_t value : *integers) add(std::to_string(value));
-  }
-  if (const auto* reals = std::get_if<std::vector<float>>(&attribute)) {
-    for (const float value : *reals) add(exact_number(static_cast<double>(value)));
-  }
-  return list;
-}
-
 // The node as a graph of its own, in float32.
 struct Alone {
   OpGraph graph;

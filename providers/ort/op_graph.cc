@@ -3,7 +3,12 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <numeric>
+#include <set>
 #include <type_traits>
+
+#include "base/hash.h"
+#include "base/text.h"
 
 namespace softneuro::ort {
 namespace {
@@ -153,6 +158,22 @@ std::vector<int64_t> OpNode::integers(std::string_view wanted, std::vector<int64
   return value != nullptr ? *value : fallback;
 }
 
+std::string attribute_text(const OpAttribute& attribute) {
+  if (const auto* integer = std::get_if<int64_t>(&attribute)) return std::to_string(*integer);
+  if (const auto* real = std::get_if<float>(&attribute)) return exact_number(static_cast<double>(*real));
+  if (const auto* text = std::get_if<std::string>(&attribute)) return *text;
+  if (const auto* tensor = std::get_if<HostTensor>(&attribute)) return bytes_hash(tensor->data.get(), tensor->bytes());
+  std::string list;
+  const auto add = [&](const std::string& item) { list += (list.empty() ? "" : ":") + item; };
+  if (const auto* integers = std::get_if<std::vector<int64_t>>(&attribute)) {
+    for (const int64_t value : *integers) add(std::to_string(value));
+  }
+  if (const auto* reals = std::get_if<std::vector<float>>(&attribute)) {
+    for (const float value : *reals) add(exact_number(static_cast<double>(value)));
+  }
+  return list;
+}
+
 Links links_of(const OpGraph& graph) {
   const auto at = [](int index) { return static_cast<size_t>(index); };
   Links links{std::vector<std::vector<int>>(graph.nodes.size()), std::vector<std::vector<int>>(graph.nodes.size())};
@@ -171,6 +192,82 @@ Links links_of(const OpGraph& graph) {
     }
   }
   return links;
+}
+
+bool is_read(const OpGraph& graph, int value) {
+  const auto has = [value](const std::vector<int>& ids) {
+    return std::find(ids.begin(), ids.end(), value) != ids.end();
+  };
+  return has(graph.outputs) || std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const OpNode& node) {
+           return has(node.inputs) || has(node.implicit_inputs);
+         });
+}
+
+std::vector<bool> read_nodes(const OpGraph& graph) {
+  const auto at = [](int index) { return static_cast<size_t>(index); };
+  std::vector<bool> read(graph.values.size(), false), nodes(graph.nodes.size(), false);
+  for (const int id : graph.outputs) {
+    if (id >= 0) read[at(id)] = true;
+  }
+  for (size_t n = graph.nodes.size(); n-- > 0;) {
+    const OpNode& node = graph.nodes[n];
+    nodes[n] = std::any_of(node.outputs.begin(), node.outputs.end(), [&](int id) { return id >= 0 && read[at(id)]; });
+    if (!nodes[n]) continue;
+    for (const auto* list : {&node.inputs, &node.implicit_inputs}) {
+      for (const int id : *list) {
+        if (id >= 0) read[at(id)] = true;
+      }
+    }
+  }
+  return nodes;
+}
+
+OpGraph subgraph(const OpGraph& graph, const std::vector<int>& nodes) {
+  OpGraph part;
+  part.name = graph.name, part.model_path = graph.model_path, part.opsets = graph.opsets;
+  std::map<int, int> ids;
+  std::set<int> made, inputs;
+  const auto id_of = [&](int old) {
+    if (old < 0) return -1;
+    const auto [found, is_new] = ids.try_emplace(old, static_cast<int>(part.values.size()));
+    if (is_new) part.values.push_back(graph.value(old));
+    return found->second;
+  };
+  const std::set<int> inside(nodes.begin(), nodes.end());
+  std::set<int> wanted(graph.outputs.begin(), graph.outputs.end());
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (inside.contains(static_cast<int>(n))) continue;
+    wanted.insert(graph.nodes[n].inputs.begin(), graph.nodes[n].inputs.end());
+    wanted.insert(graph.nodes[n].implicit_inputs.begin(), graph.nodes[n].implicit_inputs.end());
+  }
+  for (const int n : nodes) {
+    OpNode node = graph.nodes[static_cast<size_t>(n)];
+    for (const int input : node.inputs) {
+      if (input < 0 || made.contains(input) || graph.value(input).constant || !inputs.insert(input).second) continue;
+      part.inputs.push_back(id_of(input));
+    }
+    made.insert(node.outputs.begin(), node.outputs.end());
+    for (const int output : node.outputs) {
+      if (output >= 0 && wanted.contains(output)) part.outputs.push_back(id_of(output));
+    }
+    for (auto* list : {&node.inputs, &node.outputs, &node.implicit_inputs}) {
+      std::transform(list->begin(), list->end(), list->begin(), id_of);
+    }
+    part.nodes.push_back(std::move(node));
+  }
+  return part;
+}
+
+OpGraph tidied(OpGraph graph) {
+  const std::vector<bool> read = read_nodes(graph);
+  std::vector<OpNode> kept;
+  for (size_t n = 0; n < read.size(); ++n) {
+    if (read[n]) kept.push_back(std::move(graph.nodes[n]));
+  }
+  graph.nodes = std::move(kept);
+  std::vector<int> all(graph.nodes.size());
+  std::iota(all.begin(), all.end(), 0);
+  return subgraph(graph, all);
 }
 
 }  // namespace softneuro::ort

@@ -41,6 +41,9 @@ HostTensor in_float32(const HostTensor& tensor);
 using OpAttribute =
     std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>, HostTensor, std::monostate>;
 
+// All that results depend on; nothing of subgraphs and the like, which are not read.
+std::string attribute_text(const OpAttribute& attribute);
+
 struct OpValue {
   std::string name;
   ElementType type;
@@ -59,7 +62,7 @@ struct OpNode {
   std::vector<int> outputs;
   std::vector<int> implicit_inputs;  // that subgraphs read
   std::map<std::string, OpAttribute, std::less<>> attributes;
-  std::string host_provider;        // that has taken the node already
+  std::string not_ours;             // why the host keeps the node, whatever it is; empty if it need not
   const void* host = nullptr;       // the runtime's node, valid while it compiles
   std::vector<const void*> merged;  // further ones that this stands for
   bool is_step = false;             // the host runs it inside a region
@@ -89,6 +92,14 @@ struct Links {
   std::vector<std::vector<int>> sources, readers;
 };
 Links links_of(const OpGraph& graph);
+// Whether anything reads a value, a subgraph or the caller too.
+bool is_read(const OpGraph& graph, int value);
+// By node: whether an output of the graph depends on it.
+std::vector<bool> read_nodes(const OpGraph& graph);
+// The nodes as a graph of their own: inputs and outputs in order of first use.
+OpGraph subgraph(const OpGraph& graph, const std::vector<int>& nodes);
+// The graph without nodes that no output depends on: the same one however the runtime has numbered its values.
+OpGraph tidied(OpGraph graph);
 
 // One input as a run gives it.
 struct RunInput {

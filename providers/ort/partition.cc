@@ -103,7 +103,7 @@ class Classifier {
     }
     if (!flows) return "its operands are constant";
     for (const int output : node.outputs) {
-      if (output < 0) continue;
+      if (output < 0 || (node.outputs.size() > 1 && !is_read(graph_, output))) continue;
       if (Refusal no = check_tensor(graph_.value(output), "its output", entry->holds); !no.accepted()) return no;
     }
     const Refusal refusal = entry->check(OpView(graph_, node, kinds_));
@@ -134,12 +134,15 @@ class Classifier {
 class Cutter {
  public:
   Cutter(OpGraph& graph, int min_region_size)
-      : graph_(graph), min_region_size_(min_region_size), classifier_(graph, true), counts_(graph.nodes.size(), false) {
+      : graph_(graph),
+        min_region_size_(min_region_size),
+        classifier_(graph, true),
+        read_(read_nodes(graph)),
+        counts_(graph.nodes.size(), false) {
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
       const OpNode& node = graph.nodes[n];
-      refusals_.push_back(node.host_provider.empty() ? classifier_.check(node)
-                                                     : Refusal("provider " + node.host_provider + " has taken it"));
-      if (!refusals_[n].accepted() || classifier_.folds(node)) continue;
+      refusals_.push_back(node.not_ours.empty() ? classifier_.check(node) : Refusal(node.not_ours));
+      if (!refusals_[n].accepted() || classifier_.folds(node) || !read_[n]) continue;
       counts_[n] = min_region_size <= 1 || !find_op(node)->moves_only;
     }
   }
@@ -165,7 +168,7 @@ class Cutter {
     std::vector<bool> steps(supported.size(), false);
     for (size_t n = 0; n < steps.size(); ++n) {
       const OpNode& node = graph_.nodes[n];
-      steps[n] = !supported[n] && node.host_provider.empty() && may_be_step(graph_, node).accepted();
+      steps[n] = !supported[n] && node.not_ours.empty() && may_be_step(graph_, node).accepted();
     }
     steps = joining_steps(graph_, parts(supported), std::move(steps), min_region_size_);
     while (true) {
@@ -184,10 +187,12 @@ class Cutter {
                     std::map<int, std::string>& host) const {
     bool dropped = false;
     for (const Partition::Part& part : parts) {
-      OpGraph alone = subgraph(graph_, part.nodes);
+      std::vector<int> nodes = part.nodes;
+      std::erase_if(nodes, [&](int n) { return !read_[static_cast<size_t>(n)]; });
+      OpGraph alone = subgraph(graph_, nodes);
       find_grids(alone);
-      for (size_t i = 0; i < part.nodes.size(); ++i) {
-        const OpNode &node = graph_.nodes[static_cast<size_t>(part.nodes[i])], &own = alone.nodes[i];
+      for (size_t i = 0; i < nodes.size(); ++i) {
+        const OpNode &node = graph_.nodes[static_cast<size_t>(nodes[i])], &own = alone.nodes[i];
         const auto differs = [&](const std::vector<int>& ids, const std::vector<int>& owns) {
           for (size_t k = 0; k < ids.size(); ++k) {
             if (ids[k] >= 0 && !graph_.value(ids[k]).grid != !alone.value(owns[k]).grid) return true;
@@ -195,8 +200,8 @@ class Cutter {
           return false;
         };
         if (!differs(node.inputs, own.inputs) && !differs(node.outputs, own.outputs)) continue;
-        supported[static_cast<size_t>(part.nodes[i])] = false;
-        host[part.nodes[i]] = "no op of its region tells the scale of its bytes";
+        supported[static_cast<size_t>(nodes[i])] = false;
+        host[nodes[i]] = "no op of its region tells the scale of its bytes";
         dropped = true;
       }
     }
@@ -211,8 +216,10 @@ class Cutter {
         continue;
       }
       for (const int n : part.nodes) {
-        partition.host[n] = "its region has " + std::to_string(part.ops) +
-                            " op(s), fewer than min_region_size=" + std::to_string(min_region_size_);
+        partition.host[n] = read_[static_cast<size_t>(n)]
+                                ? "its region has " + std::to_string(part.ops) +
+                                      " op(s), fewer than min_region_size=" + std::to_string(min_region_size_)
+                                : "nobody reads what it makes";
       }
     }
   }
@@ -247,7 +254,8 @@ class Cutter {
   int min_region_size_;
   Classifier classifier_;
   std::vector<Refusal> refusals_;
-  std::vector<bool> counts_;  // towards min_region_size
+  std::vector<bool> read_;
+  std::vector<bool> counts_;  // towards min_region_size: what nobody reads is dropped
 };
 
 }  // namespace
@@ -306,42 +314,6 @@ std::map<int, std::string> refused_nodes(const OpGraph& saved) {
     if (!refusal.accepted()) refused[static_cast<int>(n)] = refusal.reason();
   }
   return refused;
-}
-
-OpGraph subgraph(const OpGraph& graph, const std::vector<int>& nodes) {
-  OpGraph part;
-  part.name = graph.name, part.model_path = graph.model_path, part.opsets = graph.opsets;
-  std::map<int, int> ids;
-  std::set<int> made, inputs;
-  const auto id_of = [&](int old) {
-    if (old < 0) return -1;
-    const auto [found, is_new] = ids.try_emplace(old, static_cast<int>(part.values.size()));
-    if (is_new) part.values.push_back(graph.value(old));
-    return found->second;
-  };
-  const std::set<int> inside(nodes.begin(), nodes.end());
-  std::set<int> wanted(graph.outputs.begin(), graph.outputs.end());
-  for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    if (inside.contains(static_cast<int>(n))) continue;
-    wanted.insert(graph.nodes[n].inputs.begin(), graph.nodes[n].inputs.end());
-    wanted.insert(graph.nodes[n].implicit_inputs.begin(), graph.nodes[n].implicit_inputs.end());
-  }
-  for (const int n : nodes) {
-    OpNode node = graph.nodes[static_cast<size_t>(n)];
-    for (const int input : node.inputs) {
-      if (input < 0 || made.contains(input) || graph.value(input).constant || !inputs.insert(input).second) continue;
-      part.inputs.push_back(id_of(input));
-    }
-    made.insert(node.outputs.begin(), node.outputs.end());
-    for (const int output : node.outputs) {
-      if (output >= 0 && wanted.contains(output)) part.outputs.push_back(id_of(output));
-    }
-    for (auto* list : {&node.inputs, &node.outputs, &node.implicit_inputs}) {
-      std::transform(list->begin(), list->end(), list->begin(), id_of);
-    }
-    part.nodes.push_back(std::move(node));
-  }
-  return part;
 }
 
 }  // namespace softneuro::ort

@@ -28,7 +28,4 @@ Partition without_steps(OpGraph& graph, const Partition::Part& part, int min_reg
 // The nodes of a region that was taken once and could not be now, with the reason. Its marks are believed.
 std::map<int, std::string> refused_nodes(const OpGraph& saved);
 
-// The nodes as a graph of their own: inputs and outputs in order of first use.
-OpGraph subgraph(const OpGraph& graph, const std::vector<int>& nodes);
-
 }  // namespace softneuro::ort

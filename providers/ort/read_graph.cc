@@ -97,7 +97,9 @@ class GraphReader {
     made.domain = get<const char*>(fn::Node_GetDomain, node);
     if (made.domain == "ai.onnx") made.domain.clear();
     made.since_version = get<int>(fn::Node_GetSinceVersion, node);
-    if (const char* provider = get<const char*>(fn::Node_GetEpName, node)) made.host_provider = provider;
+    if (const char* provider = get<const char*>(fn::Node_GetEpName, node)) {
+      if (*provider != 0) made.not_ours = std::string("provider ") + provider + " has taken it";
+    }
     made.inputs = values(fn::Node_GetNumInputs, fn::Node_GetInputs, node);
     made.outputs = values(fn::Node_GetNumOutputs, fn::Node_GetOutputs, node);
     made.implicit_inputs = values(fn::Node_GetNumImplicitInputs, fn::Node_GetImplicitInputs, node);

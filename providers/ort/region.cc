@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "graph/passes/passes.h"
+#include "providers/ort/ops/ops.h"
 #include "providers/ort/region_call.h"
 
 namespace softneuro::ort {
@@ -19,25 +20,6 @@ constexpr int64_t pause_ns = 2'000'000;  // until idle threads of the host's sle
 struct NotAsSaved : CallersError {
   using CallersError::CallersError;
 };
-
-void append(std::string& text, const OpAttribute& value) {
-  std::visit(
-      [&](const auto& one) {
-        using T = std::decay_t<decltype(one)>;
-        if constexpr (std::is_same_v<T, std::monostate>) {
-          text += "?";
-        } else if constexpr (std::is_same_v<T, std::string>) {
-          text += one;
-        } else if constexpr (std::is_arithmetic_v<T>) {
-          text += std::to_string(one);
-        } else if constexpr (std::is_same_v<T, HostTensor>) {
-          text += bytes_hash(one.data.get(), one.bytes());
-        } else {
-          for (const auto& item : one) text += std::to_string(item) + ",";
-        }
-      },
-      value);
-}
 
 }  // namespace
 
@@ -58,29 +40,34 @@ Region::Region(OpGraph ops, RegionSettings settings) : ops_(std::move(ops)), set
 
 std::string Region::name() const { return ops_.outputs.empty() ? "region" : ops_.value(ops_.outputs[0]).name; }
 
-// Of everything but weights' values.
+// Everything but the values of weights, which are real constants that layers have as such, and large ones.
 std::string Region::content() const {
-  constexpr int64_t small = 64;  // constants of so many integers say what an op does
+  constexpr int64_t small = 64;  // elements
+  std::set<int> others;
+  for (const OpNode& node : ops_.nodes) {
+    if (node.is_step || !has_weights(node)) others.insert(node.inputs.begin(), node.inputs.end());
+  }
   std::string text;
   const auto list = [&](const auto& ids) {
     for (const auto id : ids) text += std::to_string(id) + " ";
     text += "\n";
   };
   for (const OpNode& node : ops_.nodes) {
-    text += node.domain + "." + node.op + (node.is_step ? " step " : " ");
+    text += node.domain + "." + node.op + "-" + std::to_string(node.since_version) + (node.is_step ? " step " : " ");
     for (const auto& [name, value] : node.attributes) {
-      text += name + "=";
-      append(text, value);
-      text += ";";
+      text += name + "=" + attribute_text(value) + ";";
     }
     list(node.inputs), list(node.outputs);
   }
-  for (const OpValue& value : ops_.values) {
+  for (size_t id = 0; id < ops_.values.size(); ++id) {
+    const OpValue& value = ops_.values[id];
     text += std::to_string(value.type.number()) + ":";
     list(value.dims);
     if (!value.constant) continue;
     list(value.constant->dims);
-    if (!is_real(value.constant->type) && value.constant->elements() <= small) list(value.constant->integers());
+    const bool is_weight = is_real(value.constant->type) && !others.contains(static_cast<int>(id));
+    if (is_weight || value.constant->elements() > small) continue;
+    text += bytes_hash(value.constant->data.get(), value.constant->bytes());
   }
   list(ops_.inputs), list(ops_.outputs);
   return content_hash(text);
@@ -228,7 +215,7 @@ SavedRegion Region::saved() const {
   return saved;
 }
 
-void Region::restore(SavedRegion saved) {
+void Region::restore(SavedRegion saved, bool other_weights) {
   is_saved_ = true;
   std::string other;
   if (saved.device != device_identity()) other = "for another device or by another version";
@@ -236,6 +223,7 @@ void Region::restore(SavedRegion saved) {
     other =
         "for " + std::to_string(saved.threads) + " thread(s), this session has " + std::to_string(settings_.threads);
   }
+  if (other_weights) other = "with other weights than the program gives";
   if (!other.empty()) {
     const std::string text = "region '" + name() + "' was made " + other;
     if (settings_.options.strict) throw Error(text, {}, "make the model anew, or give strict=0 to tune it here");

@@ -55,8 +55,9 @@ class Region {
   // What is worth keeping; without inputs and outputs, which are the kernel's.
   SavedRegion saved() const;
   // Before anything is prepared: plans and packings of an equal region. Those of another device, version or thread
-  // count are left out with a warning, or with options.strict refused by an Error.
-  void restore(SavedRegion saved);
+  // count, or of weights that the program has replaced, are left out with a warning, or with options.strict refused by
+  // an Error.
+  void restore(SavedRegion saved, bool other_weights);
   // Notes the shapes of outputs that the host has computed, if they follow from the signature.
   void note_outputs(const Signature& signature, std::span<const RunInput> inputs, OutputDims dims);
   OutputShapes& output_shapes() { return output_shapes_; }

@@ -16,6 +16,7 @@ Refusal try_layers(const OpGraph& graph, const std::vector<const OpNode*>& nodes
     for (auto* list : {&copy.inputs, &copy.outputs}) {
       for (int& id : *list) {
         if (id < 0) continue;
+        const int old = id;
         const OpValue& value = graph.value(id);
         const auto [found, is_new] = ids.try_emplace(id, static_cast<int>(alone.values.size()));
         id = found->second;
@@ -23,7 +24,8 @@ Refusal try_layers(const OpGraph& graph, const std::vector<const OpNode*>& nodes
         alone.values.push_back(value);
         if (list == &copy.outputs) {
           // Sums of integers are reals inside a region, which is no output that the host takes.
-          if (node == nodes.back() && !is_integer_sum(*node)) alone.outputs.push_back(id);
+          const bool taken = !is_integer_sum(*node) && (copy.outputs.size() == 1 || is_read(graph, old));
+          if (node == nodes.back() && taken) alone.outputs.push_back(id);
         } else if (!value.constant) {
           if (!is_fixed(value)) return {};
           alone.inputs.push_back(id);

@@ -25,13 +25,22 @@ class Units {
 
  public:
   Units(const OpGraph& graph, const std::vector<bool>& supported)
-      : graph_(graph), supported_(supported), links_(links_of(graph)), sums_(find_dynamic_sums(graph)) {}
+      : graph_(graph),
+        supported_(supported),
+        links_(links_of(graph)),
+        readers_(links_.readers),
+        sums_(find_dynamic_sums(graph)) {
+    const std::vector<bool> read = read_nodes(graph);
+    for (auto& readers : readers_) {
+      std::erase_if(readers, [&](int reader) { return !read[at(reader)]; });
+    }
+  }
 
   // Why a supported node has to stay with the host; empty if it need not.
   std::string reason(size_t n) const {
     const OpNode& node = graph_.nodes[n];
     if (is_dequantize(node)) {
-      return !links_.readers[n].empty() && all(links_.readers[n], hosts()) ? "what reads it stays with the host" : "";
+      return !readers_[n].empty() && all(readers_[n], hosts()) ? "what reads it stays with the host" : "";
     }
     if (is_quantize(node)) return any(links_.sources[n], hosts()) ? "what it quantizes stays with the host" : "";
     if (any(links_.sources[n], hosts(is_dequantize))) return "what dequantizes an operand stays with the host";
@@ -40,12 +49,11 @@ class Units {
       return "what quantizes its operand stays with the host";
     }
     if (is_cut_sum(static_cast<int>(n))) return "a part of the integer sum with its scale stays with the host";
-    const bool read = !links_.readers[n].empty();
-    if (read && all(links_.readers[n], hosts(is_quantize))) return "what quantizes its result stays with the host";
+    const bool read = !readers_[n].empty();
+    if (read && all(readers_[n], hosts(is_quantize))) return "what quantizes its result stays with the host";
     // The host computes it together with the op before it.
     const bool clamp = node.op == "Relu" || node.op == "Clip";
-    if (!clamp || !read || !all(links_.readers[n], [](int, const OpNode& reader) { return is_quantize(reader); }))
-      return {};
+    if (!clamp || !read || !all(readers_[n], [](int, const OpNode& reader) { return is_quantize(reader); })) return {};
     const bool unit = any(links_.sources[n], [&](int source, const OpNode&) {
       return !supported_[at(source)] &&
              any(links_.sources[at(source)], [](int, const OpNode& first) { return is_dequantize(first); });
@@ -81,6 +89,8 @@ class Units {
   const OpGraph& graph_;
   const std::vector<bool>& supported_;
   Links links_;
+  // The links' without those that nobody reads: the host fuses nothing with them.
+  std::vector<std::vector<int>> readers_;
   std::vector<DynamicSum> sums_;
 };
 

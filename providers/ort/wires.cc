@@ -39,7 +39,7 @@ int Wires::other_operand(int index, std::string_view op, int value) const {
 }
 
 bool Wires::is_taken(int last, const std::set<int>& inner) const {
-  const auto taken = [&](int index) { return !node(index).host_provider.empty(); };
+  const auto taken = [&](int index) { return !node(index).not_ours.empty(); };
   return taken(last) || std::any_of(inner.begin(), inner.end(), taken);
 }
 

@@ -24,7 +24,7 @@ class Wires {
   int only_reader(int index) const { return readers(index).size() == 1 ? readers(index)[0] : -1; }
   // The operand that is not `value` of an op of ONNX's own with two, or -1.
   int other_operand(int index, std::string_view op, int value) const;
-  // Whether another provider has one of them.
+  // Whether one of them is the host's.
   bool is_taken(int last, const std::set<int>& inner) const;
 
  protected:

@@ -55,3 +55,18 @@ def test_names(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     written = onnxruntime.InferenceSession(tmp_path / "out.onnx", settings, providers=["CPUExecutionProvider"])
     result = written.run(None, feeds)[0]
     assert relative_error(np.asarray(result), np.asarray(expected)) < 1e-5
+
+
+def test_ops_without_a_name_in_reports() -> None:
+    """By what they make, and each op of a pattern that is one to the library."""
+    node = helper.make_node
+    nodes = [node("Div", ["x", "r"], ["d"]), node("Erf", ["d"], ["e"]), node("Add", ["e", "one"], ["a"]),
+             node("Mul", ["x", "a"], ["m"]), node("Mul", ["m", "half"], ["y"], name="last")]  # fmt: skip
+    constants = {"r": np.float32(2**0.5), "one": np.float32(1), "half": np.float32(0.5)}
+    model = make_model(nodes, {"x": (2, 3)}, {"y": None}, constants)
+    settings = onnxruntime.SessionOptions()
+    settings.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    told = events(providers.session(model, settings, tune="off", min_region_size=9))[0]["host"]
+    assert {(row["op"], row["name"]) for row in told} == {
+        ("Div", "d"), ("Erf", "e"), ("Add", "a"), ("Mul", "m"), ("Mul", "last"),
+    }  # fmt: skip

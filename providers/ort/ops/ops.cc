@@ -13,7 +13,9 @@ int64_t OpView::dim(size_t index, int axis) const {
   return at >= 0 && at < rank ? value.dims[static_cast<size_t>(at)] : -1;
 }
 
-bool OpView::uses_output(size_t index) const { return index < node_.outputs.size() && node_.outputs[index] >= 0; }
+bool OpView::uses_output(size_t index) const {
+  return index < node_.outputs.size() && node_.outputs[index] >= 0 && is_read(graph_, node_.outputs[index]);
+}
 
 const OpEntry* find_op(const OpNode& node) {
   static const auto table = [] {
@@ -41,6 +43,16 @@ void convert_channels_last(Lowering& low, OpNode real) {
   real.outputs = {low.added_output()};
   low.convert_as(real);
   low.set(low.transpose(low.blob_of(real.outputs[0]), last));
+}
+
+bool has_weights(const OpNode& node) {
+  const OpEntry* entry = find_op(node);
+  for (const auto family : {conv_ops(), linear_ops(), dynamic_ops(), norm_ops(), qlinear_ops()}) {
+    for (const OpEntry& one : family) {
+      if (&one == entry) return true;
+    }
+  }
+  return false;
 }
 
 Refusal accept(const OpView&) { return {}; }

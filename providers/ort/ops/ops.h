@@ -73,6 +73,8 @@ struct OpEntry {
 
 // Null if there is none.
 const OpEntry* find_op(const OpNode& node);
+// Whether real constants of the node are weights of its layer; those of other ops say what these compute.
+bool has_weights(const OpNode& node);
 std::span<const OpEntry> conv_ops();
 std::span<const OpEntry> linear_ops();
 std::span<const OpEntry> activation_ops();
