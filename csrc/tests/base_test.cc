@@ -114,12 +114,11 @@ void levels() {
 
 }  // namespace
 
-int main() {
+SN_TEST(base_test) {
   schemas();
   sizes();
   strides();
   memory();
   shared_memory();
   levels();
-  return softneuro::test::finish();
 }

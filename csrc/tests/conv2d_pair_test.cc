@@ -182,7 +182,7 @@ void check_who_streams() {
 }  // namespace
 }  // namespace softneuro::test
 
-int main() {
+SN_TEST(conv2d_pair_test) {
   using namespace softneuro;
   using namespace softneuro::test;
   int count = 0;
@@ -191,5 +191,4 @@ int main() {
   check_who_streams();
   for (const Isa isa : available_isas()) check_stream(isa);
   expect(count > 200, "routines accept most pairs");
-  return finish();
 }

@@ -191,10 +191,9 @@ void check_amx() {
 }  // namespace test
 }  // namespace softneuro
 
-int main() {
+SN_TEST(conv_bfloat16_test) {
   using namespace softneuro;
   test::splitting();
   test::check_some(Isa::scalar, *conv_bfloat16_kernels(Isa::scalar), 300);
   test::check_amx();
-  return test::finish();
 }

@@ -98,7 +98,7 @@ void check_strips(int pixels, int lanes, int max_vectors) {
 }  // namespace
 }  // namespace softneuro::test
 
-int main() {
+SN_TEST(conv_broadcast_test) {
   using namespace softneuro;
   using namespace softneuro::test;
   for (const int lanes : {4, 8, 16}) {
@@ -116,5 +116,4 @@ int main() {
       check(isa, c);
     }
   }
-  return finish();
 }

@@ -52,7 +52,7 @@ void check(Isa isa, const Conv& c) {
 }  // namespace
 }  // namespace softneuro::test
 
-int main() {
+SN_TEST(conv_depthwise_test) {
   using namespace softneuro;
   using namespace softneuro::test;
   for (const Isa isa : available_isas()) {
@@ -62,5 +62,4 @@ int main() {
       check(isa, c);
     }
   }
-  return finish();
 }

@@ -125,7 +125,7 @@ void check(Isa isa, const Conv& c) {
 }  // namespace
 }  // namespace softneuro::test
 
-int main() {
+SN_TEST(conv_direct_test) {
   using namespace softneuro;
   using namespace softneuro::test;
   for (const Isa isa : available_isas()) {
@@ -142,5 +142,4 @@ int main() {
       check(isa, pointwise);
     }
   }
-  return finish();
 }

@@ -50,7 +50,7 @@ void check(Isa isa, const Conv& c) {
 }  // namespace
 }  // namespace softneuro::test
 
-int main() {
+SN_TEST(conv_first_test) {
   using namespace softneuro;
   using namespace softneuro::test;
   for (const Isa isa : available_isas()) {
@@ -59,5 +59,4 @@ int main() {
       check(isa, random_conv(1, pick(1, 5), pick(1, 70), kernel_h, kernel_w));
     }
   }
-  return finish();
 }

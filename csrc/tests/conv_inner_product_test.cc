@@ -69,7 +69,7 @@ void check(Isa isa, const Conv& c) {
 }  // namespace
 }  // namespace softneuro::test
 
-int main() {
+SN_TEST(conv_inner_product_test) {
   using namespace softneuro;
   using namespace softneuro::test;
   for (const Isa isa : available_isas()) {
@@ -82,5 +82,4 @@ int main() {
       check(isa, c);
     }
   }
-  return finish();
 }

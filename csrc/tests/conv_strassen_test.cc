@@ -55,7 +55,7 @@ void check(Isa isa, const Conv& c) {
 }  // namespace
 }  // namespace softneuro::test
 
-int main() {
+SN_TEST(conv_strassen_test) {
   using namespace softneuro;
   using namespace softneuro::test;
   for (const Isa isa : available_isas()) {
@@ -68,5 +68,4 @@ int main() {
       check(isa, c);
     }
   }
-  return finish();
 }

@@ -113,8 +113,7 @@ void check(Isa isa) {
 }  // namespace
 }  // namespace softneuro::test
 
-int main() {
+SN_TEST(convert_test) {
   using namespace softneuro;
   for (const Isa isa : available_isas()) test::check(isa);
-  return test::finish();
 }

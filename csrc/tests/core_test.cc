@@ -115,7 +115,7 @@ void leaves_strangers_alone(int core) {
 
 }  // namespace
 
-int main() {
+SN_TEST(core_test) {
   const cpu_set_t allowed = allowed_to(0);
   int first = 0;
   while (!CPU_ISSET(first, &allowed)) ++first;
@@ -124,5 +124,4 @@ int main() {
   if (CPU_COUNT(&allowed) > 1) leaves_a_taken_core(first, allowed);
   stays_where_it_must(first);
   leaves_strangers_alone(first);
-  return softneuro::test::finish();
 }

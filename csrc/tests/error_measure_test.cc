@@ -86,10 +86,9 @@ void quantized() {
 
 }  // namespace
 
-int main() {
+SN_TEST(error_measure_test) {
   exact_hosts();
   what_is_not_finite();
   inexact_hosts();
   quantized();
-  return softneuro::test::finish();
 }

@@ -232,7 +232,7 @@ void check_packing() {
 }  // namespace
 }  // namespace softneuro::test
 
-int main() {
+SN_TEST(gemm_int8_test) {
   using namespace softneuro;
   std::vector<Isa> levels;
   for (const auto* list : {&available_isas(), &available_extensions()}) {
@@ -240,5 +240,4 @@ int main() {
   }
   test::check_packing();
   for (int i = 0; i < 2000; ++i) test::check(levels);
-  return test::finish();
 }

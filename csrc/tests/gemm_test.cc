@@ -94,9 +94,8 @@ void check(Isa isa) {
 }  // namespace
 }  // namespace softneuro::test
 
-int main() {
+SN_TEST(gemm_test) {
   for (const softneuro::Isa isa : softneuro::available_isas()) {
     for (int i = 0; i < 3000; ++i) softneuro::test::check(isa);
   }
-  return softneuro::test::finish();
 }

@@ -87,8 +87,7 @@ void check_remembering() {
 }  // namespace
 }  // namespace softneuro
 
-int main() {
+SN_TEST(judge_test) {
   softneuro::check_comparing();
   softneuro::check_remembering();
-  return softneuro::test::finish();
 }

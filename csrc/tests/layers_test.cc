@@ -175,7 +175,7 @@ void check_changed_weights(const char* type, const std::vector<std::pair<const c
 }  // namespace
 }  // namespace softneuro
 
-int main() {
+SN_TEST(layers_test) {
   const softneuro::Shape filters{32, 32, 3, 3};
   softneuro::check_changed_weights("conv2d", {{"weight", filters}}, {1, 32, 9, 9});
   softneuro::check_changed_weights("conv2d_pair", {{"first_weight", filters}, {"second_weight", filters}},
@@ -191,5 +191,4 @@ int main() {
       ++softneuro::test::failures();
     }
   }
-  return softneuro::test::finish();
 }

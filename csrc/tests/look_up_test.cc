@@ -29,7 +29,7 @@ void check(Isa isa, int64_t count, bool in_place) {
 }  // namespace
 }  // namespace softneuro::test
 
-int main() {
+SN_TEST(look_up_test) {
   using namespace softneuro;
   for (const Isa isa : available_isas()) {
     for (int64_t count = 0; count < 200; ++count) {
@@ -37,5 +37,4 @@ int main() {
     }
     test::check(isa, 1000, false);
   }
-  return test::finish();
 }

@@ -66,8 +66,7 @@ void check_arenas() {
 }  // namespace
 }  // namespace softneuro
 
-int main() {
+SN_TEST(memory_plan_test) {
   softneuro::check_updates();
   softneuro::check_arenas();
-  return softneuro::test::failures() == 0 ? 0 : 1;
 }

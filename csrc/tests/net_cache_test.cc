@@ -56,10 +56,9 @@ void check_drop() {
 }  // namespace
 }  // namespace softneuro
 
-int main() {
+SN_TEST(net_cache_test) {
   softneuro::check_that_the_oldest_is_forgotten();
   softneuro::check_that_many_go_at_once();
   softneuro::check_patience();
   softneuro::check_drop();
-  return softneuro::test::finish();
 }

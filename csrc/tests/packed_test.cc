@@ -208,12 +208,11 @@ void check_adoption() {
 }  // namespace
 }  // namespace softneuro
 
-int main() {
+SN_TEST(packed_test) {
   softneuro::check_sections();
   softneuro::check_parts();
   softneuro::check_params();
   softneuro::check_routines();
   softneuro::check_sharing();
   softneuro::check_adoption();
-  return softneuro::test::finish();
 }

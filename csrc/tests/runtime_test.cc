@@ -218,7 +218,7 @@ void check_patterns() {
 }  // namespace
 }  // namespace softneuro
 
-int main() {
+SN_TEST(runtime_test) {
   const auto folder =
       std::filesystem::temp_directory_path() / ("runtime_test_" + std::to_string(std::random_device()()));
   setenv("SOFTNEURO_CACHE_DIR", folder.c_str(), 1);
@@ -237,5 +237,4 @@ int main() {
   softneuro::check_concurrent_calls();
   softneuro::check_patterns();
   std::filesystem::remove_all(folder);
-  return softneuro::test::finish();
 }

@@ -38,7 +38,7 @@ void check(Isa isa, int channels, int64_t pixels, bool together) {
 }  // namespace
 }  // namespace softneuro::test
 
-int main() {
+SN_TEST(scale_bytes_test) {
   using namespace softneuro;
   for (const Isa isa : available_isas()) {
     if (scale_bytes_kernel(isa) == nullptr) continue;
@@ -49,5 +49,4 @@ int main() {
       test::check(isa, channels, 1000, true);
     }
   }
-  return test::finish();
 }

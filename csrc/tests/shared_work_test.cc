@@ -178,7 +178,7 @@ void same_bits(const Shared& shared, const std::vector<ParallelFor>& hosts) {
 }  // namespace
 }  // namespace softneuro
 
-int main() {
+SN_TEST(shared_work_test) {
   using namespace softneuro;
   InOrder forward{{0, 1, 2}}, backward{{2, 1, 0}}, inner{{1, 0, 2}};
   ThreadPool pool(threads);
@@ -188,5 +188,4 @@ int main() {
 #endif
   for (const ParallelFor& host : hosts) all_once_each(host);
   for (const Shared& shared : shared_cases()) same_bits(shared, hosts);
-  return test::finish();
 }

@@ -16,7 +16,7 @@ int check();
 }
 }  // namespace softneuro
 
-int main() {
+SN_TEST(simd_test) {
   int& failures = softneuro::test::failures();
   failures += softneuro::scalar::check();
 #if defined(__x86_64__)
@@ -26,5 +26,4 @@ int main() {
 #elif defined(__aarch64__)
   failures += softneuro::neon::check();
 #endif
-  return softneuro::test::finish();
 }

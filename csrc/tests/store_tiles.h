@@ -54,17 +54,27 @@ template <class Dst, class Residual>
   finish_rows<1, 2>(t, sum + 4, e.scale + terms, reading, writing);
 }
 
+// Reading and writing know nothing of each other: a residual is of the result's type or a float, or the result is one.
+template <class Body>
+void with_types(const Epilogue& e, const Body& body) {
+  const DType dst = e.dst.type, residual = e.residual.elements.type;
+  if (dst == DType::float32) return with_type(residual, [&]<class T>() { body.template operator()<float, T>(); });
+  with_type(dst, [&]<class T>() {
+    if (residual == DType::float32) {
+      body.template operator()<T, float>();
+    } else {
+      body.template operator()<T, T>();
+    }
+  });
+}
+
 }  // namespace
 
 void tile_pixels(const StoreRows& r) {
-  with_type(r.epilogue.dst.type, [&]<class Dst>() {
-    with_type(r.epilogue.residual.elements.type, [&]<class Residual>() { pixels<Dst, Residual>(r); });
-  });
+  with_types(r.epilogue, [&]<class Dst, class Residual>() { pixels<Dst, Residual>(r); });
 }
 void tile_rows(const StoreRows& r) {
-  with_type(r.epilogue.dst.type, [&]<class Dst>() {
-    with_type(r.epilogue.residual.elements.type, [&]<class Residual>() { rows<Dst, Residual>(r); });
-  });
+  with_types(r.epilogue, [&]<class Dst, class Residual>() { rows<Dst, Residual>(r); });
 }
 
 }  // namespace softneuro::SN_ISA

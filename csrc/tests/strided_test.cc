@@ -136,7 +136,7 @@ void check_concat_in_place() {
 }  // namespace
 }  // namespace softneuro
 
-int main() {
+SN_TEST(strided_test) {
   for (const softneuro::Case& item : softneuro::cases()) {
     try {
       softneuro::check(item);
@@ -146,5 +146,4 @@ int main() {
     }
   }
   softneuro::check_concat_in_place();
-  return softneuro::test::finish();
 }

@@ -101,7 +101,7 @@ void long_pause(const ParallelFor& host, int threads) {
 
 }  // namespace
 
-int main() {
+SN_TEST(team_test) {
   for (const int threads : {1, 2, 5}) {
     ThreadPool pool(threads);
     for (const int members : {1, 2, 4, 9}) {
@@ -116,5 +116,4 @@ int main() {
     exceptions({&Serial::run, &serial, 3}, 3);
   }
   every_task_once({&late, nullptr, 3}, 3);
-  return softneuro::test::finish();
 }

@@ -74,7 +74,7 @@ void idle_costs_nothing(const ParallelFor& parallel_for) {
 
 }  // namespace
 
-int main() {
+SN_TEST(thread_pool_test) {
   for (int threads : {1, 2, 5}) {
     softneuro::ThreadPool pool(threads);
     const ParallelFor parallel_for = pool.parallel_for();
@@ -91,5 +91,4 @@ int main() {
     refused = true;
   }
   expect(refused, "a pool of no threads is refused");
-  return softneuro::test::finish();
 }

@@ -234,7 +234,7 @@ void check_sparse_floor() {
 }  // namespace
 }  // namespace softneuro
 
-int main() {
+SN_TEST(tuning_test) {
   softneuro::check_timekeeper();
   softneuro::check_forecast();
   softneuro::check_stand_ins();
@@ -243,5 +243,4 @@ int main() {
   softneuro::check_large_part();
   softneuro::check_probes();
   softneuro::check_sparse_floor();
-  return softneuro::test::finish();
 }

@@ -81,7 +81,7 @@ void check(Isa isa, const Conv& c) {
 }  // namespace
 }  // namespace softneuro::test
 
-int main() {
+SN_TEST(winograd_test) {
   using namespace softneuro;
   using namespace softneuro::test;
   for (const Isa isa : available_isas()) {
@@ -100,5 +100,4 @@ int main() {
       check(isa, c);
     }
   }
-  return finish();
 }
