@@ -283,7 +283,7 @@ def test_optimizing_twice_changes_nothing() -> None:
     assert net.graph.canonical() == once
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(networks())
 def test_random_graphs_keep_their_results(net: Network) -> None:
     note(net.graph.canonical())

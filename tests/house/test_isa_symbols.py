@@ -21,16 +21,16 @@ def isa_objects() -> list[tuple[str, Path]]:
     return sorted((match[1], path) for match, path in found if match)
 
 
-def defined_symbols(path: Path) -> list[tuple[str, str]]:
-    """(kind, demangled name) of everything with external linkage."""
+def defined_symbols(paths: list[Path]) -> list[tuple[str, str, str]]:
+    """(path, kind, demangled name) of everything with external linkage."""
     listing = subprocess.run(
-        ["nm", "-C", "--defined-only", "--extern-only", "--format=posix", str(path)],
+        ["nm", "-A", "-C", "--defined-only", "--extern-only", "--format=posix", *map(str, paths)],
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    matches = (re.match(r"(.+) ([A-Za-z]) [0-9a-f]* ?[0-9a-f]*$", line) for line in listing.splitlines())
-    return [(match[2], match[1]) for match in matches if match]
+    matches = (re.match(r"(\S+?): (.+) ([A-Za-z]) [0-9a-f]* ?[0-9a-f]*$", line) for line in listing.splitlines())
+    return [(match[1], match[3], match[2]) for match in matches if match]
 
 
 def own_name(isa: str, name: str) -> bool:
@@ -43,14 +43,14 @@ def entry_point(isa: str, kind: str, name: str) -> bool:
 
 
 def test_isa_objects_keep_to_their_namespace() -> None:
-    objects = isa_objects()
-    assert objects
+    objects = {str(path): isa for isa, path in isa_objects()}
+    symbols = defined_symbols([Path(path) for path in objects])
+    assert {path for path, _, _ in symbols} == set(objects)
     harmless = re.compile(r"DW\.ref\.")  # a pointer that the exception tables need; data, not code
     strangers = [
-        f"{path.name}: {kind} {name}"
-        for isa, path in objects
-        for kind, name in defined_symbols(path)
-        if not harmless.match(name) and not (own_name(isa, name) or entry_point(isa, kind, name))
+        f"{Path(path).name}: {kind} {name}"
+        for path, kind, name in symbols
+        if not harmless.match(name) and not (own_name(objects[path], name) or entry_point(objects[path], kind, name))
     ]
     assert not strangers, "defined outside softneuro::<isa>:\n" + "\n".join(strangers)
 

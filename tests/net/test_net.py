@@ -62,7 +62,7 @@ def check(network: Network, plan: list[str] | None, threads: int = 2) -> Net:
     return net
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(networks(), st.data())
 def test_random_graphs_under_random_assignments(network: Network, data: st.DataObject) -> None:
     note(network.graph.canonical())

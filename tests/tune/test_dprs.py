@@ -89,7 +89,7 @@ def compare(toy: Toy) -> None:
         check_plan(toy, truth, plan)
 
 
-@settings(max_examples=1200, deadline=None)
+@settings(max_examples=600, deadline=None, database=None)
 @given(SEEDS)
 def test_random_nets(seed: int) -> None:
     toy = random_toy(seed)
@@ -97,7 +97,7 @@ def test_random_nets(seed: int) -> None:
         compare(toy)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None, database=None)
 @given(SEEDS)
 def test_random_dense_blocks(seed: int) -> None:
     toy = random_toy(seed, max_layers=5, dense=True)

@@ -41,7 +41,7 @@ def size(bytes_: Bytes, plan: tuple[tuple[int, int], ...]) -> float:
     return labels + sum(bytes_[1][group] for group in {group for _, group in plan if group >= 0})
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, database=None)
 @given(number=SEEDS, share=st.floats(0, 1))
 def test_plans_keep_to_the_limit(number: int, share: float) -> None:
     toy = random_toy(number, max_layers=5)
@@ -70,7 +70,7 @@ def test_plans_keep_to_the_limit(number: int, share: float) -> None:
         assert plans[0].cost == truth.best
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50, deadline=None, database=None)
 @given(number=SEEDS)
 def test_a_limit_that_nothing_keeps_gives_the_least(number: int) -> None:
     toy = random_toy(number, max_layers=4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softneuro import _C
@@ -72,6 +72,7 @@ def test_bad_values_name_option_and_range(name: str, text: str) -> None:
         _C.parse_options({name: text})
 
 
+@settings(deadline=None, database=None)
 @given(st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=9), st.text(max_size=12), max_size=4))
 def test_any_text_parses_or_is_refused(values: dict[str, str]) -> None:
     try:

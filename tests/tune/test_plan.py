@@ -62,6 +62,7 @@ def test_the_text_reads_well() -> None:
     )
 
 
+@settings(deadline=None, database=None)
 @given(st.lists(PLANS, max_size=4))
 def test_round_trip_in_any_order(plans: list[_C.PlanSection]) -> None:
     file = of(*plans)
@@ -75,14 +76,14 @@ def test_round_trip_in_any_order(plans: list[_C.PlanSection]) -> None:
     assert of(*reversed(latest.values())).format() == text
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None, database=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(_C.Error, match="line "):
         _C.PlanFile.parse(data)
 
 
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None, database=None)
 @given(st.data())
 def test_mutations_parse_or_name_the_line(data: st.DataObject) -> None:
     text = bytearray(of(sample("a"), sample("b")).format().encode())
