@@ -15,7 +15,7 @@ namespace {
 
 // Calls of either side that a verdict needs, where they are not close.
 constexpr size_t trial_calls = 3;
-constexpr double least_gain = 0.05;  // share of the host's time that a shape is taken to save, at least
+constexpr double least_share = 0.05;  // share of the host's time that a shape is taken to save, at least
 
 double middle(std::vector<double> values) {
   const auto at = values.begin() + static_cast<ptrdiff_t>((values.size() - 1) / 2);
@@ -33,7 +33,7 @@ bool loses_clearly(const std::vector<double>& net_s, const std::vector<double>& 
 
 void Region::note_gain(const Verdict& verdict) {
   if (!verdict.known || !(verdict.error <= settings_.options.max_error)) return;
-  const double gain = std::clamp(1 - verdict.seconds / verdict.host_seconds, least_gain, 1.0);
+  const double gain = std::clamp(1 - verdict.seconds / verdict.host_seconds, least_share, 1.0);
   gain_ = 0.8 * gain_ + 0.2 * gain;
 }
 

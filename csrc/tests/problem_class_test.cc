@@ -157,12 +157,11 @@ void check_descriptor() {
 }  // namespace
 }  // namespace softneuro
 
-int main() {
+SN_TEST(problem_class_test) {
   softneuro::check_zeros();
   softneuro::check_grids();
   softneuro::check_zero_points();
   softneuro::check_values();
   softneuro::check_reshaped();
   softneuro::check_descriptor();
-  return softneuro::test::finish();
 }

@@ -157,12 +157,11 @@ void check_threads() {
 }  // namespace
 }  // namespace softneuro
 
-int main() {
+SN_TEST(weight_scan_test) {
   softneuro::set_log_sink([](softneuro::LogLevel, const std::string&) {});
   softneuro::check_that_every_byte_is_seen_in_time();
   softneuro::check_that_looks_take_a_hundredth();
   softneuro::check_forms_of_memory();
   softneuro::check_what_is_known_already();
   softneuro::check_threads();
-  return softneuro::test::finish();
 }
