@@ -72,7 +72,7 @@ std::string coarse_text(WeightTraits traits) {
 
 }  // namespace
 
-PlainProblem::PlainProblem(const Problem& problem, Zeros zeros) : problem_(problem) {
+PlainProblem::PlainProblem(const Problem& problem, Patterns patterns) : problem_(problem) {
   auto layer = std::make_shared<Layer>(*problem.layer);
   layer->name.clear();
   std::sort(layer->weights.begin(), layer->weights.end(),
@@ -80,7 +80,7 @@ PlainProblem::PlainProblem(const Problem& problem, Zeros zeros) : problem_(probl
   for (auto& [role, value] : layer->weights) {
     TensorDesc desc = value->desc();
     if (desc.quantization != nullptr) desc.quantization = plain(*desc.quantization, 1);
-    const WeightTraits traits = zeros == Zeros::found ? value->traits().class_traits() : WeightTraits{};
+    const WeightTraits traits = patterns == Patterns::found ? value->traits().class_traits() : WeightTraits{};
     value = std::make_shared<const ConstantData>(std::move(desc), value->dtype(), traits, value->at_hand());
   }
   Grids grids;
@@ -92,7 +92,7 @@ PlainProblem::PlainProblem(const Problem& problem, Zeros zeros) : problem_(probl
   problem_.layer = layer_.get();
 }
 
-ProblemClass::ProblemClass(const Problem& of, Zeros zeros) : plain_(of, zeros) {
+ProblemClass::ProblemClass(const Problem& of, Patterns patterns) : plain_(of, patterns) {
   const Problem& problem = plain_.problem();
   const Layer& layer = *problem.layer;
   dense_ = layer.type + "{" + layer.attrs.str() + "}";

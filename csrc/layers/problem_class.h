@@ -10,7 +10,7 @@
 namespace softneuro {
 
 // A childnet's part makes no use of zeros: finding them would mean to compute its weights.
-enum class Zeros : unsigned char { found, ignored };
+enum class Patterns : unsigned char { found, ignored };
 
 // The problem that stands for all of its class. A class has the layer's type, attributes and post-ops, extents, kinds
 // and quantization of all blobs and weights, which blobs share a grid, and the traits of weights as classes. It has no
@@ -18,7 +18,7 @@ enum class Zeros : unsigned char { found, ignored };
 // values throws Error.
 class PlainProblem {
  public:
-  explicit PlainProblem(const Problem& problem, Zeros zeros = Zeros::found);
+  explicit PlainProblem(const Problem& problem, Patterns patterns = Patterns::found);
 
   const Problem& problem() const { return problem_; }
 
@@ -30,7 +30,7 @@ class PlainProblem {
 // The class as text. Problems of one class have the same candidates, and the same times under the same conditions.
 class ProblemClass {
  public:
-  explicit ProblemClass(const Problem& problem, Zeros zeros = Zeros::found);
+  explicit ProblemClass(const Problem& problem, Patterns patterns = Patterns::found);
 
   const Problem& problem() const { return plain_.problem(); }
   // The key of candidates, and of times of what makes use of zeros in weights.

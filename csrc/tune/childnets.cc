@@ -51,7 +51,7 @@ void add_childnet_parts(std::vector<LayerCandidates>& layers, int threads) {
       if (routine == nullptr) continue;
       for (const ChildPart& part : routine->childnet(layers[i].problem, candidate.choice.tuning)) {
         const Problem problem = part.problem(threads);
-        const ProblemClass cls(problem, Zeros::ignored);
+        const ProblemClass cls(problem, Patterns::ignored);
         const auto [at, fresh] = index.emplace(cls.dense(), layers.size());
         if (fresh) layers.push_back({problem, cls, {}, part.layer});
         auto& known = layers[at->second].candidates;
@@ -71,7 +71,7 @@ void sum_childnets(std::vector<LayerCandidates>& layers, int threads) {
       double seconds = 0;
       bool measured = true, told = true;
       for (const ChildPart& part : routine->childnet(layer.problem, candidate.choice.tuning)) {
-        const auto& known = layers[index.at(ProblemClass(part.problem(threads), Zeros::ignored).dense())].candidates;
+        const auto& known = layers[index.at(ProblemClass(part.problem(threads), Patterns::ignored).dense())].candidates;
         const auto own = find_candidate(known, part.choice.descriptor());
         seconds += own->seconds;
         measured = measured && own->measured;

@@ -9,7 +9,7 @@
 namespace softneuro::ort {
 namespace {
 
-class Finder : Wires {
+class SumFinder : Wires {
  public:
   using Wires::Wires;
 
@@ -60,7 +60,7 @@ bool is_integer_sum(const OpNode& node) { return node.op == "ConvInteger" && nod
 
 std::vector<DynamicSum> find_dynamic_sums(const OpGraph& graph) {
   if (std::none_of(graph.nodes.begin(), graph.nodes.end(), is_integer_sum)) return {};
-  const Finder finder(graph);
+  const SumFinder finder(graph);
   std::vector<DynamicSum> sums;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     if (!is_integer_sum(graph.nodes[n])) continue;
