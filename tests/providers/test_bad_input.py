@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +14,7 @@ import softneuro
 from softneuro import providers
 from softneuro.providers import library
 from tests.providers.conftest import check_same, cpu_session, make_model, random_feeds, whole_session
+from tests.providers.scripts import run_script
 
 
 def relu(shape: tuple[int | str, ...] = ("n", 3)) -> bytes:
@@ -115,22 +113,6 @@ def test_registering_twice() -> None:
     with pytest.raises(Exception, match="already"):
         onnxruntime.register_execution_provider_library(library.REGISTRATION, providers.get_library_path())
     assert len(library.devices()) == 1
-
-
-def run_script(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """In a process of its own, which must not be killed by a signal."""
-    prepared = f"from tests.providers.test_bad_input import *\nimport numpy as np\n{script}"
-    done = subprocess.run(
-        [sys.executable, "-c", prepared],
-        cwd=Path(__file__).parents[2],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode >= 0, f"killed by signal {-done.returncode}: {done.stderr[-2000:]}"
-    return done
 
 
 PLACES = ["CreateEpFactories", "GetSupportedDevices", "CreateEp", "GetCapability", "Compile", "CreateState", "Compute"]

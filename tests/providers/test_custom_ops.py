@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 import softneuro
 from softneuro import providers
 from tests.providers.conftest import cpu_session, make_model, random_feeds, relative_error
-from tests.providers.test_bad_input import run_script
+from tests.providers.scripts import run_script
 from tests.providers.test_sessions import f32, network
 
 DOMAIN = "com.softneuro"

@@ -74,7 +74,7 @@ def test_weights_that_are_not_packed(tmp_path: Path) -> None:
 def test_plan_comes_with_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tuned once; another cache folder knows nothing of it, and tune=off alone would choose by rules."""
     model = network(1, 16)
-    path, first = compiling(model, tmp_path, tune="profile", time_budget_s=2, never_worse=False)
+    path, first = compiling(model, tmp_path, tune="profile", time_budget_s=0.5, never_worse=False)
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path / "other"))
     ours = load(path, tune="profile")
     assert layers(ours) == layers(first)

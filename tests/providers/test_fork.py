@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.providers.test_bad_input import run_script
+from tests.providers.scripts import run_script
 
 SCRIPT = """
 import os

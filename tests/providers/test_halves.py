@@ -62,7 +62,7 @@ def run_bits(session: Any, values: np.ndarray, shapes: dict[str, tuple[int, ...]
 def test_float16(tune: str) -> None:
     """No further from what float32 makes of the same weights than the host's own result is."""
     model, truth = network("FLOAT16"), cpu_session(network("FLOAT", weights_in="FLOAT16"))
-    ours, cpu = whole_session(model, tune=tune, never_worse=0, time_budget_s=1), cpu_session(model)
+    ours, cpu = whole_session(model, tune=tune, never_worse=0, time_budget_s=0.3), cpu_session(model)
     feeds = random_feeds(cpu)
     exact = truth.run(None, {"x": feeds["x"].astype(np.float32)})
     for result, reference, right in zip(ours.run(None, feeds), cpu.run(None, feeds), exact, strict=True):
@@ -79,7 +79,7 @@ def test_bfloat16_which_the_host_has_no_kernels_for() -> None:
     model, truth = network("BFLOAT16"), cpu_session(network("FLOAT", weights_in="BFLOAT16"))
     with pytest.raises(Exception, match="NOT_IMPLEMENTED"):
         cpu_session(model)
-    ours = whole_session(model, tune="profile", time_budget_s=1)
+    ours = whole_session(model, tune="profile", time_budget_s=0.3)
     x = f32(1, 3, 16, 16).astype(HALVES["BFLOAT16"])
     results = run_bits(ours, x, {"y": (1, 10), "a": (1, 16, 16, 16)})
     for result, right in zip(results, truth.run(None, {"x": x.astype(np.float32)}), strict=True):
@@ -119,7 +119,7 @@ def test_verdicts_of_islands_are_their_own() -> None:
         return make_model(nodes, {"x": [1, 8, 20, 20]}, {"y": None}, {"w": w})
 
     def judged(kind: str, tune: str) -> list[float]:
-        session = providers.session(model(kind), tune=tune, time_budget_s=1)
+        session = providers.session(model(kind), tune=tune, time_budget_s=0.3)
         return [event["error"] for event in events(session) if "error" in event]
 
     assert judged("FLOAT16", "profile")

@@ -15,7 +15,7 @@ from softneuro import providers
 from softneuro.error_measure import relative_error
 from softneuro.providers.report import events
 from tests.providers.conftest import check_model, cpu_session, make_model, random_feeds, reasons, whole_session
-from tests.providers.test_bad_input import run_script
+from tests.providers.scripts import run_script
 from tests.providers.test_ep_context import compiled, load
 from tests.providers.test_sessions import f32, i64
 
@@ -122,11 +122,11 @@ def test_explain_tells_of_steps(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_tuned_and_judged() -> None:
-    ours = providers.session(between(CUMSUM, AXIS), time_budget_s=1, never_worse=0)
+    ours = providers.session(between(CUMSUM, AXIS), time_budget_s=0.3, never_worse=0)
     (prepared,) = (event for event in events(ours) if event["event"] == "prepared")
     (step,) = (layer for layer in prepared["layers"] if layer["type"] == "host")
     assert step["seconds"] > 0
-    assert steps_of(providers.session(between(CUMSUM, AXIS), time_budget_s=1)) in (["CumSum"], [])
+    assert steps_of(providers.session(between(CUMSUM, AXIS), time_budget_s=0.3)) in (["CumSum"], [])
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_without_the_step_where_it_does_not_pay() -> None:
     """A region that cannot be compared with the host is cut apart at its steps."""
     script = """
 from tests.providers.test_host_steps import *
-session = providers.session(between(CUMSUM, AXIS), time_budget_s=1)
+session = providers.session(between(CUMSUM, AXIS), time_budget_s=0.3)
 for row in next(event for event in events(session) if event["event"] == "partition")["host"]:
     print(row["op"], row["reason"])
 """

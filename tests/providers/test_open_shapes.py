@@ -12,7 +12,7 @@ from onnx import helper
 from softneuro import providers
 from softneuro.providers.report import events
 from tests.providers.conftest import cpu_session, make_model
-from tests.providers.test_bad_input import run_script
+from tests.providers.scripts import run_script
 
 # No net is exact enough for a region with these.
 LOSING = {"max_error": 1e-30, "min_region_size": 1, "time_budget_s": 0.01}
@@ -29,7 +29,7 @@ def node(op: str, inputs: str, outputs: str = "y", **attributes: Any) -> Any:
 
 
 WEIGHT = np.random.default_rng(1).standard_normal((8, 8, 3, 3)).astype(np.float32) / 9
-INEXACT = node("Sigmoid", "x", "r")  # sums of few numbers may have the host's bits on some CPUs, this never
+INEXACT = node("Sigmoid", "x", "r")  # sums may have the host's bits on some CPUs, this never
 case("conv", INEXACT, node("Conv", "r w", pads=[1, 0, 2, 1], strides=[2, 1]), w=WEIGHT)
 case("dilated", INEXACT, node("Conv", "r w", dilations=[1, 2], pads=[0, 1, 0, 1]), w=WEIGHT)
 case("max_pool", INEXACT, node("MaxPool", "r", kernel_shape=[3, 2], strides=[2, 3], pads=[1, 0, 1, 1]))

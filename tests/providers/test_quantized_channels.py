@@ -80,7 +80,7 @@ def test_several_outputs_of_a_channel() -> None:
 
 
 def test_tuned() -> None:
-    text = check(block("Relu", "one", "UINT8"), tune="profile", time_budget_s=2)
+    text = check(block("Relu", "one", "UINT8"), tune="profile", time_budget_s=0.5)
     assert "binary/" not in text
 
 

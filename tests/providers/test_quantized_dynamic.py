@@ -220,7 +220,7 @@ def test_tuned_and_compared_with_the_host() -> None:
     product(m, m.add("DynamicQuantizeLinear", h, outputs=3), weight(m, 128, 64), 64)
     m.rename("y")
     model = m.model({"x": (16, 64)}, ["y"])
-    made = providers.session(model, min_region_size=1, never_worse=False, time_budget_s=5)
+    made = providers.session(model, min_region_size=1, never_worse=False, time_budget_s=1)
     feeds = random_feeds(made)
     assert relative_error(made.run(None, feeds)[0], cpu_session(model).run(None, feeds)[0]) < 0.01
     (event,) = [event for event in events(made) if event["event"] == "prepared"]

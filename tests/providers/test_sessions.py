@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -27,6 +24,7 @@ from tests.providers.conftest import (
     reasons,
     whole_session,
 )
+from tests.providers.scripts import run_script
 
 
 def f32(*shape: int, seed: int = 0) -> np.ndarray:
@@ -265,14 +263,8 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
 def test_option_verbose(tmp_path: Path, verbose: int) -> None:
     """On standard error, in a process of its own: what one session has asked for holds for all."""
     (tmp_path / "model.onnx").write_bytes(network(1, 16))
-    program = "import sys, softneuro.providers as p; p.session(sys.argv[1], verbose=int(sys.argv[2]))"
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "model.onnx"), str(verbose)],
-        env={**os.environ, "SOFTNEURO_CACHE_DIR": str(tmp_path)},
-        stderr=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
+    options = f"verbose={verbose}, time_budget_s=0.3"
+    done = run_script(f"providers.session({str(tmp_path / 'model.onnx')!r}, {options})")
     assert ("planned" in done.stderr) == (verbose >= 1)
     assert ("the best of" in done.stderr) == (verbose >= 2)
     assert ("us conv2d/" in done.stderr) == (verbose >= 3)

@@ -65,7 +65,7 @@ def test_a_bias() -> None:
 def test_a_host_that_rounds_x_is_no_more_right(half: bool) -> None:
     """At accuracy level 4 the host's distance from the truth is a hundred times max_error."""
     data = model((3, 256), 48, 256, accuracy_level=4, half=half)
-    ours = providers.session(data, time_budget_s=1, min_region_size=1)
+    ours = providers.session(data, time_budget_s=0.3, min_region_size=1)
     ours.run(None, random_feeds(cpu_session(data)))
     found = [event["error"] for event in events(ours) if event["event"] == "prepared" and "error" in event]
     assert found == [0.0]
