@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._ops import OpOverload
 from torch.fx import Node
 
 from softneuro.torch_backend.compile.converters.quantize import DEQUANTIZE
@@ -74,7 +75,8 @@ def quantized_weight(node: Node, evaluate: Callable[[Node], Any]) -> QuantizedWe
             return None
         moves += [node] if node.target in _MOVES.difference(COPIES) else []
         node = node.args[0]
-    args = Call(node, set()).args if node.op == "call_function" else {}
+    # What takes one of an op's several results is no op itself.
+    args = Call(node, set()).args if isinstance(node.target, OpOverload) else {}
     if str(node.target) == _CHANNELS:
         stored, scales, zeros = evaluate(args["input"]), evaluate(args["scales"]), args["zero_points"]
         scales = scales.reshape([-1 if axis == args["axis"] % stored.dim() else 1 for axis in range(stored.dim())])
