@@ -1,5 +1,4 @@
 import gc
-import importlib
 import time
 
 import pytest
@@ -42,20 +41,30 @@ def model():
 
 @pytest.fixture(scope="session", autouse=True)
 def _quick_collections():
-    """What importing leaves behind stays out of collections, which would take a quarter of a second each."""
-    importlib.import_module("torch._dynamo")
+    """What importing and a first compilation leave behind stays out of collections, which take as long as it is much.
+
+    Nothing else collects: the tests that see what goes away do it themselves.
+    """
+    torch.compile(lambda x: x + 1, backend="aot_eager", dynamic=True)(torch.zeros(2, 3))
+    torch._dynamo.reset()
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _guards_are_not_timed():
+    """Dynamo times the guards of all that it compiles, and empties the CPU's caches before: thirty milliseconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch._dynamo.guards, "profile_guard_manager", lambda *_: 0.0)
+        yield
 
 
 @pytest.fixture(autouse=True)
 def _fresh_dynamo(tmp_path, monkeypatch):
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path))
     torch.manual_seed(0)
-    torch._dynamo.reset()
     yield
     torch._dynamo.reset()
-    gc.collect()
 
 
 @pytest.fixture
@@ -80,13 +89,8 @@ def earlier_regions(_fresh_dynamo):
 
 @pytest.fixture
 def regions(earlier_regions):
-    """The test's live regions."""
-
-    def collect():
-        gc.collect()
-        return [region for region in registry.all_regions() if region not in earlier_regions]
-
-    return collect
+    """The test's regions: those that nothing holds, too, until somebody collects them."""
+    return lambda: [region for region in registry.all_regions() if region not in earlier_regions]
 
 
 @pytest.fixture
@@ -96,7 +100,7 @@ def image():
 
 @pytest.fixture
 def states(regions):
-    """What the test's live regions know: the host's reason or None, by region and signature."""
+    """What the test's regions know: the host's reason or None, by region and signature."""
     return lambda: [shaped.host for region in regions() for shaped in region.shaped.values()]
 
 
@@ -137,24 +141,48 @@ def slow(monkeypatch):
     return make
 
 
+def same(ours, theirs, tolerance=1e-5, name=""):
+    """Shape, order of memory and type are the host's, values but for rounding."""
+    found = (ours.shape, ours.stride(), ours.dtype)
+    assert found == (theirs.shape, theirs.stride(), theirs.dtype), name
+    error = relative_error(numbers(ours), numbers(theirs))
+    assert error <= tolerance, f"{name} relative error {error:.2e}"
+
+
 @pytest.fixture
 def agree(states):
     """Runs compiled and eager model, compares, and checks that every region ran its net."""
 
-    def check(compiled, model, *inputs, tolerance=1e-5, nets=True):
+    def check(compiled, model, *inputs, tolerance=1e-5, nets=True, name=""):
         with torch.no_grad():
             result, expected = compiled(*inputs), model(*inputs)
         pairs = zip(result, expected, strict=True) if isinstance(expected, tuple) else [(result, expected)]
         for ours, theirs in pairs:
-            assert ours.shape == theirs.shape
-            assert ours.stride() == theirs.stride()
-            assert ours.dtype == theirs.dtype
-            error = relative_error(numbers(ours), numbers(theirs))
-            assert error <= tolerance, f"relative error {error:.2e}"
+            same(ours, theirs, tolerance, name)
         if nets:
             found = states()
             assert found
             assert all(reason is None for reason in found), found
+
+    return check
+
+
+@pytest.fixture
+def all_agree(states):
+    """Runs every function of a graph, straight and eager, compares each, and checks that nets run all that there is."""
+
+    def check(straight, every, inputs=None, tolerance=1e-5, steps=False):
+        inputs = inputs or every.inputs
+        with torch.no_grad():
+            results, expected = straight(*inputs), every(*inputs)
+        for name, ours, theirs in zip(every.names, results, expected, strict=True):
+            same(ours, theirs, tolerance, name)
+        assert steps or not straight.graph.partition.host
+        for region in straight.graph.regions:
+            assert steps or not (region.region.steps or region.region.declined)
+        found = states()
+        assert found
+        assert all(reason is None for reason in found), found
 
     return check
 

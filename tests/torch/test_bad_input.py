@@ -74,17 +74,9 @@ def test_preparation_that_fails_leaves_it_to_the_host(model, compile_model, stat
     assert states()[0] is not None
 
 
-def test_error_above_the_budget_leaves_it_to_the_host(model, compile_model, states):
-    x = torch.randn(1, 3, 12, 12)
-    with torch.no_grad():
-        result = compile_model(model, never_worse=True, tune="profile", max_error=1e-30)(x)
-        torch.testing.assert_close(result, model(x))
-    assert all("max_error" in reason for reason in states())
-
-
 def test_unwritable_cache(model, compile_model, agree, monkeypatch):
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", "/proc/nowhere")
-    agree(compile_model(model, tune="profile"), model, torch.randn(1, 3, 12, 12))
+    agree(compile_model(model, tune="profile", time_budget_s=0.1), model, torch.randn(1, 3, 12, 12))
 
 
 @pytest.mark.parametrize("option", ["min_region_sise", "max_eror", "thread"])

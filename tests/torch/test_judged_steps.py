@@ -1,5 +1,6 @@
 """Steps of the host are measured, shown, and given up where a region with them loses."""
 
+import gc
 import weakref
 
 import pytest
@@ -51,5 +52,6 @@ def test_a_region_that_loses_is_cut_at_its_steps(parts_win, compile_model, slow,
     assert len(cores) == 3
     del compiled, joined
     torch._dynamo.reset()
+    gc.collect()
     assert not regions()
     assert all(core() is None for core in cores)

@@ -1,5 +1,7 @@
 """Never worse, at torch's door: verdicts on regions, and what is remembered of them."""
 
+import gc
+
 import pytest
 import torch
 from torch import nn
@@ -85,6 +87,7 @@ def test_verdict_is_remembered(loser, model, compile_model, states, slow, monkey
         compile_model(model, **judged)(x)
         assert [reason is None for reason in states()] == [loser == "host"]
         torch._dynamo.reset()
+        gc.collect()
         monkeypatch.setattr(runtime.Call, "error", lambda *_: pytest.fail("measured again"))
         compile_model(model, **{**judged, "tune": "cached"})(x)
     assert [reason is None for reason in states()] == [loser == "host"]
