@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from softneuro.torch_backend.compile.converters import CONVERTERS
+from tests.torch.straight import Every, Straight
 
 aten = torch.ops.aten
 
@@ -112,14 +113,14 @@ PRODUCTS = {
         x[0, :, :, :1], x.flatten(0, 1)[:6], x.flatten(0, 1)[:6].transpose(1, 2)[:, :, :4]
     ),
 }
-FUNCTIONS = {**ELEMENTWISE, **ACTIVATIONS, **POOLS, **MOVES, **PRODUCTS}
+GROUPS = {"elementwise": ELEMENTWISE, "activations": ACTIVATIONS, "pools": POOLS, "moves": MOVES, "products": PRODUCTS}
+FUNCTIONS = {name: function for group in GROUPS.values() for name, function in group.items()}
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_function(name, compile_model, agree):
-    function = FUNCTIONS[name]
-    # The sum keeps pure moves inside a region worth having.
-    agree(compile_model(lambda x: function(x * 1.5) + 1, min_region_size=1), lambda x: function(x * 1.5) + 1, image())
+@pytest.mark.parametrize("group", GROUPS)
+def test_functions(group, all_agree):
+    every = Every({name: (function, image()) for name, function in GROUPS[group].items()})
+    all_agree(Straight(every, min_region_size=1), every)
 
 
 MODULES = {
@@ -147,15 +148,31 @@ MODULES = {
 }
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_module(name, compile_model, agree):
-    module, x = MODULES[name]
-    module = module.eval()
+STEPS = ["conv_circular"]  # torch writes its borders, piece by piece
+
+for module, _ in MODULES.values():
+    module.eval()
     with torch.no_grad():
         for buffer in module.buffers():
             if buffer.dtype == torch.float32:
                 buffer.uniform_(0.5, 1.5)
-    agree(compile_model(module, min_region_size=1), module, x)
+
+
+def test_modules(all_agree):
+    every = Every({name: case for name, case in MODULES.items() if name not in STEPS})
+    all_agree(Straight(every, min_region_size=1), every)
+
+
+def test_modules_with_steps(all_agree):
+    every = Every({name: MODULES[name] for name in STEPS})
+    all_agree(Straight(every, min_region_size=1), every, steps=True)
+
+
+@pytest.mark.parametrize("name", ["conv", "batch_norm", "max_pool", "channel_shuffle", "bilinear", "bmm"])
+def test_through_dynamo(name, compile_model, agree):
+    function, x = MODULES[name] if name in MODULES else (FUNCTIONS[name], image())
+    # The sum keeps pure moves inside a region worth having.
+    agree(compile_model(lambda x: function(x * 1.5) + 1, min_region_size=1), lambda x: function(x * 1.5) + 1, x)
 
 
 class Scaled(nn.Module):
@@ -170,9 +187,9 @@ class Scaled(nn.Module):
         return self.a / (x * self.b + self.a.exp()).square().clamp(min=0.1) - self.b
 
 
-def test_constant_operands(compile_model, agree):
-    model = Scaled()
-    agree(compile_model(model, min_region_size=1), model, image())
+def test_constant_operands(all_agree):
+    every = Every({"scaled": (Scaled(), image())})
+    all_agree(Straight(every, min_region_size=1), every)
 
 
 DECLINED = {
@@ -189,12 +206,16 @@ DECLINED = {
 }
 
 
-@pytest.mark.parametrize("name", DECLINED)
-def test_declined_stays_right(name, compile_model):
-    function = DECLINED[name]
+def test_declined_stays_right(compile_model):
     x = image()
+
+    def every(x):
+        return {name: function(x) for name, function in DECLINED.items()}
+
     with torch.no_grad():
-        torch.testing.assert_close(compile_model(function, min_region_size=1)(x), function(x))
+        found, expected = compile_model(every, min_region_size=1)(x), every(x)
+        for name in DECLINED:
+            torch.testing.assert_close(found[name], expected[name], msg=lambda text, name=name: f"{name}: {text}")
 
 
 def test_every_converter_is_named_once():

@@ -13,6 +13,7 @@ from softneuro.torch_backend.compile import host_steps, lowering
 from softneuro.torch_backend.compile.converters.registry import CONVERTERS, aten
 from tests.torch.conftest import OPTIONS
 from tests.torch.odd_ops import Odd
+from tests.torch.straight import Every, Straight
 from tests.torch.test_converters import FUNCTIONS, MODULES, image
 
 KEPT = {aten.mul.Tensor, aten.sigmoid.default}
@@ -34,31 +35,26 @@ def _decline(monkeypatch, error, *targets):
         monkeypatch.setitem(CONVERTERS, target, dataclasses.replace(CONVERTERS[target], convert=convert))
 
 
-class Between(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x):
-        return torch.sigmoid(self.function(torch.sigmoid(x * 1.5))) * 2
+def _between(cases):
+    return Every(cases, lambda x: torch.sigmoid(x * 1.5), lambda y: torch.sigmoid(y) * 2)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_any_converter(name, compile_model, agree, monkeypatch):
+@pytest.mark.parametrize(
+    "error", [TypeError("an attribute of another type"), softneuro.Error("not these shapes")], ids=str
+)
+def test_any_converter(error, all_agree, monkeypatch):
     """Whatever a converter raises, the region has its net."""
-    function, x = CASES[name]
-    error = TypeError("an attribute of another type") if len(name) % 2 else softneuro.Error("not these shapes")
     _decline(monkeypatch, error, *(target for target in CONVERTERS if target not in KEPT))
-    model = Between(function)
-    agree(compile_model(model, min_region_size=1), model, x)
+    every = _between(CASES)
+    all_agree(Straight(every, min_region_size=1), every, steps=True)
 
 
-def test_another_shape_than_the_hosts(compile_model, agree, monkeypatch):
+def test_another_shape_than_the_hosts(all_agree, monkeypatch):
     wrong = dataclasses.replace(CONVERTERS[aten.relu.default], convert=lambda low, call: low.add(
         "transpose", [low.blob(call["self"])], perm=[0, 1, 3, 2]))  # fmt: skip
     monkeypatch.setitem(CONVERTERS, aten.relu.default, wrong)
-    model = Between(F.relu)
-    agree(compile_model(model), model, image())
+    every = _between({"relu": (F.relu, image())})
+    all_agree(Straight(every), every, steps=True)
 
 
 REFUSED = {
@@ -72,22 +68,22 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
-@pytest.mark.parametrize("name", REFUSED)
-def test_one_op_leaves_the_rest_in_regions(name, dynamic, compile_model, agree):
-    model = Odd(REFUSED[name])
-    compiled = compile_model(model, dynamic=dynamic)
-    for shape in [(2, 3, 13, 16), (2, 3, 13, 21), (1, 3, 13, 8)][: 3 if dynamic else 1]:
-        agree(compiled, model, torch.randn(shape))
+def test_one_op_leaves_the_rest_in_regions(dynamic, all_agree):
+    shapes = [(2, 3, 13, 16), (2, 3, 13, 21), (1, 3, 13, 8)]
+    every = Every({name: (Odd(odd).eval(), torch.randn(shapes[0])) for name, odd in REFUSED.items()})
+    compiled = Straight(every, dynamic=dynamic)
+    for shape in shapes if dynamic else shapes[:1]:
+        all_agree(compiled, every, [torch.randn(shape) for _ in REFUSED], steps=True)
 
 
 @pytest.mark.parametrize("place", ["first", "last"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_at_the_rim(place, dtype, compile_model, agree, monkeypatch):
+def test_at_the_rim(place, dtype, agree, monkeypatch):
     _decline(monkeypatch, softneuro.Error("not these shapes"), aten.tanh.default)
     layers = [nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3)]
-    model = nn.Sequential(*([nn.Tanh(), *layers] if place == "first" else [*layers, nn.Tanh()])).to(dtype)
+    model = nn.Sequential(*([nn.Tanh(), *layers] if place == "first" else [*layers, nn.Tanh()])).to(dtype).eval()
     tolerance = 1e-5 if dtype == torch.float32 else 2e-2
-    agree(compile_model(model), model, torch.randn(2, 3, 9, 8, dtype=dtype), tolerance=tolerance)
+    agree(Straight(model), model, torch.randn(2, 3, 9, 8, dtype=dtype), tolerance=tolerance)
 
 
 @pytest.mark.parametrize("door", ["compiled", "exported", "inductor"])

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from softneuro.torch_backend import explain, load
 from tests.torch.conftest import OPTIONS
+from tests.torch.straight import Every, Straight
 
 SHAPES = {1: (2, 6, 7), 2: (2, 6, 7, 9), 3: (2, 6, 5, 4, 3)}
 INSTANCE = {1: nn.InstanceNorm1d, 2: nn.InstanceNorm2d, 3: nn.InstanceNorm3d}
@@ -37,27 +38,45 @@ def _host(model, *inputs):
     return [line for line in explain(model, *inputs).splitlines() if "aten." in line]
 
 
-@pytest.mark.parametrize("axes", SHAPES)
-@pytest.mark.parametrize("name", NORMS)
-def test_one_region(name, axes, compile_model, agree, regions):
-    model = Normed(NORMS[name](axes)).eval()
+def test_layers_of_regions(all_agree):
+    cases = {
+        f"{name}, {axes} axes": (Normed(norm(axes)).eval(), torch.randn(shape))
+        for name, norm in NORMS.items()
+        for axes, shape in SHAPES.items()
+    }
+    every = Every(cases)
+    all_agree(Straight(every), every)
+
+
+@pytest.mark.parametrize("name", ["affine", "batch"])
+def test_one_region(name, compile_model, agree, regions):
+    model = Normed(NORMS[name](2)).eval()
     compiled = compile_model(model)
-    x = torch.randn(SHAPES[axes])
+    x = torch.randn(SHAPES[2])
     agree(compiled, model, x)
     assert not _host(compiled, x)
     assert len(regions()) == 1
 
 
+CHANGED = [(2, 6, 7, 9), (1, 6, 7, 3), (5, 6, 7, 21)]
+
+
+def test_dynamic_shapes(all_agree):
+    every = Every({name: (Normed(norm(2)).eval(), torch.randn(SHAPES[2])) for name, norm in NORMS.items()})
+    compiled = Straight(every, dynamic=True)
+    for shape in CHANGED:
+        all_agree(compiled, every, [torch.randn(shape) for _ in NORMS])
+
+
 @pytest.mark.parametrize("door", ["compiled", "exported"])
-@pytest.mark.parametrize("name", NORMS)
-def test_dynamic_shapes(name, door, compile_model, agree):
-    model, x = Normed(NORMS[name](2)).eval(), torch.randn(SHAPES[2])
+def test_dynamic_shapes_through_doors(door, compile_model, agree):
+    model, x = Normed(NORMS["running statistics"](2)).eval(), torch.randn(SHAPES[2])
     if door == "exported":
         dims = ({0: torch.export.Dim("batch", min=1, max=8), 3: torch.export.Dim("width", min=2, max=64)},)
         ours = load(torch.export.export(model, (x,), dynamic_shapes=dims), **OPTIONS)
     else:
         ours = compile_model(model, dynamic=True)
-    for shape in [(2, 6, 7, 9), (1, 6, 7, 3), (5, 6, 7, 21)]:
+    for shape in CHANGED:
         agree(ours, model, torch.randn(shape))
     assert not _host(ours, x)
 
@@ -74,13 +93,11 @@ def test_channels_that_are_not_known(agree):
         agree(ours, model, torch.randn(2, channels, 7, 9))
 
 
-@pytest.mark.parametrize("name", NORMS)
-def test_halves_and_channels_last(name, compile_model, agree):
-    x = torch.randn(SHAPES[2]).contiguous(memory_format=torch.channels_last)
-    model = Normed(NORMS[name](2)).eval()
-    agree(compile_model(model), model, x)
-    model = model.bfloat16()
-    agree(compile_model(model), model, x.bfloat16(), tolerance=2e-2)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_halves_and_channels_last(dtype, all_agree):
+    x = torch.randn(SHAPES[2], dtype=dtype).contiguous(memory_format=torch.channels_last)
+    every = Every({name: (Normed(norm(2)).eval().to(dtype), x) for name, norm in NORMS.items()})
+    all_agree(Straight(every), every, tolerance=1e-5 if dtype == torch.float32 else 2e-2)
 
 
 def test_inductor_host(compile_model, agree):

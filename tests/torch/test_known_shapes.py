@@ -10,7 +10,8 @@ from torch.nn import functional as F
 from softneuro.torch_backend.compile.known_shapes import KnownShapes
 from softneuro.torch_backend.compile.lowering import Lowering
 from tests.torch.odd_ops import ODD, Odd
-from tests.torch.test_converters import FUNCTIONS, MODULES, image
+from tests.torch.straight import Every, Straight
+from tests.torch.test_converters import FUNCTIONS, GROUPS, MODULES, image
 
 
 def _facts(value):
@@ -38,29 +39,50 @@ def lowered(monkeypatch):
     return known
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, *MODULES])
-def test_converters(name, compile_model, agree, lowered):
-    function, x = MODULES[name] if name in MODULES else (FUNCTIONS[name], image())
-    if name in MODULES:
-        function.eval()
+def longer(x):
+    return torch.cat([x, x, x])
 
-    def model(x):
-        return function(x * 1.5) + 1
 
-    compiled = compile_model(model, dynamic=True, min_region_size=1)
-    agree(compiled, model, x)
-    longer = torch.cat([x, x, x])
-    with contextlib.suppress(RuntimeError):  # of functions for this many alone
-        model(longer)
-        agree(compiled, model, longer)
+def takes_any_batch(function, x):
+    """Others are functions for this many alone."""
+    with contextlib.suppress(RuntimeError):
+        return function(longer(x)) is not None
+    return False
+
+
+CASES = {**{name: (function, image()) for name, function in FUNCTIONS.items()}, **MODULES}
+FIXED = [name for name, (function, x) in CASES.items() if not takes_any_batch(function, x)]
+
+
+@pytest.mark.parametrize("group", [*GROUPS, "modules"])
+def test_converters(group, all_agree, lowered):
+    names = MODULES if group == "modules" else GROUPS[group]
+    every = Every({name: CASES[name] for name in names if name not in FIXED})
+    compiled = Straight(every, dynamic=True, min_region_size=1)
+    for inputs in (every.inputs, [longer(x) for x in every.inputs]):
+        all_agree(compiled, every, inputs, steps=True)
     assert set(lowered) == {True}
 
 
-@pytest.mark.parametrize("name", ODD)
-def test_steps(name, compile_model, agree, lowered):
-    model = Odd(ODD[name])
-    x = torch.randn(2, 3, 12, 16)
-    agree(compile_model(model, dynamic=True), model, x)
+def test_converters_of_one_batch(all_agree, lowered):
+    every = Every({name: CASES[name] for name in FIXED})
+    all_agree(Straight(every, dynamic=True, min_region_size=1), every)
+    assert set(lowered) == {True}
+    assert len(FIXED) < 6
+
+
+@pytest.mark.parametrize("name", ["conv", "cat"])
+def test_through_dynamo(name, compile_model, agree, lowered):
+    function, x = CASES[name]
+    compiled = compile_model(lambda x: function(x * 1.5) + 1, dynamic=True, min_region_size=1)
+    for given in (x, longer(x)):
+        agree(compiled, lambda x: function(x * 1.5) + 1, given)
+    assert set(lowered) == {True}
+
+
+def test_steps(all_agree, lowered):
+    every = Every({name: (Odd(odd).eval(), torch.randn(2, 3, 12, 16)) for name, odd in ODD.items()})
+    all_agree(Straight(every, dynamic=True), every, steps=True)
     assert set(lowered) == {True}
 
 
@@ -79,17 +101,29 @@ class Sizes(nn.Module):
         return rows.softmax(-1) * x.shape[2] + y.shape[3] / 7, wider, x.transpose(1, 3)[::2] * 2
 
 
-SHAPES = [(1, 17, 30, 19, 28), (3, 24, 24, 31, 33), (2, 40, 21, 24, 50)]
+SHAPES = [(1, 17, 30, 19, 28), (2, 40, 21, 24, 50), (3, 24, 24, 31, 33)]
+
+
+def given(n, h, w, a, b, layout=torch.contiguous_format):
+    return torch.randn(n, 3, h, w).to(memory_format=layout), torch.randn(n, 3, a, b).to(memory_format=layout)
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_many_kinds_of_sizes(layout, agree, lowered):
+    model = Sizes().eval()
+    compiled = Straight(model, dynamic=True)
+    for sizes in SHAPES[1:]:
+        agree(compiled, model, *given(*sizes, layout))
+    assert set(lowered) == {True}
+
+
 @pytest.mark.parametrize("dynamic", [True, False])
-def test_many_kinds_of_sizes(layout, dynamic, compile_model, agree, lowered):
+def test_many_kinds_of_sizes_through_dynamo(dynamic, compile_model, agree, lowered):
+    """Which has graphs of their own for batches of one, and for the first sizes alone."""
     model = Sizes().eval()
     compiled = compile_model(model, dynamic=dynamic)
-    for n, h, w, a, b in SHAPES:
-        given = (torch.randn(n, 3, h, w).to(memory_format=layout), torch.randn(n, 3, a, b).to(memory_format=layout))
-        agree(compiled, model, *given)
+    for sizes in SHAPES if dynamic else SHAPES[:1]:
+        agree(compiled, model, *given(*sizes))
     assert set(lowered) == {True}
 
 

@@ -7,6 +7,7 @@ from torch import nn
 from softneuro.error_measure import error_of_steps, relative_error
 from softneuro.torch_backend import explain
 from tests.torch.quantized_models import LAST, ByHand, on_grid, qd
+from tests.torch.straight import Straight
 
 pytestmark = pytest.mark.usefixtures("no_grad")
 X = torch.randn(2, 3, 9, 10, generator=torch.Generator().manual_seed(0))
@@ -23,11 +24,11 @@ def check(compiled, model, x=X):
     assert off.count_nonzero() <= 2
 
 
-def check_whole(model, compile_model, x=X):
+def check_whole(model, x=X):
     """It is one region, which runs its net, and right."""
-    compiled = compile_model(model)
+    compiled = Straight(model)
     check(compiled, model, x)
-    text = explain(compiled, x)
+    text = compiled.told()
     assert "1 region(s)" in text
     assert "on the host" not in text
     assert "softneuro runs it" in text
@@ -35,29 +36,29 @@ def check_whole(model, compile_model, x=X):
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_axes_of_weights(axis, compile_model, in_bytes):
-    check_whole(ByHand(axis=axis), compile_model)
+def test_axes_of_weights(axis, in_bytes):
+    check_whole(ByHand(axis=axis))
     assert in_bytes.count(True) == 2
 
 
 @pytest.mark.parametrize("how", [{"zero_point": 3}, {"dtype": torch.uint8, "zero_point": 120}], ids=str)
-def test_weights_in_other_forms_are_floats(how, compile_model, in_bytes):
-    compiled = check_whole(ByHand(**how), compile_model)
+def test_weights_in_other_forms_are_floats(how, in_bytes):
+    compiled = check_whole(ByHand(**how))
     assert True not in in_bytes
-    assert "in floats: the weights are not quantized" in explain(compiled, X)
+    assert "in floats: the weights are not quantized" in compiled.told()
 
 
-def test_weight_of_one_scale(compile_model, in_bytes):
+def test_weight_of_one_scale(in_bytes):
     def odd(module, x):
         weight = qd.dequantize_per_tensor(module.conv[:, :, :1, :1], 0.004, 0, -128, 127, torch.int8)
         return nn.functional.conv_transpose2d(x, weight)
 
-    check_whole(ByHand(lambda module, x: torch.cat([odd(module, x)] * 2, 1)), compile_model)
+    check_whole(ByHand(lambda module, x: torch.cat([odd(module, x)] * 2, 1)))
     assert in_bytes.count(True) == 3
 
 
 @pytest.mark.parametrize(("axis", "kept"), [(0, True), (1, False)])
-def test_moved_weights(axis, kept, compile_model, in_bytes):
+def test_moved_weights(axis, kept, in_bytes):
     """In bytes where scales then differ along one axis."""
 
     model = nn.Module()
@@ -70,7 +71,7 @@ def test_moved_weights(axis, kept, compile_model, in_bytes):
         return torch.relu(nn.functional.conv2d(on_grid(x, 0.05, 128), weight.view(2, 6, 1, 1)))
 
     model.forward = forward
-    compiled, x = compile_model(model), torch.randn(2, 6, 5, 4)
+    compiled, x = Straight(model), torch.randn(2, 6, 5, 4)
     torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-4)
     assert in_bytes == [kept]
 
@@ -87,8 +88,8 @@ def test_moved_weights(axis, kept, compile_model, in_bytes):
     ],
     ids=str,
 )
-def test_grids_of_activations(grid, compile_model):
-    check_whole(ByHand(grid=grid), compile_model, 3 * X)
+def test_grids_of_activations(grid):
+    check_whole(ByHand(grid=grid), 3 * X)
 
 
 AROUND = {
@@ -102,8 +103,8 @@ AROUND = {
 
 
 @pytest.mark.parametrize("name", AROUND)
-def test_ops_between_grids(name, compile_model):
-    check_whole(ByHand(AROUND[name]), compile_model)
+def test_ops_between_grids(name):
+    check_whole(ByHand(AROUND[name]))
 
 
 def test_an_axis_beyond_the_rank_raises_as_in_eager(compile_model):
@@ -114,7 +115,7 @@ def test_an_axis_beyond_the_rank_raises_as_in_eager(compile_model):
             run(X)
 
 
-def test_halves(compile_model, in_bytes):
+def test_halves(in_bytes):
     """As under autocast, where the host rounds what it hands on."""
     model = ByHand(lambda module, x: on_grid(torch.relu(layer(x.bfloat16(), module)), 0.05, 7))
 
@@ -123,7 +124,7 @@ def test_halves(compile_model, in_bytes):
 
     model.register_buffer("square", torch.randint(-128, 128, (6, 6, 1, 1), dtype=torch.int8))
     model.square_scales, model.square_zeros = model.conv_scales, model.conv_zeros
-    assert steps_off(compile_model(model), model).max() <= 1
+    assert steps_off(Straight(model), model).max() <= 1
     assert in_bytes.count(True) == 3
 
 
@@ -150,20 +151,20 @@ MOVES = {
 
 @pytest.mark.parametrize("name", MOVES)
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8])
-def test_moves_of_bytes(name, dtype, compile_model):
+def test_moves_of_bytes(name, dtype):
     info = torch.iinfo(dtype)
     grid = (0.02, 7, info.min, info.max, dtype)
 
     def odd(module, x):
         return qd.dequantize_per_tensor(MOVES[name](qd.quantize_per_tensor(x, *grid)), *grid)
 
-    check_whole(ByHand(odd), compile_model)
+    check_whole(ByHand(odd))
 
 
 @pytest.mark.parametrize("change", ["stored", "scale", "zero point", "replaced"])
-def test_fresh_weights(change, compile_model):
+def test_fresh_weights(change):
     model = ByHand()
-    compiled = check_whole(model, compile_model)
+    compiled = check_whole(model)
     before = compiled(X)
     if change == "stored":
         model.linear.neg_()
@@ -177,7 +178,7 @@ def test_fresh_weights(change, compile_model):
     assert not torch.equal(compiled(X), before)
 
 
-def test_a_scale_of_activations_that_is_a_buffer_is_fresh(compile_model):
+def test_a_scale_of_activations_that_is_a_buffer_is_fresh():
     grid = (nn.Buffer(torch.tensor(0.05)), nn.Buffer(torch.tensor(120)), 0, 255, torch.uint8)
     model = ByHand(grid=grid)
     model.scale, model.zero = grid[:2]
@@ -188,18 +189,18 @@ def test_a_scale_of_activations_that_is_a_buffer_is_fresh(compile_model):
         return ByHand.forward(model, x)
 
     model.forward = forward
-    compiled = check_whole(model, compile_model)
+    compiled = check_whole(model)
     before = compiled(X)
     model.scale.mul_(0.1)
     check(compiled, model)
     assert not torch.equal(compiled(X), before)
 
 
-def test_a_step_of_the_host_reads_reals(compile_model):
+def test_a_step_of_the_host_reads_reals():
     model = ByHand(lambda module, x: torch.roll(x, 2, 3))
-    compiled = compile_model(model)
+    compiled = Straight(model)
     check(compiled, model)
-    text = explain(compiled, X)
+    text = compiled.told()
     assert "as a step: aten.roll.default" in text
     assert "softneuro runs it" in text
 
@@ -246,24 +247,24 @@ DECLINED = {
 
 
 @pytest.mark.parametrize("name", DECLINED)
-def test_declined(name, compile_model):
+def test_declined(name):
     odd, reason = DECLINED[name]
     model = ByHand(odd)
-    compiled = compile_model(model)
+    compiled = Straight(model)
     check(compiled, model)
-    assert reason in explain(compiled, X)
+    assert reason in compiled.told()
 
 
 @pytest.mark.parametrize("where", ["activations", "weight"])
 @pytest.mark.parametrize("scale", [float("nan"), -0.5, 1e-44])
-def test_wrong_scales_in_tensors(where, scale, compile_model):
+def test_wrong_scales_in_tensors(where, scale):
     """What the host makes of them."""
     model = ByHand()
     if where == "activations":
         model.grid = (torch.tensor(scale), torch.tensor(3), 0, 255, torch.uint8)
     else:
         model.conv_scales[1] = scale
-    compiled = compile_model(model)
+    compiled = Straight(model)
     for _ in range(2):
         check(compiled, model)
 
@@ -301,10 +302,10 @@ def test_a_q_beside_the_region_stays_with_its_reader(compile_model):
     assert results[1] == expected[1]
 
 
-def test_special_values(compile_model):
+def test_special_values():
     x = X.clone()
     x[0, 0, 0, :3] = torch.tensor([float("inf"), -float("inf"), 1e30])
-    check_whole(ByHand(), compile_model, x)
+    check_whole(ByHand(), x)
 
 
 def test_judging_allows_steps_alone():
@@ -314,9 +315,9 @@ def test_judging_allows_steps_alone():
     assert error_of_steps(relative_error(torch.full((3,), float("nan")), torch.ones(3))) == float("inf")
 
 
-def test_a_region_of_quantizations_may_err_by_steps(compile_model, states):
+def test_a_region_of_quantizations_may_err_by_steps(states):
     """Where max_error would leave any float region to the host."""
     model = ByHand()
-    compiled = compile_model(model, never_worse=True, max_error=1e-30, tune="profile", time_budget_s=1)
+    compiled = Straight(model, never_worse=True, max_error=1e-30, tune="profile", time_budget_s=1)
     compiled(X)
     assert not any("max_error" in (reason or "") for reason in states())

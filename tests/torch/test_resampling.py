@@ -12,6 +12,7 @@ from softneuro import torch_backend
 from softneuro.torch_backend import load
 from softneuro.torch_backend.compile.tracing import trace_inference
 from tests.torch.conftest import OPTIONS
+from tests.torch.straight import Every, Straight
 
 LAYERS = {
     "nearest": {"scale_factor": 2},
@@ -42,9 +43,27 @@ class Decoder(nn.Module):
         return self.after(F.interpolate(self.before(x).relu(), **arguments))
 
 
-@pytest.mark.parametrize("door", ["compiled", "dynamic", "exported", "exported dynamic"])
-@pytest.mark.parametrize("name", [*LAYERS, *HOST])
-def test_stays_whole(name, door, compile_model, agree):
+def ops_of_the_host(graph):
+    """Those beside the regions, and those within."""
+    regions = [region.region for region in graph.regions]
+    declined = {str(node.target) for region in regions for node in region.declined}
+    return {*graph.partition.host, *declined, *(op for region in regions for op in region.step_ops)}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("kinds", [LAYERS, HOST], ids=["layers", "host"])
+def test_stays_whole(kinds, dynamic, all_agree):
+    every = Every({name: (Decoder(kind).eval(), torch.randn(2, 3, 9, 8)) for name, kind in kinds.items()})
+    compiled = Straight(every, dynamic, min_region_size=1)
+    for shape in [(2, 3, 9, 8), (2, 3, 11, 6), (2, 3, 12, 17)][: 3 if dynamic else 1]:
+        all_agree(compiled, every, [torch.randn(shape) for _ in kinds], steps=kinds is HOST)
+    upsampled = {"aten._upsample_nearest_exact2d.default", "aten.upsample_bicubic2d.default"}
+    assert ops_of_the_host(compiled.graph) == (upsampled if kinds is HOST else set())
+
+
+@pytest.mark.parametrize("door", ["dynamic", "exported", "exported dynamic"])
+@pytest.mark.parametrize("name", ["bilinear of a shape", "bicubic of a shape"])
+def test_stays_whole_through_doors(name, door, compile_model, agree):
     model = Decoder({**LAYERS, **HOST}[name]).eval()
     x = torch.randn(2, 3, 9, 8)
     counters.clear()
@@ -53,7 +72,7 @@ def test_stays_whole(name, door, compile_model, agree):
         program = torch.export.export(model, (x,), dynamic_shapes=({} if door == "exported" else axes,))
         ours = load(program, min_region_size=1, **OPTIONS)
     else:
-        ours = compile_model(model, dynamic=door == "dynamic", min_region_size=1)
+        ours = compile_model(model, dynamic=True, min_region_size=1)
     agree(ours, model, x)
     if "dynamic" in door:
         for shape in [(2, 3, 11, 6), (2, 3, 12, 17)]:

@@ -4,7 +4,10 @@ import math
 
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional as F
+
+from tests.torch.straight import Every, Straight
 
 INF, NAN = math.inf, math.nan
 FUNCTIONS = {
@@ -30,14 +33,14 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_special_values(name, dtype, compile_model, states):
-    function = FUNCTIONS[name]
+def test_special_values(dtype, states):
     x = torch.tensor([0.0, -0.0, 1.0, -1.0, 4.0, INF, -INF, NAN] * 5, dtype=dtype).reshape(5, 8)
-    compiled = compile_model(function, min_region_size=1, never_worse=False)
-    with torch.no_grad():
-        result, expected = compiled(x), function(x)
-    assert states() == [None]
-    torch.testing.assert_close(result, expected, equal_nan=True)
-    numbers = ~expected.isnan()
-    assert torch.equal(result[numbers].signbit(), expected[numbers].signbit())
+    every = Every({name: (function, x) for name, function in FUNCTIONS.items()}, nn.Identity(), nn.Identity())
+    compiled = Straight(every, min_region_size=1)
+    results = compiled(*every.inputs)
+    assert not compiled.graph.partition.host
+    assert set(states()) == {None}
+    for name, result, expected in zip(FUNCTIONS, results, every(*every.inputs), strict=True):
+        torch.testing.assert_close(result, expected, equal_nan=True, msg=lambda text, name=name: f"{name}: {text}")
+        numbers = ~expected.isnan()
+        assert torch.equal(result[numbers].signbit(), expected[numbers].signbit()), name
