@@ -37,7 +37,8 @@ class _Flat(nn.Module):
 class Straight:
     """What the backend makes of a model, called as the model is, without gradients.
 
-    `dynamic` leaves all sizes open. Else it is compiled for the first inputs, and others must be alike. Weights are
+    `dynamic` leaves sizes open that the model leaves open; equal ones stay equal. Nothing guards them: a model that
+    fixes a size must be called with it. Else it is compiled for the first inputs, and others must be alike. Weights are
     the model's parameters and buffers; tensors that a function closes over have no place in it.
     """
 

@@ -101,29 +101,17 @@ class Sizes(nn.Module):
         return rows.softmax(-1) * x.shape[2] + y.shape[3] / 7, wider, x.transpose(1, 3)[::2] * 2
 
 
-SHAPES = [(1, 17, 30, 19, 28), (2, 40, 21, 24, 50), (3, 24, 24, 31, 33)]
-
-
-def given(n, h, w, a, b, layout=torch.contiguous_format):
-    return torch.randn(n, 3, h, w).to(memory_format=layout), torch.randn(n, 3, a, b).to(memory_format=layout)
+SHAPES = [(1, 17, 30, 19, 28), (3, 24, 24, 31, 33), (2, 40, 21, 24, 50)]
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
-def test_many_kinds_of_sizes(layout, agree, lowered):
-    model = Sizes().eval()
-    compiled = Straight(model, dynamic=True)
-    for sizes in SHAPES[1:]:
-        agree(compiled, model, *given(*sizes, layout))
-    assert set(lowered) == {True}
-
-
 @pytest.mark.parametrize("dynamic", [True, False])
-def test_many_kinds_of_sizes_through_dynamo(dynamic, compile_model, agree, lowered):
-    """Which has graphs of their own for batches of one, and for the first sizes alone."""
+def test_many_kinds_of_sizes(layout, dynamic, compile_model, agree, lowered):
     model = Sizes().eval()
     compiled = compile_model(model, dynamic=dynamic)
-    for sizes in SHAPES if dynamic else SHAPES[:1]:
-        agree(compiled, model, *given(*sizes))
+    for n, h, w, a, b in SHAPES:
+        given = (torch.randn(n, 3, h, w).to(memory_format=layout), torch.randn(n, 3, a, b).to(memory_format=layout))
+        agree(compiled, model, *given)
     assert set(lowered) == {True}
 
 
