@@ -99,13 +99,13 @@ ProblemClass::ProblemClass(const Problem& of, Patterns patterns) : plain_(of, pa
   kind_ = dense_;
   sizes_ = {problem.outs.empty() ? 0 : size_of(problem.out().shape),
             problem.in.empty() ? 0 : size_of(problem.in.front().shape)};
-  std::string patterns;
+  std::string zeros;
   for (const auto& [role, value] : layer.weights) {
     const std::string storage = storage_text(*value);
     dense_ += " " + role + ":" + value->desc().str() + storage;
     kind_ += " " + role + ":" + without_extents(value->desc()) + storage + coarse_text(value->traits());
     for (int axis = 2; axis < value->shape().rank(); ++axis) kind_ += ":" + std::to_string(value->shape()[axis]);
-    if (const std::string own = value->traits().str(); !own.empty()) patterns += " " + role + own;
+    if (const std::string own = value->traits().str(); !own.empty()) zeros += " " + role + own;
     sizes_.push_back(size_of(value->shape()));
   }
   dense_ += layer.post.str();
@@ -116,7 +116,7 @@ ProblemClass::ProblemClass(const Problem& of, Patterns patterns) : plain_(of, pa
     dense_ += before + blob_text(desc), kind_ += before + without_extents(desc);
     before = " ";
   }
-  text_ = dense_ + patterns;
+  text_ = dense_ + zeros;
 }
 
 }  // namespace softneuro
