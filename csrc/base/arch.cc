@@ -5,10 +5,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <thread>
 
+#include "base/built.h"
 #include "base/error.h"
 
 #ifdef __linux__
@@ -105,13 +105,6 @@ const std::vector<Level>& levels() {
 #endif
   };
   return table;
-}
-
-bool is_built(Isa isa) {
-  static constexpr Isa built[] = {Isa::scalar, SN_IF_avx2(Isa::avx2, ) SN_IF_avx512(Isa::avx512, )
-                                                   SN_IF_avxvnni(Isa::avxvnni, ) SN_IF_avx512vnni(Isa::avx512vnni, )
-                                                       SN_IF_amx(Isa::amx, ) SN_IF_neon(Isa::neon, )};
-  return std::find(std::begin(built), std::end(built), isa) != std::end(built);
 }
 
 const Level* find_level(Isa isa) {

@@ -74,13 +74,24 @@ void check_comparing() {
 }
 
 void check_remembering() {
-  const auto verdict = [](double s, int trials) { return judged({true, true, s, 0.1, 0, trials, {}}, 1e-4); };
+  const auto taken = [](double s, double host_s, int trials) {
+    Verdict verdict;
+    verdict.known = true, verdict.seconds = s, verdict.host_seconds = host_s, verdict.trials = trials;
+    return verdict;
+  };
+  const auto verdict = [&](double s, int trials) { return judged(taken(s, 0.1, trials), 1e-4); };
   expect(is_final(verdict(0.05, 1), 1e-4), "a clear verdict stays");
   expect(!is_final(verdict(0.098, 1), 1e-4), "a close one is taken once more");
   expect(is_final(verdict(0.098, 2), 1e-4), "and then stays");
   expect(!is_final({}, 1e-4), "none is none");
-  const Verdict both = merged(verdict(0.098, 1), {true, true, 0.24, 0.2, 0, 1, {}}, 1e-4);
+  const Verdict both = merged(verdict(0.098, 1), taken(0.24, 0.2, 1), 1e-4);
   expect(!both.wins && both.trials == 2, "two make one");
+  const VerdictRecord times{0.05, 0.1, 2};
+  expect(verdict_of(times, 1e-5, 1e-4).known && verdict_of(times, 1e-5, 1e-4).wins, "times and an error are a verdict");
+  expect(!verdict_of(times, {}, 1e-4).known && verdict_of(times, {}, 1e-4).lacks_error, "other weights need an error");
+  expect(verdict_of(times, 1e-3, 1e-4).known && !verdict_of(times, 1e-3, 1e-4).wins, "too large an error loses");
+  expect(verdict_of({}, 1e-3, 1e-4).known && !verdict_of({}, 1e-5, 1e-4).known, "without times, too");
+  expect(verdict_of(VerdictRecord{0.2, 0.1, 2}, {}, 1e-4).known, "what loses in time needs no error");
   expect(near(both.seconds / both.host_seconds, std::sqrt(0.98 * 1.2)), "by the mean of their ratios");
 }
 

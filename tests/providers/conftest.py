@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,29 @@ from softneuro import error_measure
 
 if any(importlib.util.find_spec(name) is None for name in ("onnx", "onnxruntime")):
     collect_ignore_glob = ["test_*.py"]
+
+
+@functools.cache
+def host_saturates() -> bool:
+    """Whether the CPU provider's products of unsigned and signed bytes are wrong.
+
+    On x86 without dot products of bytes it adds two products in 16 bits, which do not hold them if weights are large.
+    """
+    import onnxruntime
+    from onnx import helper
+
+    node = helper.make_node("MatMulInteger", ["x", "w"], ["y"])
+    model = make_model(
+        [node], {"x": [1, 4]}, {"y": None}, {"w": np.full((4, 1), 127, np.int8)}, types={"x": "UINT8", "y": "INT32"}
+    )
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    (result,) = session.run(None, {"x": np.full((1, 4), 255, np.uint8)})
+    return bool(result.item() != 4 * 255 * 127)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("exact_host") and host_saturates():
+        pytest.skip("the host's sums of bytes saturate on this CPU, so they are no truth")
 
 
 @pytest.fixture(autouse=True)

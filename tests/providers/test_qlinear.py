@@ -50,6 +50,7 @@ CONV: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.exact_host
 @pytest.mark.parametrize("axis", [None, 0], ids=["tensor", "channel"])
 @pytest.mark.parametrize("kinds", ["UINT8 INT8", "UINT8 UINT8", "INT8 INT8"])
 @pytest.mark.parametrize("name", CONV)
@@ -62,6 +63,7 @@ def test_conv(name: str, kinds: str, axis: int | None) -> None:
     check(m, {"x": shape}, kind)
 
 
+@pytest.mark.exact_host
 @pytest.mark.parametrize("axis", [None, 1], ids=["tensor", "columns"])
 @pytest.mark.parametrize("kind", KIND)
 def test_matmul(kind: str, axis: int | None) -> None:
@@ -76,6 +78,7 @@ def test_matmul_of_two_activations() -> None:
     check(m, {"a": (2, 3, 12), "b": (2, 12, 5)})
 
 
+@pytest.mark.exact_host
 @pytest.mark.parametrize("to", ["bytes", "reals"])
 @pytest.mark.parametrize(("turned", "axis", "alpha"), [(0, None, 1.0), (0, 1, 1.0), (1, 0, 0.5)])
 def test_gemm(turned: int, axis: int | None, alpha: float, to: str) -> None:
@@ -147,6 +150,7 @@ def test_quantized_by_its_own_domain() -> None:
     check_steps(m.model({"x": (2, 3, 9, 8)}, ["y"]), X)
 
 
+@pytest.mark.exact_host
 def test_a_chain() -> None:
     """Of bytes all the way, signed ones between unsigned ends are another grid."""
     m = Maker()

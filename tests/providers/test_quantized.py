@@ -63,6 +63,7 @@ CONV: dict[str, tuple[tuple[int, ...], Callable[[Maker], list[str]], dict[str, A
 }
 
 
+@pytest.mark.exact_host
 @pytest.mark.parametrize("relu", [False, True], ids=["", "relu"])
 @pytest.mark.parametrize("kind", ["UINT8", "INT8"])
 @pytest.mark.parametrize("name", CONV)
@@ -76,6 +77,7 @@ def test_conv_transpose() -> None:
     check_steps(model, OUT)
 
 
+@pytest.mark.exact_host
 @pytest.mark.parametrize("axis", [None, 0, 1], ids=["tensor", "rows", "columns"])
 @pytest.mark.parametrize("op", ["MatMul", "Gemm", "Gemm transposed", "Gemm scaled"])
 def test_products(op: str, axis: int | None) -> None:
@@ -262,6 +264,7 @@ def test_against_exact_arithmetic() -> None:
     assert not np.any(apart[~tie])
 
 
+@pytest.mark.exact_host
 def test_compiled_model(tmp_path: Path) -> None:
     """A saved region knows what its bytes mean, at its borders, too."""
     m = Maker()

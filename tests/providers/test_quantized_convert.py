@@ -48,6 +48,7 @@ def conv(m: Maker, x: str, axis: int | None = 0, kind: str = "INT8", **attribute
     return str(m.add("Conv", x, w, m.bias(4, 0.02, scales), **attributes))
 
 
+@pytest.mark.exact_host
 @pytest.mark.parametrize("axis", [None, 0], ids=["tensor", "channel"])
 @pytest.mark.parametrize("kinds", ["UINT8 INT8", "UINT8 UINT8", "INT8 INT8"])
 @pytest.mark.parametrize("clamp", ["none", "relu", "clip"])
@@ -71,6 +72,7 @@ def test_a_convolution(clamp: str, kinds: str, axis: int | None, tmp_path: Path)
     assert clamp == "none" or result.min() == 0
 
 
+@pytest.mark.exact_host
 @pytest.mark.parametrize(
     ("planned", "named"),
     [
@@ -91,6 +93,7 @@ def test_routines_of_a_plan(planned: str, named: str, tmp_path: Path, monkeypatc
     agree(model, tmp_path, 0.05)
 
 
+@pytest.mark.exact_host
 @pytest.mark.parametrize("op", ["MatMul", "Gemm", "Gemm transB"])
 @pytest.mark.parametrize("kind", ["UINT8", "INT8"])
 def test_a_linear_layer(op: str, kind: str, tmp_path: Path) -> None:
@@ -109,6 +112,7 @@ def test_a_linear_layer(op: str, kind: str, tmp_path: Path) -> None:
     agree(model, tmp_path, 0.05, {"n": 5})
 
 
+@pytest.mark.exact_host
 @pytest.mark.parametrize("kind", ["UINT8", "INT8"])
 @pytest.mark.parametrize("op", ["QLinearConv", "QLinearMatMul", "QGemm"])
 def test_operators(op: str, kind: str, tmp_path: Path) -> None:
@@ -156,6 +160,7 @@ def test_signed_bytes_between_operators(between: str, tmp_path: Path) -> None:
     agree(model, tmp_path, X)
 
 
+@pytest.mark.exact_host
 def test_what_the_host_computes_between_bytes_stays(tmp_path: Path) -> None:
     """With what quantizes around it, as one."""
     m = Maker()
@@ -172,6 +177,7 @@ def test_what_the_host_computes_between_bytes_stays(tmp_path: Path) -> None:
     agree(model, tmp_path, 0.02)
 
 
+@pytest.mark.exact_host
 def test_a_product_that_stays_real(tmp_path: Path) -> None:
     """The host computes it with what dequantizes both operands."""
     m = Maker()
@@ -221,6 +227,7 @@ def test_what_is_left(changed: dict[str, Any], tmp_path: Path) -> None:
     agree(model, tmp_path, 0.02)
 
 
+@pytest.mark.exact_host
 @pytest.mark.parametrize("types", ["u8s8", "s8s8"])
 @pytest.mark.parametrize("form", ["QDQ", "QOperator"])
 @pytest.mark.parametrize("name", NETWORKS)
@@ -234,6 +241,7 @@ def test_networks(name: str, form: str, types: str, tmp_path: Path) -> None:
     assert error_measure.relative_error(result, expected) < 0.02
 
 
+@pytest.mark.exact_host
 def test_with_the_provider(tmp_path: Path) -> None:
     model = Path(quantized("plain", tmp_path, "QDQ", "u8s8", True)).read_bytes()
     converted(model, tmp_path)

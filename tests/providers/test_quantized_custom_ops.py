@@ -80,6 +80,7 @@ CONVS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.exact_host
 @pytest.mark.parametrize(("x_shape", "w_shape", "attributes"), CONVS)
 @pytest.mark.parametrize("by_channel", [False, True])
 @pytest.mark.parametrize("bias", [False, True])
@@ -96,6 +97,7 @@ def test_conv(
     assert session.get_outputs()[0].shape == list(expected.shape)
 
 
+@pytest.mark.exact_host
 @pytest.mark.parametrize("shape", [(1, 33), (7, 33), (2, 3, 33)])
 @pytest.mark.parametrize("relu", [False, True])
 def test_linear(shape: tuple[int, ...], relu: bool) -> None:

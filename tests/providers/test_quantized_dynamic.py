@@ -51,6 +51,7 @@ def product(m: Maker, x: list[str], w: list[str], bias: int | None = None, *, sw
     return str(y)
 
 
+@pytest.mark.exact_host
 @pytest.mark.parametrize(("kind", "zero"), [("INT8", 0), ("INT8", -7), ("UINT8", 128), ("UINT8", 0), ("UINT8", 77)])
 @pytest.mark.parametrize("columns", [False, True])
 def test_weights(kind: str, zero: int, columns: bool) -> None:
@@ -63,6 +64,7 @@ def test_weights(kind: str, zero: int, columns: bool) -> None:
         check_model(model, {"n": n}, bound=1e-6)
 
 
+@pytest.mark.exact_host
 def test_several_products_of_one_tensor() -> None:
     m = Maker()
     x = m.add("DynamicQuantizeLinear", "x", outputs=3)
@@ -78,6 +80,7 @@ def test_several_products_of_one_tensor() -> None:
     assert not any("in_floats" in layer for event in events(made) for layer in event.get("layers", []))
 
 
+@pytest.mark.exact_host
 def test_values_that_are_all_zero_or_not_finite() -> None:
     m = Maker()
     product(m, m.add("DynamicQuantizeLinear", "x", outputs=3), weight(m, 40, 8), 8)
@@ -122,6 +125,7 @@ def test_bytes_that_are_a_result() -> None:
     assert host["DynamicQuantizeLinear"] == ["what reads it stays with the host"]
 
 
+@pytest.mark.exact_host
 def test_sums_that_others_read() -> None:
     """One product of two is no pattern, so none is taken."""
     m = Maker()
@@ -150,6 +154,7 @@ def test_near_misses() -> None:
     assert "DynamicQuantizeLinear" in taken_whole_or_not(m, ["a", "b", "c"])
 
 
+@pytest.mark.exact_host
 @pytest.mark.parametrize("bias", [True, False])
 def test_as_one_op(bias: bool) -> None:
     m = Maker()
@@ -189,6 +194,7 @@ def transformer(width: int = 32, heads: int = 4) -> Any:
     return onnx.load_model(io.BytesIO(m.model({"x": (1, "tokens", width)}, ["y"])))
 
 
+@pytest.mark.exact_host
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize("kind", [QuantType.QInt8, QuantType.QUInt8])
 def test_a_transformer(kind: Any, per_channel: bool, tmp_path: Path) -> None:
@@ -212,6 +218,7 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
     assert layers(made)["dynamic_linear"] == 6
 
 
+@pytest.mark.exact_host
 def test_tuned_and_compared_with_the_host() -> None:
     """Two products in a chain: what differs by steps is no error."""
     m = Maker()

@@ -106,6 +106,7 @@ AXES: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, int], int]] = 
 }
 
 
+@pytest.mark.exact_host
 @pytest.mark.parametrize("name", AXES)
 def test_axes_of_scales(name: str) -> None:
     shape, kernel, attributes, axis = AXES[name]
@@ -118,6 +119,7 @@ def test_axes_of_scales(name: str) -> None:
     check(m.model({"x": shape}, ["y"]), 0.05)
 
 
+@pytest.mark.exact_host
 @pytest.mark.parametrize("kind", ["UINT8", "INT8"])
 def test_zero_points_that_differ_by_channel(kind: str) -> None:
     m = Maker()
@@ -183,6 +185,7 @@ def test_a_zero_point_of_another_type(place: str) -> None:
             make(model)
 
 
+@pytest.mark.exact_host
 def test_bytes_that_nobody_dequantizes() -> None:
     m = Maker()
     w, _ = m.weight(4, 3, 3, 3, axis=0)

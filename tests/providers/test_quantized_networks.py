@@ -120,6 +120,7 @@ def layers(session: Any) -> Counter[str]:
     return Counter(layer["type"] for event in events(session) for layer in event.get("layers", []))
 
 
+@pytest.mark.exact_host
 @pytest.mark.parametrize("per_channel", [False, True], ids=["tensor", "channel"])
 @pytest.mark.parametrize("types", TYPES)
 @pytest.mark.parametrize("form", ["QDQ", "QOperator"])

@@ -46,6 +46,7 @@ def with_weight(m: Maker, weight: str, **attributes: Any) -> bytes:
     return m.model({"x": SHAPE}, ["y"])
 
 
+@pytest.mark.exact_host
 @pytest.mark.parametrize("opset", [10, 13, 19, 21, 23, 25])
 def test_versions(opset: int) -> None:
     m = Maker(opset)
@@ -94,6 +95,7 @@ def test_scales_of_activations(scale: float) -> None:
     np.testing.assert_array_equal(ours.run(None, feeds)[0], cpu.run(None, feeds)[0])
 
 
+@pytest.mark.exact_host
 @pytest.mark.parametrize("scale", [0.0, -0.01, 1e-44])
 def test_scales_of_weights(scale: float) -> None:
     """Of one channel; a dead one often has such."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
+import pytest
 from onnx import TensorProto, helper
 
 from softneuro import providers
@@ -46,6 +47,7 @@ def conv(m: Maker, x: str, *shape: int) -> str:
     return str(m.add("Conv", x, w))
 
 
+@pytest.mark.exact_host
 def test_an_op_of_the_host_keeps_what_quantizes_around_it() -> None:
     m = Maker()
     c = m.qdq(conv(m, m.qdq("x", 0.02), 4, 3, 3, 3), 0.05)
@@ -125,6 +127,7 @@ def test_bytes_whose_scale_nobody_tells() -> None:
     agree(made, model, 1)
 
 
+@pytest.mark.exact_host
 def test_bytes_that_are_read_as_integers() -> None:
     """Beside what dequantizes them, which the region has."""
     m = Maker()
@@ -167,6 +170,7 @@ def test_a_region_that_the_host_runs_is_fused_there() -> None:
     assert np.any(host != apart)
 
 
+@pytest.mark.exact_host
 def test_explain_says_what_computes_with_floats() -> None:
     m = Maker()
     c = m.qdq(conv(m, m.qdq("x", 0.02), 4, 3, 3, 3), 0.05)

@@ -81,6 +81,7 @@ def test_providers_of_the_caller() -> None:
     assert onnxruntime.InferenceSession(MODEL, settings).get_providers()[0] == providers.get_ep_name()
 
 
+@pytest.mark.exact_host
 def test_weights_that_the_runtime_has_made_floats_of() -> None:
     """Where it is told not to compute with integers. What is between has its scales still."""
     m = Maker()
