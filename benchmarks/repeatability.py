@@ -3,8 +3,8 @@
 Each network is tuned several times in databases of their own that know nothing (fresh), and several times in databases
 where other networks were tuned before (after others), one of them quantized. Every tuning is a process of its own and
 leaves a plan file. Then all plans of the network run by turns in one process. Figures are milliseconds, medians over
-all turns. Spread: how much slower the slowest plan is than the fastest, in per cent. Own spread: the same of one plan that
-is loaded as often as there are plans in a group. Distinct: how many different plans there were.
+all turns. Spread: how much slower the slowest plan is than the fastest, in per cent. Own spread: the same of one plan
+that is loaded as often as there are plans in a group. Distinct: how many different plans there were.
 """
 
 from __future__ import annotations
