@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 90  # seconds
 UNKNOWN = 1.0  # seconds that a test of an unknown file is taken for
 WORKERS = 2
-# What looks at all files, whatever was changed.
+# These tests look at all files, whatever was changed.
 ALWAYS = [f"tests/house/test_{name}.py" for name in ("directions", "docs", "names", "sizes")]
 # Beginning of a path -> where its tests are. The first that fits counts.
 TESTS_OF = (

@@ -1,4 +1,4 @@
-// Which levels this build has.
+// The levels that this build has.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the runtime measures time by; tests have clocks of their own.
+// The clock of the runtime; tests have clocks of their own.
 #pragma once
 
 #include <chrono>

@@ -29,7 +29,7 @@ class Credit {
   std::atomic<int64_t> left_{start_ns};
 };
 
-// What something is going to cost, in nanoseconds.
+// The price of something to come, in nanoseconds.
 struct Price {
   int64_t typical = 0, at_most = 0;
 };

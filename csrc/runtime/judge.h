@@ -27,7 +27,7 @@ constexpr int most_trials = 2;
 bool is_close(double seconds, double host_seconds);
 // With `wins` and the reason.
 Verdict judged(Verdict verdict, double max_error);
-// Of what is remembered: times hold for all weights, an error for its own. Not known where these do not decide.
+// The verdict that records give: times hold for all weights, an error for its own. Not known where they do not decide.
 Verdict verdict_of(const std::optional<VerdictRecord>& times, const std::optional<double>& error, double max_error);
 // Whether its times need no other comparison.
 bool is_settled(const Verdict& verdict);

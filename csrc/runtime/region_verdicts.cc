@@ -57,7 +57,7 @@ void Region::start_trial(Ready ready, Making& making) {
   shape_of(making.signature).host_s.push_back(seconds_of(making.host_ns));
 }
 
-// Of a net that wins in time: one run of each side tells its error on weights that nobody has tried it with.
+// One run of each side tells the error of a net that wins in time, on weights that nobody has tried it with.
 void Region::check_error(const Ready& ready, const std::string& choices, Making& making, Verdict& verdict) {
   const int64_t start = settings_.now();
   making.host_ns += std::max<int64_t>(run_timed_host(making.call), 1);
@@ -116,7 +116,7 @@ void Region::note_trial(const Signature& signature, Side side, int64_t ns, const
   if (settings_.prepared) settings_.prepared(signature, state, nullptr);
 }
 
-// What times and errors depend on besides the plan.
+// The key names everything that times and errors depend on besides the plan.
 std::string Region::verdict_key(const Signature& signature) const {
   std::string text = "region " + settings_.content + " ";
   for (const int64_t value : signature) text += std::to_string(value) + ",";
@@ -138,7 +138,7 @@ void Region::remember(const Signature& signature, const std::string& plan, const
   Ledger ledger(shared_cost_db(), threads);
   const std::string key = verdict_key(signature);
   ledger.add_host_error(key + " weights " + weights, plan, verdict.error);
-  // Of what errs too much few runs were timed.
+  // A net that errs too much was timed in few runs.
   if (!(verdict.error <= settings_.options.max_error)) return;
   ledger.add_verdict(key, plan, {verdict.seconds, verdict.host_seconds, verdict.trials});
 }

@@ -1,4 +1,4 @@
-// What a problem's class tells apart and what not, and that routines are asked about nothing else.
+// These tests show what a problem's class tells apart, and that routines are asked about nothing else.
 #include <string>
 #include <vector>
 

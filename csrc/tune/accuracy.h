@@ -31,7 +31,7 @@ class Accuracy {
   // Whether another plan is within the budget: by its noise, if that says so, or by its outputs. Not if these are
   // unknown and not to be measured.
   bool holds(const DprsResult& plan);
-  // What is known of such a plan's error.
+  // The errors that are known of such a plan.
   std::vector<ProvenError> proven(const DprsResult& plan);
 
  private:

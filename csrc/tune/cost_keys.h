@@ -49,7 +49,7 @@ class Ledger {
   void add_forecast(const std::string& graph, const std::string& signature, const Subject& subject, double seconds,
                     double budget_s);
 
-  // Of a plan's outputs.
+  // The error is that of a plan's outputs.
   std::optional<double> find_error(const std::string& signature, const Subject& subject) const;
   void add_error(const std::string& signature, const Subject& subject, double error);
 
@@ -63,7 +63,7 @@ class Ledger {
   std::optional<double> find_floor(const std::string& signature, const Subject& subject) const;
   void add_floor(const std::string& signature, const Subject& subject, double zeros);
 
-  // Of a region, by the choices of its plan, whose sources they name. `region` has everything else that it depends on.
+  // A region's times have its plan's choices as key, which name the sources, and `region`, which has all else.
   std::optional<VerdictRecord> find_verdict(const std::string& region, const std::string& choices) const;
   void add_verdict(const std::string& region, const std::string& choices, const VerdictRecord& verdict);
   // Against the host; `region` names the weights, too.

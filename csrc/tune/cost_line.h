@@ -21,7 +21,7 @@ struct CostKeyParts {
 };
 std::optional<CostKeyParts> parse_cost_key(std::string_view text);
 
-// In 16 hex digits, of all that is before it and its space.
+// The checksum has 16 hex digits and covers all that is before it and its space.
 std::string cost_line_checksum(std::string_view text);
 // With the newline. `key` begins with the kind; `value` is a record's text.
 std::string format_cost_line(std::string_view key, std::string_view value);

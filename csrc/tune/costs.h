@@ -33,7 +33,7 @@ struct GraphCosts {
   std::vector<std::vector<double>> adapts;
   int candidates = 0, measured = 0, recalled = 0, guessed = 0;
 
-  // Which of `fusions` a group of `fused` computes.
+  // The index in `fusions` of what a group of `fused` computes.
   size_t fusion_index(size_t group) const;
   int schema_index(const Schema& schema) const;
 };

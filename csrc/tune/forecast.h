@@ -34,7 +34,7 @@ class Forecast {
   double seconds(const ProblemClass& cls, const Candidate& candidate) const;
 
  private:
-  // What is at a pace of its own: bytes and floats, what makes use of zeros and what does not.
+  // Bytes and floats have paces of their own, and so have routines that make use of zeros.
   using Storage = std::pair<DType, bool>;
   static Storage storage_of(const Candidate& candidate) {
     return {candidate.in.empty() ? DType::float32 : candidate.in.front().dtype,

@@ -38,7 +38,7 @@ std::string Measuring::signature_of(size_t item, const Candidate& candidate) con
   return key_of(work_.layers[item].cls, candidate);
 }
 
-// What its time depends on: the class, as far as the routine makes use of it, and where weights are.
+// The key of a time is the class, as far as the routine makes use of it, and the place of the weights.
 std::string Measuring::key_of(const ProblemClass& cls, const Candidate& candidate) const {
   const bool weights = !cls.problem().layer->weights.empty();
   const std::string& known = candidate.choice.routine->info().by_pattern ? cls.str() : cls.dense();

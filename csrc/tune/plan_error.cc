@@ -23,7 +23,7 @@ Tensors random_inputs(const Graph& graph) {
   };
   for (size_t k = 0; k < graph.inputs().size(); ++k) {
     const TensorDesc& desc = graph.blob(graph.inputs()[k]).desc;
-    // Of integers some of each: nearly normal around the middle of a byte.
+    // Integers are nearly normal around the middle of a byte, so that there are some of each.
     const bool integer = desc.kind == ValueKind::integer || desc.quantization != nullptr;
     const bool zero = zero_integers(graph, desc);
     tensors.emplace_back(desc, graph.input_schemas()[k]).fill([&] {
@@ -34,7 +34,7 @@ Tensors random_inputs(const Graph& graph) {
   return tensors;
 }
 
-// Of the time that tuning may take: two runs and what they need of packed weights.
+// The error costs two runs and the packed weights that these need.
 double measured_error(const Graph& graph, const Assignment& plan, const TuneSettings& settings, CostDb& db,
                       const ParallelFor& parallel_for) {
   Timekeeper timekeeper(settings.time_budget_s);

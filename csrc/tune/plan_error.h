@@ -11,7 +11,7 @@
 
 namespace softneuro {
 
-// Of max_error, what a plan may err on random inputs: real ones may be worse.
+// The share of max_error that a plan may err by on random inputs, as real ones may be worse.
 inline constexpr double random_share = 0.5;
 
 // Whether all routines only differ in the order of sums.
@@ -23,7 +23,7 @@ Tensors outputs_of(const Graph& graph, const Assignment& plan, const Trials& tri
 // The largest of all outputs' errors.
 double worst_error(const Tensors& results, const Tensors& expected);
 
-// What errors are recorded under: the graph's structure and its weights' content.
+// Errors are recorded under the graph's structure and its weights' content.
 std::string error_signature(const Graph& graph);
 
 // The error of a plan that was found for these weights or other ones: 0 for an exact one; nothing where nobody has

@@ -55,7 +55,7 @@ std::string format_record(const Record& record) {
   return text;
 }
 
-// In any order; nothing if a field is missing, unknown, there twice or not in its range.
+// Fields come in any order; nothing if a field is missing, unknown, there twice or not in its range.
 template <typename Record>
 std::optional<Record> parse_record(std::string_view text) {
   const FieldTexts texts(text);
