@@ -26,7 +26,7 @@ def test_shares_first_rounds_every_step() -> None:
     attrs = {"mode": "bilinear", "output_size": [23, 41], "shares_first": 1, "outside": -2.5}
     weights = {"rows": rows, "columns": columns}
     accepted = [d for d in _C.testing.accepting("upsample", attrs, weights, [x.shape], {}, 1) if "bilinear" in d]
-    assert len(accepted) > 3
+    assert len(accepted) >= 3  # three layouts, at any level
     for descriptor in accepted:
         actual = _C.testing.run_routine("upsample", attrs, weights, [x], descriptor, {}, 1)
         np.testing.assert_array_equal(actual, expected, err_msg=descriptor)

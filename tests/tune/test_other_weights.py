@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -126,3 +129,29 @@ def test_weights_that_are_nan_do_no_harm(inexact_first: softneuro.Plan) -> None:
 
 def test_a_budget_too_small_to_measure_errors_leaves_exact_routines(inexact_first: softneuro.Plan) -> None:
     assert is_exact(tune(network(4), time_budget_s="1e-9"))
+
+
+LEARN = """
+import sys
+from tests.tune.test_other_weights import is_exact, network, tune
+cancels = sys.argv[1] == "cancels"
+for seed in range(10, 14):
+    print(is_exact(tune(network(seed + 10 * cancels, cancels))))
+"""
+
+
+def test_two_processes_learn_errors_of_two_checkpoints_at_once(inexact_first: softneuro.Plan, tmp_path: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    words = [sys.executable, "-c", LEARN]
+    learners = [
+        subprocess.Popen([*words, kind], env=env, stdout=subprocess.PIPE, text=True) for kind in ("plain", "cancels")
+    ]
+    plain, cancelling = (learner.communicate()[0].split() for learner in learners)
+    assert [learner.returncode for learner in learners] == [0, 0]
+    assert plain == ["False"] * 4
+    known = errors()
+    # Nothing was lost of either: what comes later measures nothing.
+    for seed in range(10, 14):
+        assert descriptors(tune(network(seed), tune="cached")) == descriptors(inexact_first)
+        assert str(is_exact(tune(network(seed + 10, cancels=True)))) == cancelling[seed - 10]
+    assert errors() == known
