@@ -18,7 +18,7 @@ bool has_several_zero_points(const Quantization& q) {
 std::shared_ptr<const Quantization> plain(const Quantization& q, int number) {
   auto made = std::make_shared<Quantization>(q);
   std::fill(made->scales.begin(), made->scales.end(), static_cast<float>(number));
-  const int32_t point = q.most != 0 ? q.most : q.least, other = q.least != 0 ? q.least : q.most;
+  const int32_t point = q.most != 0 ? q.most : q.least, other = point == q.least ? q.most : q.least;
   const bool several = has_several_zero_points(q), zero = !several && q.zero_points[0] == 0;
   std::fill(made->zero_points.begin(), made->zero_points.end(), zero ? 0 : point);
   if (several) made->zero_points[0] = other;

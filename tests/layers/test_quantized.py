@@ -77,8 +77,10 @@ def quantized_weight(
         q["axis"] = axis
     if not zero_in_blocks and draw(st.integers(0, 3)) == 0:
         unsigned = draw(st.booleans())
-        zero = draw(st.sampled_from([-128, 3, 127])) + 128 * unsigned
-        q.update(least=-128 + 128 * unsigned, most=127 + 128 * unsigned, zero_point=[zero] * max(count, 1))
+        # One, or one for each index.
+        kinds = 1 if draw(st.booleans()) else max(count, 1)
+        zeros = np.resize(rng.choice([-128, 3, 127], kinds), max(count, 1)) + 128 * unsigned
+        q.update(least=-128 + 128 * unsigned, most=127 + 128 * unsigned, zero_point=zeros.tolist())
         return (values + 128).astype(np.uint8) if unsigned else values.astype(np.int8), q
     return values.astype(np.int8), q
 

@@ -136,7 +136,8 @@ def test_sums_that_others_read() -> None:
     m.add("MatMulInteger", x[0], values, x[2], zero)
     m.rename("sums")
     host = taken_whole_or_not(m, ["y", "sums"], {"y": "FLOAT", "sums": "INT32"})
-    assert {"DynamicQuantizeLinear", "MatMulInteger", "MatMulIntegerToFloat"} <= set(host)
+    assert {"DynamicQuantizeLinear", "MatMulInteger"} <= set(host)
+    assert {"MatMulIntegerToFloat", "Mul"} & set(host)  # as the host has joined them, or not
 
 
 def test_near_misses() -> None:
