@@ -178,7 +178,7 @@ void check_some(Isa isa, const ConvBfloat16Kernels& kernels, int count) {
 
 void check_amx() {
   if (const ConvBfloat16Kernels* kernels = conv_bfloat16_kernels(Isa::amx)) return check_some(Isa::amx, *kernels, 300);
-#if defined(__x86_64__) && defined(__linux__)
+#if defined(__x86_64__) && defined(__linux__) && !defined(SN_WITHOUT_amx)
   // What the kernels need besides tiles.
   if (!isa_available(Isa::avx512) || !__builtin_cpu_supports("avx512bf16")) return;
   TileEmulator::install();

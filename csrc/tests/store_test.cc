@@ -34,8 +34,8 @@ Kernel kernel_of(Isa isa, Way way) {
   if (way == Way::memory) return store_kernels(isa)->rows;
   const bool pixels = way == Way::pixels;
 #if defined(__x86_64__)
-  if (isa == Isa::avx2) return pixels ? avx2::tile_pixels : avx2::tile_rows;
-  if (isa == Isa::avx512) return pixels ? avx512::tile_pixels : avx512::tile_rows;
+  SN_IF_avx2(if (isa == Isa::avx2) return pixels ? avx2::tile_pixels : avx2::tile_rows);
+  SN_IF_avx512(if (isa == Isa::avx512) return pixels ? avx512::tile_pixels : avx512::tile_rows);
 #elif defined(__aarch64__)
   if (isa == Isa::neon) return pixels ? neon::tile_pixels : neon::tile_rows;
 #endif
