@@ -129,7 +129,7 @@ SharedPlan bearable_plan(const Graph& graph, SharedPlan plan, const Options& opt
   const TuneSettings settings = tune_settings(options, threads);
   CostDb& db = shared_cost_db();
   const auto error = known_error(graph, plan->result, settings, db);
-  if (error && *error <= settings.limits.max_error) return plan;
+  if (error && *error <= random_share * settings.limits.max_error) return plan;
   return known(graph, options, threads, bearable(graph, plan->result, settings, db, own_pool(threads)));
 }
 

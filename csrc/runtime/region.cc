@@ -1,6 +1,7 @@
 #include "runtime/region.h"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <mutex>
 #include <utility>
@@ -16,6 +17,9 @@ namespace {
 // credit like others.
 constexpr int changes_borne = 16;
 constexpr auto weights_change = "its weights change at every call";
+
+// Here and not in the class, of which every library that includes it would have its own.
+std::atomic<int> first_sights_paused{0};
 
 }  // namespace
 
@@ -35,8 +39,10 @@ Region::Shape& Region::shape_of(const Signature& signature) {
   return items_.back().shape;
 }
 
+void Region::pause_first_sights(bool pause) { first_sights_paused += pause ? 1 : -1; }
+
 bool Region::first_sight(std::span<const int64_t> signature) {
-  if (!settings_.options.never_worse || first_sights_paused_ > 0) return false;
+  if (!settings_.options.never_worse || first_sights_paused > 0) return false;
   const std::unique_lock lock(mutex_);
   if (!has_host_ || untried() || held_up_ || by_signature_.contains(signature)) return false;
   shape_of({signature.begin(), signature.end()}).sights = 1;

@@ -2,7 +2,6 @@
 // calls; a door supplies how to lower for shapes, how to run the host, and where weights come from (call.h).
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <list>
 #include <memory>
@@ -64,7 +63,7 @@ class Region {
   // new, which is noted here.
   bool first_sight(std::span<const int64_t> signature);
   // No call is left for that while a door wants plans for the very shapes at hand. Counts.
-  static void pause_first_sights(bool pause) { first_sights_paused_ += pause ? 1 : -1; }
+  static void pause_first_sights(bool pause);
 
   // Runs the call, by the net or by the host; which of them has the results. Prepares, measures and decides on the way,
   // within the credit (credit.h), for the first signature at once. Throws PlanFileError, and what the host raises.
@@ -106,7 +105,6 @@ class Region {
     Shape shape;
   };
   static constexpr size_t most_shapes = 4096;
-  inline static std::atomic<int> first_sights_paused_{0};
   static constexpr size_t most_trial_calls = 7;  // of either side, for a verdict
   static constexpr int most_attempts = 3;        // at shapes that need no credit, until there is a first plan
   struct Making;

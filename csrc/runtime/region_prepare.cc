@@ -94,6 +94,7 @@ std::optional<double> Region::make_net(Making& making, double allowed) {
   const int64_t lowered_at = settings_.now();
   SharedPlan plan = choose_plan(lowered.graph, allowed, making);
   if (plan == nullptr) {
+    making.has_net = false;  // an attempt before erred too much, and there is no credit for another
     note_unplanned(making, lowered.graph);
     return std::nullopt;
   }
@@ -256,7 +257,8 @@ Region::Side Region::prepare_now(const Signature& signature, uint64_t weight_set
     credit_.spend(spent);
     note_price(making, spent);
   }
-  if (state.host.empty() && !making.has_net) {  // it waits for credit
+  const bool called = making.has_run || !call.has_values();
+  if (state.host.empty() && !(making.has_net && called)) {  // it waits for credit
     if (call.has_values()) note_host(signature, weight_set, run_timed_host(call));
     return Side::host;
   }

@@ -1,5 +1,6 @@
 // A region's verdicts: trials by calls that are wanted anyway, and what is remembered of them.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <mutex>
 #include <optional>
@@ -135,6 +136,7 @@ Verdict Region::recall(const Signature& signature, const std::string& plan, cons
 
 void Region::remember(const Signature& signature, const std::string& plan, const std::string& weights,
                       const Verdict& verdict, int threads) const {
+  if (!std::isfinite(verdict.error)) return;  // these inputs may be to blame, which others are not like
   Ledger ledger(shared_cost_db(), threads);
   const std::string key = verdict_key(signature);
   ledger.add_host_error(key + " weights " + weights, plan, verdict.error);

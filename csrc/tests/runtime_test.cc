@@ -13,6 +13,7 @@
 #include "tests/expect.h"
 #include "tests/runtime_sequences.h"
 #include "tests/runtime_world.h"
+#include "tune/cost_keys.h"
 
 namespace softneuro {
 namespace {
@@ -166,6 +167,47 @@ void check_declined() {
   expect(caller.call(8) == "net" && world.planned == 0, "the first one that is not is tuned");
 }
 
+// Overflow, most likely, which says nothing of other inputs.
+void check_errors_that_are_no_numbers() {
+  World world;
+  world.host_ns = [](int64_t) { return 10 * ms; };
+  world.net_ns = [](int64_t) { return 4 * ms; };
+  for (const double error : {static_cast<double>(INFINITY), static_cast<double>(NAN)}) {
+    world.error = error;
+    Caller overflows(world, options_for_test(), "no number");
+    expect(overflows.call(8) == "host", "nothing is known to be bearable");
+  }
+  world.error = 0;
+  Caller caller(world, options_for_test(), "no number");
+  expect(caller.call(8) == "net", "and nothing is remembered");
+}
+
+// A plan is known to err too much on these weights, and one that errs less cannot be paid for yet.
+void check_credit_for_another_plan() {
+  World world;
+  world.host_ns = [](int64_t) { return 10 * ms; };
+  world.net_ns = [](int64_t) { return 4 * ms; };
+  {
+    Caller caller(world, options_for_test(), "exacter");
+    for (const int64_t size : {8, 9}) {
+      for (int i = 0; i < 20; ++i) caller.call(size);
+    }
+    expect(caller.call(9) == "net", "the plan is thought to be bearable");
+  }
+  CostDb& db = shared_cost_db();
+  int spoilt = 0;
+  for (const CostDb::Entry& entry : db.entries()) {
+    if (entry.kind != ErrorRecord::kind || !entry.key.signature.starts_with("region exacter 9,")) continue;
+    db.add(entry.key, ErrorRecord{1e-3});
+    ++spoilt;
+  }
+  expect(spoilt > 0, "errors are recorded");
+  world.plan_ns = 1000 * ms;
+  Caller again(world, options_for_test(), "exacter");
+  again.call(8);
+  for (int i = 0; i < 5; ++i) expect(again.call(9) == "host", "the host runs it meanwhile");
+}
+
 void check_concurrent_calls() {
   World world;
   world.host_ns = world.net_ns = [](int64_t) { return ms; };
@@ -234,6 +276,8 @@ SN_TEST(runtime_test) {
   softneuro::check_errors_of_the_host();
   softneuro::check_no_host();
   softneuro::check_declined();
+  softneuro::check_errors_that_are_no_numbers();
+  softneuro::check_credit_for_another_plan();
   softneuro::check_concurrent_calls();
   softneuro::check_patterns();
   std::filesystem::remove_all(folder);

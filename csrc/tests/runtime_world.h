@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/region.h"
+#include "tests/expect.h"
 
 namespace softneuro::test {
 
@@ -66,20 +67,22 @@ class FakeCall : public RegionCall {
   }
   void run_host() override {
     world_.now += world_.host_ns(size_);
-    last_ = "host";
+    host_ran_ = true;
   }
   void run_net(const Ready&) override {
     world_.now += world_.net_ns(size_);
-    last_ = "net";
+    net_ran_ = true;
   }
   double error(double) override { return world_.error; }
   int threads() const override { return 1; }
   std::string inputs() const override { return std::to_string(size_); }
+  // Whether that has run, whose results a door takes.
+  bool ran(Region::Side side) const { return side == Region::Side::net ? net_ran_ : host_ran_; }
 
  private:
   World& world_;
   int64_t size_;
-  std::string last_;
+  bool host_ran_ = false, net_ran_ = false;
 };
 
 // A region, and a caller that does what a door does.
@@ -114,7 +117,9 @@ class Caller {
       return "host";
     }
     FakeCall call(world_, size);
-    return region->run(signature, 1, call) == Region::Side::net ? "net" : "host";
+    const Region::Side side = region->run(signature, 1, call);
+    expect(call.ran(side), "the side whose results are told has run");
+    return side == Region::Side::net ? "net" : "host";
   }
 
   std::unique_ptr<Region> region;

@@ -142,7 +142,8 @@ void check_threads() {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
-      for (int call = 0; call < 20'000 && runs.up_to_date(); ++call) {
+      // As many as a slow build needs.
+      for (int call = 0; call < 20'000'000 && runs.up_to_date(); ++call) {
         found += !scan->look();
         runs.pay([] {
           for (volatile int j = 0; j < 200;) j = j + 1;

@@ -17,7 +17,6 @@ constexpr int attempts = 4;
 constexpr double least_sections = 4, most_sections = 16;
 constexpr double sections_share = 0.12;  // of the time that tuning may take
 constexpr double small_noise = 0.06;     // of max_error's square
-constexpr double most_error = 1e3;       // beyond this all are alike, and prices stay finite
 // Within a quarter, as errors do not add up that closely, by prices of which the highest leaves no errors.
 constexpr PriceRange noise_prices{.highest = 1e30, .depth = 4096, .precision = 1.25};
 
@@ -73,7 +72,7 @@ std::optional<double> Accuracy::error(const DprsResult& plan) {
     expected_ = outputs_of(graph_, to_assignment(graph_, costs_, solve_exact(0, 0)), trials_);
   }
   const double start = trials_.timekeeper.now();
-  const double error = std::min(worst_error(outputs_of(graph_, assignment, trials_), expected_), most_error);
+  const double error = worst_error(outputs_of(graph_, assignment, trials_), expected_);
   trial_seconds_ = trials_.timekeeper.now() - start;
   ledger_.add_error(signature, subject, error);
   return error;

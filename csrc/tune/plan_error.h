@@ -20,7 +20,7 @@ bool is_exact(const Graph& graph, const Assignment& plan, int threads);
 // Outputs on random inputs, before a host's narrower type rounds them: that two plans fall on different sides of a
 // rounding says nothing of them.
 Tensors outputs_of(const Graph& graph, const Assignment& plan, const Trials& trials);
-// The largest of all outputs' errors.
+// The largest of all outputs' errors, and at most 1000: beyond this all are alike, and prices stay finite.
 double worst_error(const Tensors& results, const Tensors& expected);
 
 // Errors are recorded under the graph's structure and its weights' content.

@@ -118,7 +118,8 @@ ValueOwner tensor_over(const void* data, DType type, std::span<const int64_t> di
 std::map<std::string, std::string> shared_entries(const std::map<std::string, std::string>& entries) {
   std::map<std::string, std::string> shared;
   for (const char* key :
-       {"session.disable_quant_qdq", "session.enable_quant_qdq_cleanup", "session.qdqisint8allowed"}) {
+       {"session.disable_quant_qdq", "session.enable_quant_qdq_cleanup", "session.qdqisint8allowed",
+        "session.x64quantprecision", "session.set_denormal_as_zero", "mlas.enable_gemm_fastmath_arm64_bfloat16"}) {
     if (const auto found = entries.find(key); found != entries.end()) shared.insert(*found);
   }
   return shared;

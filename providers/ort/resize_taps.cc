@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
+
 namespace softneuro::ort {
 namespace {
 
@@ -79,6 +81,11 @@ UpsampleAxis::Tap nearest_tap(const ResizeAxis& axis, int64_t output, const std:
   const float at = position(axis, output);
   if (is_outside(axis, at)) return {-1, -1, 0, 0};
   const bool half = at == static_cast<float>(static_cast<int64_t>(at)) + 0.5F;
+  // Whether a position this near to a half counts as one depends on the runtime's version.
+  constexpr float near = 2e-6F;
+  if (rounding != "floor" && rounding != "ceil" && !half && std::abs(at - std::floor(at) - 0.5F) < near) {
+    throw Error("a position is all but half way between two pixels");
+  }
   const bool down = rounding == "floor" || (half && rounding != "round_prefer_ceil" && rounding != "ceil");
   const float nearest = down ? std::floor(at) : rounding == "ceil" ? std::ceil(at) : std::round(at);
   const int64_t source = std::clamp<int64_t>(static_cast<int64_t>(nearest), 0, axis.in - 1);

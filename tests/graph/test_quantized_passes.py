@@ -126,6 +126,38 @@ def test_a_clamp_behind_what_may_be_nan_stays() -> None:
     assert [layer["type"] for layer in graph.layers()] == ["conv2d", "quantize", "activation"]
 
 
+@pytest.mark.parametrize("function", ["sqrt", "pow", "div"])
+def test_a_clamp_behind_what_makes_nan_of_numbers_stays(function: str) -> None:
+    graph, x = started()
+    other = {"other": np.full((1, 4, 1, 1), 0.0 if function == "div" else 0.5, np.float32)}
+    y = graph.add("binary", [x], weights={} if function == "sqrt" else other, function=function)
+    graph.output(graph.add("activation", [graph.add("quantize", [y], post=STEPS)], function="relu"))
+    assert optimized(graph)[0] == ["binary", "quantize", "activation"]
+
+
+@pytest.mark.parametrize("role", ["weight", "bias"])
+def test_a_clamp_behind_weights_that_are_no_numbers_stays(role: str) -> None:
+    graph, x = started()
+    weights = {"weight": np.ones((6, 4, 3, 3), np.float32), "bias": np.ones(6, np.float32)}
+    weights[role][3] = np.nan
+    y = graph.add("quantize", [graph.add("conv2d", [x], weights=weights)], post=STEPS)
+    graph.output(graph.add("activation", [y], function="relu"))
+    assert optimized(graph)[0] == ["conv2d", "quantize", "activation"]
+
+
+@pytest.mark.parametrize(("least", "folded"), [(0.2, True), (0.0, False), (-1.0, False)])
+def test_factors_behind_bytes_that_must_stay_so(least: float, folded: bool) -> None:
+    graph = softneuro.Graph()
+    y = graph.add("dynamic_conv2d", [graph.input("x", (2, 4, 5, 5))], weights={"weight": weight(6, 4, 3, 3)})
+    graph.output(product(graph, y, factors(least)))
+    x = np.random.default_rng(1).standard_normal((2, 4, 5, 5))
+    (before,) = graph.reference([x])
+    graph.optimize()
+    (after,) = graph.reference([x])
+    np.testing.assert_allclose(after, before, rtol=1e-5, atol=1e-5)
+    assert [layer["type"] for layer in graph.layers()] == ["dynamic_conv2d"] + ["binary"] * (not folded)
+
+
 def last(graph: softneuro.Graph, x: int) -> int:
     return graph.add("transpose", [x], perm=[0, 2, 3, 1])
 

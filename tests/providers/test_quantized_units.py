@@ -171,6 +171,22 @@ def test_a_region_that_the_host_runs_is_fused_there() -> None:
 
 
 @pytest.mark.exact_host
+@pytest.mark.parametrize("batch", [2, "n"])
+def test_constant_bytes_beside_others(batch: int | str) -> None:
+    m = Maker()
+    quantized = m.q(conv(m, m.dq("x", 0.02, 0), 4, 8, 1, 1), 0.05, 90)
+    constant = m.constant(np.arange(32, dtype=np.uint8).reshape(2, 1, 4, 4))
+    m.dq(m.add("Concat", quantized, constant, axis=1), 0.05, 90)
+    m.rename("y")
+    model = m.model({"x": (batch, 8, 4, 4)}, ["y"], {"x": "UINT8"})
+    made, cpu = session(model), cpu_session(model)
+    feeds = random_feeds(cpu, {"n": 2})
+    assert steps(made.run(None, feeds)[0], cpu.run(None, feeds)[0], 0.05).max() <= 1
+    assert not host_nodes(made)
+    assert not reasons(made)
+
+
+@pytest.mark.exact_host
 def test_explain_says_what_computes_with_floats() -> None:
     m = Maker()
     c = m.qdq(conv(m, m.qdq("x", 0.02), 4, 3, 3, 3), 0.05)

@@ -78,3 +78,38 @@ def test_resize_by_scales_and_sizes(mode: str, coordinates: str) -> None:
         ours = providers.session(model, tune="off", min_region_size=1, never_worse=False)
         check_same(ours, cpu, random_feeds(cpu))
         assert not next(event for event in events(ours) if event["event"] == "partition")["host"]
+
+
+@pytest.mark.parametrize("quantized", [False, True])
+@pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil"])
+@pytest.mark.parametrize(
+    ("coordinates", "size", "scale"), [("half_pixel", 16, 1.3), ("asymmetric", 7, 8 / 7), ("asymmetric", 7, 2 / 7)]
+)
+def test_positions_all_but_half_way(coordinates: str, size: int, scale: float, rounding: str, quantized: bool) -> None:
+    """Which pixel is the nearest is the host's own choice."""
+    m = Maker(19)
+    x = m.q(m.add("Relu", "x"), 0.02, 10) if quantized else m.add("Relu", "x")
+    scales = m.constant(np.float32([1, 1, 1, scale]))
+    attributes = {"coordinate_transformation_mode": coordinates, "nearest_mode": rounding}
+    y = m.add("Resize", x, "", scales, mode="nearest", **attributes)
+    m.dq(y, 0.02, 10) if quantized else m.add("Relu", y)
+    m.rename("y")
+    model = m.model({"x": (1, 1, 1, size)}, ["y"])
+    ours = providers.session(model, tune="off", min_region_size=1, never_worse=False)
+    feeds = {"x": np.arange(1, size + 1, dtype=np.float32).reshape(1, 1, 1, size) / 5}
+    np.testing.assert_array_equal(ours.run(None, feeds)[0], cpu_session(model).run(None, feeds)[0])
+
+
+@pytest.mark.parametrize("rounding", ["floor", "round_prefer_floor"])
+@pytest.mark.parametrize("scales", [[1, 1.2, 2, 2], [1.4, 1, 2, 2]])
+def test_scales_that_leave_batch_and_channels_as_many(scales: list[float], rounding: str) -> None:
+    """They are resampled all the same."""
+    m = Maker(19)
+    attributes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": rounding}
+    y = m.add("Resize", m.add("Relu", "x"), "", m.constant(np.float32(scales)), mode="nearest", **attributes)
+    m.add("Relu", y)
+    m.rename("y")
+    model = m.model({"x": (2, 4, 5, 6)}, ["y"])
+    ours, cpu = providers.session(model, tune="off", min_region_size=1, never_worse=False), cpu_session(model)
+    feeds = random_feeds(cpu)
+    np.testing.assert_array_equal(ours.run(None, feeds)[0], cpu.run(None, feeds)[0])

@@ -115,3 +115,18 @@ def test_the_host_inside_a_region_is_told_the_same() -> None:
         hosts.append(cpu.run(None, feeds)[0])
         np.testing.assert_array_equal(result, hosts[-1])
     assert np.any(hosts[0] != hosts[1])
+
+
+def test_the_host_of_a_region_adds_as_the_session_is_told() -> None:
+    """On CPUs where sums of bytes saturate otherwise. What Resize takes is the runtime's own choice there."""
+    m = Maker(19)
+    weight = m.dq(m.constant(np.full((4, 8, 1, 1), 127, np.int8)), np.float32(0.01), 0, "INT8")
+    y = m.q(m.add("Conv", m.dq("x", 0.02, 0), weight), 0.2, 0)
+    m.dq(m.add("Resize", y, "", m.constant(np.float32([1, 1, 1, 1.3])), mode="nearest"), 0.2, 0)
+    m.rename("y")
+    model = m.model({"x": ("n", 8, 1, 16)}, ["y"], {"x": "UINT8"})
+    settings = entries({"session.x64quantprecision": "1"})
+    ours = providers.session(model, settings, tune="off", min_region_size=1, never_worse=False)
+    result = ours.run(None, {"x": np.full((1, 8, 1, 16), 200, np.uint8)})[0]
+    assert reasons(ours)
+    np.testing.assert_allclose(result, 203 * 0.2, rtol=1e-6)

@@ -116,6 +116,12 @@ def test_encoder_layers(compile_model, agree, states):
     agree(compiled, model, x, by_row, by_key)
 
 
+@pytest.mark.parametrize("first", [False, True])
+def test_encoder_layers_give_row_major_memory(first, compile_model, agree):
+    model = nn.TransformerEncoderLayer(WIDTH, HEADS, 16, norm_first=first, batch_first=True).eval()
+    agree(compile_model(model), model, torch.randn(ROWS, BATCH, WIDTH).transpose(0, 1))
+
+
 def test_padded_batches():
     """In eager mode an encoder makes nested tensors of them, and zeros of what is padding."""
     layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 16, batch_first=True)

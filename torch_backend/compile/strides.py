@@ -44,6 +44,7 @@ _TRUE: dict[Any, _Rule] = {
     aten.native_channel_shuffle.default: _by_format,
     aten.max_unpool2d.default: _by_format,
     aten.log_sigmoid_forward.default: _row_major,
+    aten._transformer_encoder_layer_fwd.default: _row_major,
 }
 
 

@@ -83,6 +83,17 @@ bool passes_relu(const Layer& layer, const MakeAffine& make) {
   return std::all_of(scale.begin(), scale.end(), [](double x) { return x > 0 && std::isfinite(x); });
 }
 
+// Whether with_row_factors() leaves weights bytes, without which the layer means nothing. Products of a few such
+// factors are no float32's end.
+bool leaves_bytes(const Layer& before, const MakeAffine& make) {
+  if (before.type != "dynamic_conv2d") return true;
+  const Constant weight = before.weight("weight");
+  const Quantization* own = weight->desc().quantization.get();
+  if (own == nullptr || own->axis > 0 || weight->memory() == nullptr) return false;
+  const std::vector<double> scale = make().scale;
+  return std::all_of(scale.begin(), scale.end(), [](double x) { return x > 1e-8 && x < 1e8; });
+}
+
 bool is_relu(const Layer& layer) {
   return layer.type == "activation" && layer.attrs.text("function") == "relu" && layer.post.empty();
 }
@@ -225,7 +236,7 @@ bool fold_affine(Graph& graph) {
     if (alone && before->post.empty()) {
       const int axis = channel_axis(*before, out);
       const auto make = axis < 0 ? std::nullopt : affine_of(layer, graph.blob(input).desc.shape, out, axis);
-      if (make && (!relu || passes_relu(layer, *make))) {
+      if (make && (!relu || passes_relu(layer, *make)) && leaves_bytes(*before, *make)) {
         const int target = graph.blob(into).producer;
         Chain& chain = chains.try_emplace(target, Chain{out[axis], {}}).first->second;
         chain.makes.push_back(*make);

@@ -62,7 +62,7 @@ void ByteWindows::copy(const uint8_t* src, const uint8_t* src_end, uint8_t zero,
         const int64_t before = std::clamp<int64_t>(-left, 0, p_.kw);
         const int64_t end = std::clamp<int64_t>(p_.w - left, before, p_.kw);
         to = fill(to, before * c);
-        copy_bytes(to, src + (y * p_.w + left + before) * c, (end - before) * c, src_end);
+        if (end > before) copy_bytes(to, src + (y * p_.w + left + before) * c, (end - before) * c, src_end);
         to = fill(to + (end - before) * c, (p_.kw - end) * c);
       } else {
         for (int64_t kx = 0; kx < p_.kw; ++kx) {

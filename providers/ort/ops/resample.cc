@@ -90,7 +90,7 @@ Resizing resizing_of(Lowering& low) {
     if (!(scale > 0) || !std::isfinite(scale) || made.out[axis] < 1)
       throw Error("it leaves nothing of axis " + std::to_string(axis));
   }
-  if (made.out[0] != in[0] || made.out[1] != in[1]) throw Error("it resizes the batch or the channels");
+  if (made.scales[0] != 1 || made.scales[1] != 1) throw Error("it resizes the batch or the channels");
   return made;
 }
 

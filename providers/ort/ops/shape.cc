@@ -39,7 +39,16 @@ void convert_transpose(Lowering& low) {
 
 void convert_concat(Lowering& low) {
   std::vector<int> blobs;
-  for (size_t i = 0; i < low.node().inputs.size(); ++i) blobs.push_back(low.blob(i));
+  for (size_t i = 0; i < low.node().inputs.size(); ++i) {
+    const HostTensor* bytes = low.grid() != nullptr && low.is_known(i) ? &low.known(i) : nullptr;
+    if (bytes == nullptr || is_real(bytes->type)) {
+      blobs.push_back(low.blob(i));
+      continue;
+    }
+    std::vector<float> reals = bytes->reals();
+    for (float& real : reals) real = low.real_of(static_cast<double>(real));
+    blobs.push_back(low.add("constant", {}, {}, {{"value", constant_from(Shape(bytes->dims), std::move(reals))}}));
+  }
   if (blobs.size() == 1) return low.set(blobs[0]);
   low.set(low.add("concat", blobs, {{"axis", low.axis(low.node().integer("axis", 0), low.rank(0))}}));
 }
