@@ -143,7 +143,7 @@ void check_no_host() {
     expect(caller.region->run({size}, 1, call) == Region::Side::net, "without a host there is nothing to lose to");
   }
   world.structure = [](int64_t size) { return size; };
-  world.plan_ns = 1000 * ms;
+  world.plan_ns = 1000000 * ms;
   for (const int64_t size : {3, 4, 3}) {
     Hostless call(world, size);
     expect(caller.region->run({size}, 1, call) == Region::Side::net, "nor credit to wait for");
@@ -187,6 +187,7 @@ void check_credit_for_another_plan() {
   World world;
   world.host_ns = [](int64_t) { return 10 * ms; };
   world.net_ns = [](int64_t) { return 4 * ms; };
+  world.plan_ns = 1000 * ms;
   {
     Caller caller(world, options_for_test(), "exacter");
     for (const int64_t size : {8, 9}) {
@@ -202,10 +203,12 @@ void check_credit_for_another_plan() {
     ++spoilt;
   }
   expect(spoilt > 0, "errors are recorded");
-  world.plan_ns = 1000 * ms;
-  Caller again(world, options_for_test(), "exacter");
+  Options as_in_another_process = options_for_test();  // which plans for itself
+  as_in_another_process.time_budget_s = 0.4;
+  Caller again(world, as_in_another_process, "exacter");
   again.call(8);
-  for (int i = 0; i < 5; ++i) expect(again.call(9) == "host", "the host runs it meanwhile");
+  for (int i = 0; i < 60; ++i) expect(again.call(9) == "host", "the host runs it meanwhile");
+  expect(world.prepared[9] > 1 && world.planned == 0, "a plan was looked for, and none is paid for");
 }
 
 void check_concurrent_calls() {
