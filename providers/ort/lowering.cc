@@ -267,11 +267,11 @@ Constant Lowering::weight(size_t input) {
 
 Constant Lowering::constant(int id, const HostTensor& known) {
   if (!described(id).constant) return constant_of(known);  // it follows from shapes
-  return kept({id}, [&] { return constant_of(known); });
+  return kept("", {id}, [&] { return constant_of(known); });
 }
 
-Constant Lowering::kept(std::vector<int> values, const std::function<Constant()>& make) {
-  Constant& kept = constants_[std::move(values)];
+Constant Lowering::kept(std::string what, std::vector<int> values, const std::function<Constant()>& make) {
+  Constant& kept = constants_[{std::move(what), std::move(values)}];
   if (kept == nullptr) kept = make();
   return kept;
 }
@@ -280,7 +280,9 @@ Constant Lowering::dequantized(const QuantizedInput& input) {
   std::vector<int> values;
   for (const size_t at : {input.value, input.scale, input.zero_point})
     values.push_back(has(at) ? node_->inputs[at] : -1);
-  return kept(std::move(values), [&] { return ort::dequantized(ops_, *node_, input); });
+  std::string what = "reals of " + node_->op;
+  for (const char* name : {"axis", "transB"}) what += " " + std::to_string(node_->integer(name, 1));
+  return kept(what, std::move(values), [&] { return ort::dequantized(ops_, *node_, input); });
 }
 
 int Lowering::add(std::string_view type, std::vector<int> inputs, AttrList attributes, Weights weights) {

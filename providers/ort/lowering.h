@@ -39,7 +39,7 @@ struct Lowered {
 
 // Constants of the ops as layers take them, by the values that they come from: what is known of their content is found
 // out once for all shapes.
-using WeightConstants = std::map<std::vector<int>, Constant>;
+using WeightConstants = std::map<std::pair<std::string, std::vector<int>>, Constant>;
 
 class Lowering {
  public:
@@ -73,8 +73,8 @@ class Lowering {
   Constant weight(size_t input);
   // Of a constant input.
   Constant dequantized(const QuantizedInput& input);
-  // What is made of values once.
-  Constant kept(std::vector<int> values, const std::function<Constant()>& make);
+  // What is made of values once; `what` says what it is besides, attributes included.
+  Constant kept(std::string what, std::vector<int> values, const std::function<Constant()>& make);
   // Values that the graph does not have, for an op that stands for the node at hand; such an output means the same as
   // the node's own.
   int added_value(Constant constant);

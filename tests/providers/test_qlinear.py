@@ -91,6 +91,20 @@ def test_gemm(turned: int, axis: int | None, alpha: float, to: str) -> None:
     check_steps(m.model({"x": (3, 12)}, ["y"], types), 1 if to == "bytes" else 1e-4)
 
 
+def test_products_that_share_constants() -> None:
+    """Of which each makes its own, by its attributes. The weights are too small for sums to saturate anywhere."""
+    m = Maker()
+    values = m.random.integers(-60, 61, (12, 12)).astype(np.int8)
+    w = [m.constant(value) for value in (values, m.scales(12, 0.01), np.zeros(12, np.int8))]
+    shared = [*operand(m, "x"), *w, bias(m, 12), *result(m)]
+    names = []
+    for turned, alpha in [(0, 1.0), (0, 0.5), (1, 1.0)]:
+        m.add("QGemm", *shared, transB=turned, alpha=alpha, **MICROSOFT)
+        names.append(f"y{len(names)}")
+        m.rename(names[-1])
+    check_steps(m.model({"x": (3, 12)}, names, dict.fromkeys(["x", *names], "UINT8")), 1)
+
+
 @pytest.mark.parametrize("kind", KIND)
 @pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul"])
 def test_two_operands(op: str, kind: str) -> None:

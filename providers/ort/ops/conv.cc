@@ -72,7 +72,7 @@ Refusal check_sum(const OpView& view) {
 
 void convert_sum(Lowering& low) {
   const OpNode& node = low.node();
-  Constant weight = low.kept({node.inputs[1], low.has(3) ? node.inputs[3] : -1}, [&] {
+  Constant weight = low.kept("bytes of ConvInteger", {node.inputs[1], low.has(3) ? node.inputs[3] : -1}, [&] {
     HostTensor bytes = low.known(1);
     if (bytes.dims.size() == 3) bytes.dims.insert(bytes.dims.begin() + 2, 1);
     const int64_t zero = low.has(3) ? low.known(3).integers()[0] : 0;

@@ -48,11 +48,11 @@ void convert_product(Lowering& low) {
     const Constant bytes = signed_bytes(low.dequantized(at.weight));
     return bytes == nullptr ? nullptr : transposed_bytes(bytes, 1);
   };
-  std::vector<int> values{-1};
+  std::vector<int> values;
   for (const size_t input : {at.weight.value, at.weight.scale, at.weight.zero_point}) {
     values.push_back(low.has(input) ? node.inputs[input] : -1);
   }
-  const Constant weight = low.kept(std::move(values), make);
+  const Constant weight = low.kept("bytes of " + node.op, std::move(values), make);
   if (weight == nullptr) throw Error("the scales of its weight are not positive and finite");
   Lowering::Weights weights{{"weight", weight}};
   if (low.has(at.bias)) weights.emplace_back("bias", low.weight(at.bias));

@@ -147,7 +147,7 @@ void convert_matmul_blocks(Lowering& low) {
   const int64_t n = node.integer("N", 0), k = node.integer("K", 0);
   if (low.shape(0)[low.rank(0) - 1] != k) throw Error("its operand has no rows of K=" + std::to_string(k));
   const auto bytes = [&](size_t input) {
-    return low.kept({node.inputs[input]}, [&] {
+    return low.kept("bytes", {node.inputs[input]}, [&] {
       const HostTensor& known = low.known(input);
       return std::make_shared<const ConstantData>(desc_of(Shape(known.dims), known.type), known.type, known.data);
     });

@@ -1,6 +1,7 @@
 // Ops that carry the scales of their operands and of their result: the op on reals, then quantized.
 #include <algorithm>
 
+#include "base/text.h"
 #include "providers/ort/ops/ops.h"
 #include "providers/ort/quantized_constants.h"
 
@@ -69,7 +70,8 @@ void convert_qlinear(Lowering& low) {
   if (place < real.inputs.size()) {
     const auto bias = static_cast<size_t>(form.bias);
     const auto make = [&] { return scaled_integers(low.known(bias), sum_scales(low)); };
-    real.inputs[place] = low.added_value(low.kept({node.inputs[bias], node.inputs[1], node.inputs[4]}, make));
+    const std::string what = "bias of " + node.op + " by " + exact_number(node.real("alpha", 1));
+    real.inputs[place] = low.added_value(low.kept(what, {node.inputs[bias], node.inputs[1], node.inputs[4]}, make));
   }
   if (node.integer("channels_last", 0) != 0) return convert_channels_last(low, std::move(real));
   low.convert_as(real);
