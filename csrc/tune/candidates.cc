@@ -97,6 +97,13 @@ double flops(const Problem& problem) {
   return 2 * outputs * static_cast<double>(std::max<int64_t>(1, shape.elements() / std::max<int64_t>(1, shape[0])));
 }
 
+// As floats; at least one.
+double weight_bytes(const Problem& problem) {
+  double bytes = 0;
+  for (const auto& [role, value] : problem.layer->weights) bytes += 4 * static_cast<double>(value->elements());
+  return std::max(bytes, 1.0);
+}
+
 // With a part of the weights.
 double work_seconds(const Problem& problem, double part) {
   double elements = 0;
@@ -124,6 +131,9 @@ std::vector<Candidate> enumerate_candidates(const ProblemClass& cls, const Probl
       candidate.seconds = routine->info().view         ? 0
                           : routine->info().by_pattern ? estimate_sparse_seconds(problem, candidate.packed_bytes)
                                                        : estimate_seconds(problem, all.size());
+      if (!routine->info().by_pattern && reads_weights(problem) && candidate.packed_bytes > 0) {
+        candidate.seconds *= static_cast<double>(candidate.packed_bytes) / weight_bytes(problem);
+      }
       all.push_back(candidate);
       if (within(candidate, problem, limits)) allowed.push_back(candidate);
     }
@@ -142,9 +152,7 @@ double estimate_seconds(const Problem& problem, size_t rank) {
 }
 
 double estimate_sparse_seconds(const Problem& problem, size_t packed_bytes) {
-  double bytes = 0;
-  for (const auto& [role, value] : problem.layer->weights) bytes += 4 * static_cast<double>(value->elements());
-  const double kept = std::min(1.0, static_cast<double>(packed_bytes) / std::max(bytes, 1.0));
+  const double kept = std::min(1.0, static_cast<double>(packed_bytes) / weight_bytes(problem));
   // A product that is left takes as long as some that are not: more than that with Winograd.
   constexpr double dearer = 3;
   return 1e-7 + work_seconds(problem, dearer * kept);

@@ -35,7 +35,10 @@ std::vector<Candidate*> Measuring::leave_out(size_t item) {
       order.emplace_back(ratio ? ratio->likely : untold_ratio, candidate);
     }
   }
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  // Of those that nothing is told about, the likeliest first, as time may not do for all.
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first, a.second->seconds) < std::pair(b.first, b.second->seconds);
+  });
   missing.clear();
   for (const auto& [ratio, candidate] : order) missing.push_back(candidate);
   return out;
@@ -73,7 +76,10 @@ void Measuring::sift(Profiler& profiler, size_t item, const Problem& problem, do
     const auto known = ratios.find(candidate);
     order.emplace_back(known != ratios.end() ? known->second : unknown_ratio, candidate);
   }
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  // Of those that nothing is told about, the likeliest first, as time may not do for all.
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first, a.second->seconds) < std::pair(b.first, b.second->seconds);
+  });
   missing.clear();
   for (const auto& [ratio, candidate] : order) {
     if (missing.size() < least_sifted || ratio < hopeless_part) {
