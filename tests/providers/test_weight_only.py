@@ -68,7 +68,8 @@ def test_a_host_that_rounds_x_is_no_more_right(half: bool) -> None:
     ours = providers.session(data, time_budget_s=0.3, min_region_size=1)
     ours.run(None, random_feeds(cpu_session(data)))
     found = [event["error"] for event in events(ours) if event["event"] == "prepared" and "error" in event]
-    assert found == [0.0]
+    assert found
+    assert not any(found)  # of each time that it was prepared, as under load it may be again
 
 
 def test_open_rows() -> None:
