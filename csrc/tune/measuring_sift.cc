@@ -18,6 +18,13 @@ constexpr double sifting_share = 0.3, hopeless_part = 1.6;
 constexpr double unknown_ratio = 1.3;  // of what the part has no place or there was no time for
 constexpr size_t least_sifted = 3;
 
+// By ratio to the best, then by guess: time may not do for all of those that nothing is told about.
+void sort_by_promise(std::vector<std::pair<double, Candidate*>>& order) {
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first, a.second->seconds) < std::pair(b.first, b.second->seconds);
+  });
+}
+
 }  // namespace
 
 // Takes those from what is missing that cannot win by what layers like this one tell; the others by what is expected.
@@ -35,10 +42,7 @@ std::vector<Candidate*> Measuring::leave_out(size_t item) {
       order.emplace_back(ratio ? ratio->likely : untold_ratio, candidate);
     }
   }
-  // Of those that nothing is told about, the likeliest first, as time may not do for all.
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.first, a.second->seconds) < std::pair(b.first, b.second->seconds);
-  });
+  sort_by_promise(order);
   missing.clear();
   for (const auto& [ratio, candidate] : order) missing.push_back(candidate);
   return out;
@@ -76,10 +80,7 @@ void Measuring::sift(Profiler& profiler, size_t item, const Problem& problem, do
     const auto known = ratios.find(candidate);
     order.emplace_back(known != ratios.end() ? known->second : unknown_ratio, candidate);
   }
-  // Of those that nothing is told about, the likeliest first, as time may not do for all.
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.first, a.second->seconds) < std::pair(b.first, b.second->seconds);
-  });
+  sort_by_promise(order);
   missing.clear();
   for (const auto& [ratio, candidate] : order) {
     if (missing.size() < least_sifted || ratio < hopeless_part) {

@@ -84,7 +84,7 @@ bool passes_relu(const Layer& layer, const MakeAffine& make) {
 }
 
 // Whether with_row_factors() leaves weights bytes, without which the layer means nothing. Products of a few such
-// factors are no float32's end.
+// factors stay within float32.
 bool leaves_bytes(const Layer& before, const MakeAffine& make) {
   if (before.type != "dynamic_conv2d") return true;
   const Constant weight = before.weight("weight");
