@@ -167,7 +167,7 @@ void check_declined() {
   expect(caller.call(8) == "net" && world.planned == 0, "the first one that is not is tuned");
 }
 
-// Overflow, most likely, which says nothing of other inputs.
+// Such an error comes from an overflow, most likely, which says nothing of other inputs.
 void check_errors_that_are_no_numbers() {
   World world;
   world.host_ns = [](int64_t) { return 10 * ms; };

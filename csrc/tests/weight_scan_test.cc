@@ -142,7 +142,7 @@ void check_threads() {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
-      // As many as a slow build needs.
+      // A build with sanitizers needs millions of calls until they have paid for all slices.
       for (int call = 0; call < 20'000'000 && runs.up_to_date(); ++call) {
         found += !scan->look();
         runs.pay([] {

@@ -97,7 +97,7 @@ double flops(const Problem& problem) {
   return 2 * outputs * static_cast<double>(std::max<int64_t>(1, shape.elements() / std::max<int64_t>(1, shape[0])));
 }
 
-// As floats; at least one.
+// The result counts bytes of float32, and is at least 1, as it is divided by.
 double weight_bytes(const Problem& problem) {
   double bytes = 0;
   for (const auto& [role, value] : problem.layer->weights) bytes += 4 * static_cast<double>(value->elements());

@@ -18,7 +18,7 @@ constexpr double sifting_share = 0.3, hopeless_part = 1.6;
 constexpr double unknown_ratio = 1.3;  // of what the part has no place or there was no time for
 constexpr size_t least_sifted = 3;
 
-// By ratio to the best, then by guess: time may not do for all of those that nothing is told about.
+// The likeliest candidates come first, by ratio to the best and then by guess, as time may not do for all of them.
 void sort_by_promise(std::vector<std::pair<double, Candidate*>>& order) {
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
     return std::pair(a.first, a.second->seconds) < std::pair(b.first, b.second->seconds);

@@ -73,7 +73,7 @@ class Lowering {
   Constant weight(size_t input);
   // Of a constant input.
   Constant dequantized(const QuantizedInput& input);
-  // What is made of values once; `what` says what it is besides, attributes included.
+  // The constant is made once for these values and `what`, which names all else that decides it, attributes included.
   Constant kept(std::string what, std::vector<int> values, const std::function<Constant()>& make);
   // Values that the graph does not have, for an op that stands for the node at hand; such an output means the same as
   // the node's own.
