@@ -58,6 +58,8 @@ def word_of(path: str) -> str:
     """What the names of a source's tests have in common: the layer type's, the kernel's, else the file's name."""
     parts = Path(path).parts
     folder = parts[2] if parts[:2] in (("csrc", "layers"), ("csrc", "kernels")) and len(parts) > 3 else ""
+    if parts[1] == "layers" and not (ROOT / "csrc" / "layers" / folder / "routines.inc").exists():
+        folder = ""  # it holds what several types share
     return folder or re.sub(r"^test_|_test$", "", Path(path).stem)
 
 

@@ -13,7 +13,7 @@ import softneuro
 from softneuro import _C
 
 ROUNDS = 8  # of tuning: with some shut out, others may be measured for the first time
-SPARSE = {entry["descriptor"] for entry in softneuro.registry() if entry["by_pattern"]}
+SPARSE = {entry["descriptor"] for entry in softneuro.registry() if entry["exploits_sparsity"]}
 
 
 def is_sparse(descriptor: str) -> bool:

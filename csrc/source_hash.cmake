@@ -7,8 +7,9 @@ cmake_policy(VERSION 3.24)
 
 # Contracts: they say what layers, routines and weights are, and nothing of how fast a routine is. Nearly every routine
 # includes them, so a change of one would empty the database.
-set(contracts layer.h routine.h registry.h attrs.h params.h constant_data.h packed.h validate.h weights_check.h
-    weight_traits.h collect.inc layers.inc)
+set(contracts contract/layer.h contract/routine.h contract/registry.h contract/attrs.h contract/params.h contract/packed.h
+    contract/validate.h contract/collect.inc contract/layers.inc weights/constant_data.h weights/weights_check.h
+    weights/weight_traits.h)
 list(TRANSFORM contracts PREPEND layers/)
 
 # Of a file: what is hashed and followed as one.
@@ -66,7 +67,7 @@ foreach(source IN LISTS sources)
 endforeach()
 
 # How routines are run and timed.
-file(GLOB common RELATIVE ${ROOT} ${ROOT}/base/team.* ${ROOT}/base/thread_pool.* ${ROOT}/tune/profiler.*)
+file(GLOB common RELATIVE ${ROOT} ${ROOT}/base/team.* ${ROOT}/base/thread_pool.* ${ROOT}/tune/measure/profiler.*)
 list(SORT common)
 set(common_text "")
 foreach(source IN LISTS common)
@@ -122,7 +123,7 @@ foreach(function IN LISTS functions)
 endforeach()
 # The naive routines: what all have in common, and the layer type's own reference.
 foreach(type IN LISTS types)
-  set(queue layers/naive.cc)
+  set(queue layers/contract/naive.cc)
   foreach(own layers/${type}/${type}.cc layers/${type}/reference.cc)
     if(EXISTS ${ROOT}/${own})
       list(APPEND queue ${own})

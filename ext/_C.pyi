@@ -65,7 +65,7 @@ class DprsLimits:
     time_limit_s: float
 
 class DprsProblem:
-    """A routine selection problem; see csrc/tune/dprs.h for its meaning."""
+    """A routine selection problem; see csrc/tune/search/dprs.h for its meaning."""
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ BY_CLASS = {  # relative L2
     "strassen": 1e-5,
     "bfloat16": 1e-4,
     "rounded": 1e-3,
-    "inner_product": 1e-5,
+    "winograd_1968": 1e-5,
 }
 CLASSES: dict[str, str] = {entry["descriptor"]: entry["error"] for entry in softneuro.registry()}
 

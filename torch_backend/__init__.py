@@ -7,7 +7,7 @@ except ImportError as error:
 
 from softneuro.torch_backend import ops
 from softneuro.torch_backend.backend import softneuro
-from softneuro.torch_backend.compile.masks import let_dynamo_trace
+from softneuro.torch_backend.compile.tracing.masks import let_dynamo_trace
 from softneuro.torch_backend.explain import calls_to_see_changes, explain, refresh, tune
 from softneuro.torch_backend.exported import load
 from softneuro.torch_backend.sparsity import sparsity

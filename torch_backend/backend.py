@@ -16,10 +16,10 @@ from softneuro.torch_backend import ops
 from softneuro.torch_backend.call.compiled import CompiledGraph
 from softneuro.torch_backend.call.direct import DirectCall
 from softneuro.torch_backend.call.kept import KeptOutputs
-from softneuro.torch_backend.compile import host
-from softneuro.torch_backend.compile.apart import put_regions
-from softneuro.torch_backend.compile.partitioner import find_regions
-from softneuro.torch_backend.compile.tracing import trace_inference
+from softneuro.torch_backend.compile.host import host
+from softneuro.torch_backend.compile.host.apart import put_regions
+from softneuro.torch_backend.compile.partitioning.partitioner import find_regions
+from softneuro.torch_backend.compile.tracing.tracing import trace_inference
 from softneuro.torch_backend.freshness import guards, shortcuts
 from softneuro.torch_backend.freshness.fetching import fetch_apart
 from softneuro.torch_backend.options import Options, parse

@@ -15,9 +15,9 @@ from softneuro.torch_backend.call import kept
 from softneuro.torch_backend.call.compiled import CompiledGraph
 from softneuro.torch_backend.call.direct import listeners
 from softneuro.torch_backend.call.runtime import RegionRuntime, Shaped, tune_anew
-from softneuro.torch_backend.compile.borders import borders_of
-from softneuro.torch_backend.compile.names import printable
-from softneuro.torch_backend.compile.partitioner import Partition, note
+from softneuro.torch_backend.compile.ops.borders import borders_of
+from softneuro.torch_backend.compile.ops.names import printable
+from softneuro.torch_backend.compile.partitioning.partitioner import Partition, note
 from softneuro.torch_backend.exported import LoadedProgram
 from softneuro.torch_backend.freshness.tensors import addresses_of
 

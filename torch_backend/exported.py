@@ -22,8 +22,8 @@ from softneuro.torch_backend import ops
 from softneuro.torch_backend.backend import compile_inference
 from softneuro.torch_backend.call.compiled import CompiledGraph
 from softneuro.torch_backend.call.direct import FixedCall, listeners
-from softneuro.torch_backend.compile.overlaps import Written
-from softneuro.torch_backend.compile.tracing import trace_inference
+from softneuro.torch_backend.compile.tracing.overlaps import Written
+from softneuro.torch_backend.compile.tracing.tracing import trace_inference
 from softneuro.torch_backend.freshness import shortcuts
 from softneuro.torch_backend.options import parse
 

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from softneuro.report.sparsity import LayerSparsity, Measured, Sparsity, look_at
-from softneuro.torch_backend.compile.lowering import memory_of
-from softneuro.torch_backend.compile.reals import REALS
+from softneuro.torch_backend.compile.conversion.lowering import memory_of
+from softneuro.torch_backend.compile.ops.reals import REALS
 from softneuro.torch_backend.explain import tune
 from softneuro.torch_backend.exported import LoadedProgram
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "layers/registry.h"
+#include "layers/contract/registry.h"
 
 namespace softneuro {
 namespace {

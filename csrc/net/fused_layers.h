@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "graph/fusions.h"
-#include "layers/registry.h"
+#include "layers/contract/registry.h"
 
 namespace softneuro {
 

@@ -18,7 +18,7 @@ RoutineChoice named(std::string_view descriptor) {
 std::string why_not_sparse(const Problem& problem) {
   for (const auto& routine : routines(problem.layer->type)) {
     const Refusal refusal = accepts(*routine, problem);
-    if (routine->info().by_pattern && !refusal.accepted()) return refusal.reason();
+    if (routine->info().exploits_sparsity && !refusal.accepted()) return refusal.reason();
   }
   return "there is none here";
 }
@@ -28,13 +28,13 @@ RoutineChoice choose(const Problem& problem, std::string_view wanted, bool spars
   std::vector<const Routine*> accepting = accepting_routines(problem, &refusals);
   if (accepting.empty()) throw Error("no routine accepts the layer", ProblemClass(problem).str());
   if (sparse) {
-    std::erase_if(accepting, [](const Routine* routine) { return !routine->info().by_pattern; });
+    std::erase_if(accepting, [](const Routine* routine) { return !routine->info().exploits_sparsity; });
     if (accepting.empty()) throw Error("no sparse routine accepts the layer: " + why_not_sparse(problem));
   }
   if (wanted.empty()) return {accepting.front(), tunings(*accepting.front(), problem).front()};
   if (wanted.find('/') != std::string_view::npos) {
     RoutineChoice choice = named(wanted);
-    if (sparse && !choice.routine->info().by_pattern) {
+    if (sparse && !choice.routine->info().exploits_sparsity) {
       throw Error("the routine makes no use of zeros in weights", std::string(wanted));
     }
     const Refusal refusal = accepts(*choice.routine, problem);

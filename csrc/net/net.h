@@ -9,7 +9,7 @@
 #include "base/tensor.h"
 #include "base/threads.h"
 #include "graph/graph.h"
-#include "layers/registry.h"
+#include "layers/contract/registry.h"
 #include "net/arena_pool.h"
 
 namespace softneuro {

@@ -8,7 +8,7 @@
 
 #include "runtime/call.h"
 #include "runtime/clock.h"
-#include "tune/cost_db.h"
+#include "tune/records/cost_db.h"
 
 namespace softneuro {
 

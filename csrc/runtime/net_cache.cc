@@ -33,7 +33,7 @@ void append_text(Signature& signature, std::string_view text) {
 void WeightGuards::add(const void* data, size_t bytes, bool whole) {
   const auto* const first = static_cast<const std::byte*>(data);
   data_.push_back(data);
-  whole ? picture_.add(first, bytes) : picture_.sample(first, bytes);
+  whole ? snapshot_.add(first, bytes) : snapshot_.sample(first, bytes);
 }
 
 bool WeightGuards::match(std::span<const void* const> data) const {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/fork_mutex.h"
-#include "base/memory_picture.h"
+#include "base/memory_snapshot.h"
 #include "net/net.h"
 #include "runtime/weight_scan.h"
 
@@ -37,7 +37,7 @@ class WeightGuards {
   // Other changes are looked for by a scan that has just learnt these weights.
   void scan_by(std::shared_ptr<WeightScan> scan) { runs_ = std::make_shared<const PaidRuns>(std::move(scan)); }
   bool match(std::span<const void* const> data) const;
-  bool unchanged() const { return (runs_ == nullptr || runs_->up_to_date()) && picture_.unchanged(); }
+  bool unchanged() const { return (runs_ == nullptr || runs_->up_to_date()) && snapshot_.unchanged(); }
   // The scan's turn. False if it finds a change.
   bool look() const { return runs_ == nullptr || runs_->scan().look(); }
   // Runs a net of these weights.
@@ -48,7 +48,7 @@ class WeightGuards {
 
  private:
   std::vector<const void*> data_;
-  MemoryPicture picture_;
+  MemorySnapshot snapshot_;
   std::shared_ptr<const PaidRuns> runs_;
 };
 

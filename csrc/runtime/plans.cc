@@ -7,10 +7,10 @@
 
 #include "base/arch.h"
 #include "base/text.h"
-#include "tune/carry.h"
-#include "tune/cost_keys.h"
-#include "tune/plan_error.h"
-#include "tune/solution.h"
+#include "tune/plan/carry.h"
+#include "tune/plan/plan_error.h"
+#include "tune/records/cost_keys.h"
+#include "tune/search/solution.h"
 
 namespace softneuro {
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/fork_mutex.h"
-#include "tune/near_shapes.h"
-#include "tune/planner.h"
+#include "tune/plan/near_shapes.h"
+#include "tune/plan/planner.h"
 
 namespace softneuro {
 

@@ -16,8 +16,8 @@
 #include "runtime/judge.h"
 #include "runtime/plans.h"
 #include "runtime/unplanned.h"
-#include "tune/cost_keys.h"
-#include "tune/plan.h"
+#include "tune/plan/plan.h"
+#include "tune/records/cost_keys.h"
 
 namespace softneuro {
 

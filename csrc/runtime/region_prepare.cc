@@ -10,7 +10,7 @@
 #include "layers/host/host.h"
 #include "runtime/making.h"
 #include "runtime/telling.h"
-#include "tune/plan_graph.h"
+#include "tune/plan/plan_graph.h"
 
 namespace softneuro {
 namespace {

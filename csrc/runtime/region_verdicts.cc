@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "runtime/making.h"
 #include "runtime/telling.h"
-#include "tune/cost_keys.h"
+#include "tune/records/cost_keys.h"
 
 namespace softneuro {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/memory_picture.h"
+#include "base/memory_snapshot.h"
 
 namespace softneuro {
 namespace {
@@ -82,9 +82,9 @@ size_t add_piece(const WeightScan::Piece& piece, std::vector<Slice>& slices) {
 
 }  // namespace
 
-struct WeightScan::Picture {
+struct WeightScan::Snapshot {
   std::vector<Piece> pieces;
-  MemoryPicture places;
+  MemorySnapshot places;
   std::vector<Slice> slices;
   size_t next = 0;
 };
@@ -94,8 +94,8 @@ WeightScan::~WeightScan() = default;
 
 void WeightScan::learn(std::vector<Piece> pieces) {
   const std::unique_lock lock(mutex_);
-  if (picture_ != nullptr && picture_->pieces == pieces && picture_->places.unchanged()) return;
-  auto made = std::make_unique<Picture>();
+  if (snapshot_ != nullptr && snapshot_->pieces == pieces && snapshot_->places.unchanged()) return;
+  auto made = std::make_unique<Snapshot>();
   for (const Piece& piece : pieces) {
     made->places.sample(static_cast<const std::byte*>(piece.data), add_piece(piece, made->slices));
   }
@@ -106,7 +106,7 @@ void WeightScan::learn(std::vector<Piece> pieces) {
   made->pieces = std::move(pieces);
   slices_ = made->slices.size();
   credit_ = 0;
-  picture_ = std::move(made);
+  snapshot_ = std::move(made);
   ++epoch_;
 }
 
@@ -114,21 +114,21 @@ void WeightScan::forget() {
   const std::unique_lock lock(mutex_);
   price_ = never;
   slices_ = 0;
-  picture_ = nullptr;
+  snapshot_ = nullptr;
   ++epoch_;
 }
 
 bool WeightScan::compare() {
   std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock || picture_ == nullptr) return true;  // another thread is at it
-  const std::vector<Slice>& slices = picture_->slices;
+  if (!lock || snapshot_ == nullptr) return true;  // another thread is at it
+  const std::vector<Slice>& slices = snapshot_->slices;
   const int64_t start = now_(), credit = credit_, price = price_;
   bool same = true;
   int64_t took = 0, count = 0;
   while (same && (count == 0 || (took + price <= credit && count < static_cast<int64_t>(slices.size())))) {
-    const Slice& slice = slices[picture_->next];
+    const Slice& slice = slices[snapshot_->next];
     same = slice.hash_now() == slice.hash;
-    picture_->next = (picture_->next + 1) % slices.size();
+    snapshot_->next = (snapshot_->next + 1) % slices.size();
     took = now_() - start;
     ++count;
   }
@@ -141,7 +141,7 @@ bool WeightScan::compare() {
   }
   price_ = never;
   slices_ = 0;
-  picture_ = nullptr;
+  snapshot_ = nullptr;
   ++epoch_;
   ++changes_found;
   lock.unlock();
@@ -164,8 +164,8 @@ uint64_t WeightScan::found() { return changes_found; }
 
 size_t WeightScan::bytes() const {
   const std::shared_lock lock(mutex_);
-  if (picture_ == nullptr) return 0;
-  return std::accumulate(picture_->slices.begin(), picture_->slices.end(), size_t{0},
+  if (snapshot_ == nullptr) return 0;
+  return std::accumulate(snapshot_->slices.begin(), snapshot_->slices.end(), size_t{0},
                          [](size_t sum, const Slice& s) { return sum + size_t{s.row_bytes} * s.rows; });
 }
 

@@ -54,7 +54,7 @@ class WeightScan {
 
  private:
   friend class PaidRuns;
-  struct Picture;
+  struct Snapshot;
 
   bool compare();
   void earn(int64_t ns) {
@@ -72,7 +72,7 @@ class WeightScan {
   std::atomic<uint32_t> epoch_{0}, looks_{0};
   std::atomic<size_t> slices_{0};
   mutable ForkMutex mutex_;  // of what follows
-  std::unique_ptr<Picture> picture_;
+  std::unique_ptr<Snapshot> snapshot_;
 };
 
 // The runs of one net on a set of weights. A run is timed after each look; others are taken to last as long.

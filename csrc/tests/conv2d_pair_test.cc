@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/arena.h"
-#include "layers/sparse_lists.h"
+#include "layers/weights/sparse_lists.h"
 #include "tests/check.h"
 #include "tests/layer_cases.h"
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "layers/registry.h"
+#include "layers/contract/registry.h"
 
 namespace softneuro {
 

@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "layers/naive.h"
+#include "layers/contract/naive.h"
 #include "tests/expect.h"
 #include "tests/layer_cases.h"
 
@@ -156,7 +156,7 @@ void check_changed_weights(const char* type, const std::vector<std::pair<const c
   const Problem counted = problem_of(before), written = problem_of(after);
   int tried = 0;
   for (const Routine* routine : accepting_routines(counted)) {
-    if (!routine->info().by_pattern) continue;
+    if (!routine->info().exploits_sparsity) continue;
     ++tried;
     for (const Tuning& tuning : routine->tunings(counted)) {
       Packed packed(routine->packing(counted, tuning));

@@ -9,7 +9,7 @@ namespace softneuro::test {
 namespace {
 
 void check(Isa isa, int64_t count, bool in_place) {
-  ByteTable table;
+  Lut table;
   for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<uint8_t>(i * i * 37 + 11 * i + 5);
   const auto floats = static_cast<size_t>((count + 3) / 4);
   Guarded src_memory(floats), dst_memory(floats);

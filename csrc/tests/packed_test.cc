@@ -1,6 +1,6 @@
 // Packings: sections, typed access, parts; what every routine declares and packs; what caches give to each other. And
 // params by name, which packings depend on.
-#include "layers/packed.h"
+#include "layers/contract/packed.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "layers/params.h"
+#include "layers/contract/params.h"
 #include "net/net.h"
 #include "tests/expect.h"
 #include "tests/layer_cases.h"

@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "layers/registry.h"
+#include "layers/contract/registry.h"
 #include "tests/expect.h"
 #include "tests/layer_cases.h"
-#include "tune/candidates.h"
+#include "tune/search/candidates.h"
 
 namespace softneuro {
 namespace {

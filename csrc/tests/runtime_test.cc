@@ -13,7 +13,7 @@
 #include "tests/expect.h"
 #include "tests/runtime_sequences.h"
 #include "tests/runtime_world.h"
-#include "tune/cost_keys.h"
+#include "tune/records/cost_keys.h"
 
 namespace softneuro {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/arena.h"
-#include "layers/split.h"
+#include "layers/shared/split.h"
 #include "tests/expect.h"
 #include "tests/layer_cases.h"
 

@@ -7,14 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "layers/registry.h"
+#include "layers/contract/registry.h"
 #include "tests/expect.h"
 #include "tests/layer_cases.h"
-#include "tune/excerpt.h"
-#include "tune/forecast.h"
-#include "tune/probes.h"
-#include "tune/stand_ins.h"
-#include "tune/timekeeper.h"
+#include "tune/measure/excerpt.h"
+#include "tune/measure/forecast.h"
+#include "tune/measure/probes.h"
+#include "tune/measure/stand_ins.h"
+#include "tune/measure/timekeeper.h"
 
 namespace softneuro {
 namespace {
@@ -129,9 +129,12 @@ void check_stand_ins() {
 
 class OneSection : public Routine {
  public:
-  explicit OneSection(bool by_pattern, DType dtype, std::string name = "values")
-      : Routine(
-            {.layer_type = "conv2d", .algorithm = "test", .in = f32_nchw, .out = f32_nchw, .by_pattern = by_pattern}),
+  explicit OneSection(bool exploits_sparsity, DType dtype, std::string name = "values")
+      : Routine({.layer_type = "conv2d",
+                 .algorithm = "test",
+                 .in = f32_nchw,
+                 .out = f32_nchw,
+                 .exploits_sparsity = exploits_sparsity}),
         dtype_(dtype),
         name_(std::move(name)) {}
   Refusal check(const Problem&) const override { return {}; }
@@ -217,7 +220,7 @@ void check_probes() {
 }
 
 void check_sparse_floor() {
-  const auto is_sparse = [](const Candidate& candidate) { return candidate.choice.routine->info().by_pattern; };
+  const auto is_sparse = [](const Candidate& candidate) { return candidate.choice.routine->info().exploits_sparsity; };
   const auto tried = [&](int64_t rows, double floor) {
     Layer made = layer("linear", {});
     made.set_weight("weight", sparse_ramp({64, 96}));

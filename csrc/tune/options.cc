@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/schema.h"
 #include "base/text.h"
-#include "tune/record_text.h"
+#include "tune/records/record_text.h"
 
 namespace softneuro {
 namespace {

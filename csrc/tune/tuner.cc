@@ -8,17 +8,17 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "tune/accuracy.h"
-#include "tune/carry.h"
-#include "tune/cost_keys.h"
-#include "tune/cost_log.h"
-#include "tune/in_floats.h"
-#include "tune/measures.h"
-#include "tune/memory_limit.h"
-#include "tune/refine.h"
-#include "tune/solution.h"
-#include "tune/sparse_gain.h"
-#include "tune/trial.h"
+#include "tune/measure/cost_log.h"
+#include "tune/measure/refine.h"
+#include "tune/measure/trial.h"
+#include "tune/plan/carry.h"
+#include "tune/records/cost_keys.h"
+#include "tune/search/accuracy.h"
+#include "tune/search/in_floats.h"
+#include "tune/search/measures.h"
+#include "tune/search/memory_limit.h"
+#include "tune/search/solution.h"
+#include "tune/search/sparse_gain.h"
 
 namespace softneuro {
 namespace {

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "net/net.h"
-#include "tune/candidates.h"
-#include "tune/cost_db.h"
+#include "tune/measure/timekeeper.h"
 #include "tune/options.h"
-#include "tune/plan.h"
-#include "tune/timekeeper.h"
+#include "tune/plan/plan.h"
+#include "tune/records/cost_db.h"
+#include "tune/search/candidates.h"
 
 namespace softneuro {
 

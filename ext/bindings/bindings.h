@@ -10,9 +10,9 @@
 #include "base/schema.h"
 #include "base/threads.h"
 #include "graph/graph.h"
-#include "layers/attrs.h"
-#include "layers/constant_data.h"
+#include "layers/contract/attrs.h"
 #include "layers/host/host.h"
+#include "layers/weights/constant_data.h"
 
 namespace softneuro::bindings {
 

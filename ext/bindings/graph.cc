@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "ext/bindings/bindings.h"
 #include "graph/passes/passes.h"
-#include "layers/registry.h"
+#include "layers/contract/registry.h"
 
 namespace softneuro::bindings {
 namespace {

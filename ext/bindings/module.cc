@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/version.h"
 #include "ext/bindings/bindings.h"
-#include "tune/planner.h"
+#include "tune/plan/planner.h"
 
 namespace py = pybind11;
 using namespace softneuro;

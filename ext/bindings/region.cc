@@ -103,7 +103,7 @@ py::dict state_dict(const ShapeState& state) {
 void bind_region(py::module_& m) {
   py::class_<WeightGuards>(m, "WeightGuards", "Some of the content of weights as it is now.")
       .def_property_readonly_static(
-          "small", [](const py::object&) { return MemoryPicture::small; }, "Bytes of a weight that is compared whole.")
+          "small", [](const py::object&) { return MemorySnapshot::small; }, "Bytes of a weight that is compared whole.")
       .def(py::init([](const Guards& guards) { return guards_of(guards); }), py::arg("guards"),
            "guards: (address, bytes, compare whole) by weight.")
       .def("unchanged", &WeightGuards::unchanged, "Whether it still is. The memory has to be there.");

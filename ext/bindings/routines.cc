@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "ext/bindings/one_layer.h"
-#include "layers/registry.h"
+#include "layers/contract/registry.h"
 
 namespace softneuro::bindings {
 namespace {
@@ -262,7 +262,7 @@ py::list registry_list() {
       entry["spreads_nonfinite"] = info.spreads_nonfinite;
       entry["error"] = std::string(error_class_name(info.error));
       entry["fallback"] = info.fallback;
-      entry["by_pattern"] = info.by_pattern;
+      entry["exploits_sparsity"] = info.exploits_sparsity;
       entry["source_hash"] = routine->source_hash();
       entry["available"] = isa_available(info.isa);
       list.append(entry);

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/memory_picture.h"
+#include "base/memory_snapshot.h"
 
 #include "ext/bindings/bindings.h"
 
@@ -79,9 +79,9 @@ class TensorWatch {
 
   // Whether Python's objects stand for the same of torch's, these are of the same size, type and storage and alike to
   // autograd, and what else was to be asked holds.
-  bool same_kind() const { return readable() && picture_->kind.unchanged() && check_holds(); }
+  bool same_kind() const { return readable() && snapshot_->kind.unchanged() && check_holds(); }
   // Whether nothing has written to them, the elements are where they were, and kinds are the same without asking.
-  bool unchanged() const { return readable() && picture_->kind.unchanged() && picture_->content.unchanged(); }
+  bool unchanged() const { return readable() && snapshot_->kind.unchanged() && snapshot_->content.unchanged(); }
 
   // A function that runs no Python code, called with some of them where kinds are compared.
   void ask_also(py::object check, const Tensors& some) {
@@ -102,18 +102,18 @@ class TensorWatch {
     std::vector<py::object> references;
     bool gone = false;
   };
-  struct Picture {
-    MemoryPicture kind, content;
+  struct Snapshot {
+    MemorySnapshot kind, content;
   };
 
   explicit TensorWatch(std::shared_ptr<Lives> lives) : lives_(std::move(lives)) {}
 
-  bool readable() const { return !lives_->gone && picture_; }
+  bool readable() const { return !lives_->gone && snapshot_; }
 
   void look(const TensorFields& fields) {
-    picture_.emplace();
+    snapshot_.emplace();
     for (PyObject* const tensor : lives_->tensors) {
-      if (!add(tensor, fields)) return picture_.reset();
+      if (!add(tensor, fields)) return snapshot_.reset();
     }
   }
 
@@ -122,7 +122,7 @@ class TensorWatch {
     constexpr size_t type = offsetof(PyObject, ob_type);
     const auto* const object = reinterpret_cast<const std::byte*>(tensor);
     const std::byte* const own = pointer_at(object + fields.place);
-    auto& [kind, content] = *picture_;
+    auto& [kind, content] = *snapshot_;
     kind.add(object + type, fields.place + sizeof(own) - type);
     kind.add(own, sizeof(void*));  // its class; then its reference count
     kind.add(own + fields.count, fields.bytes - fields.count);
@@ -148,7 +148,7 @@ class TensorWatch {
   }
 
   std::shared_ptr<Lives> lives_;
-  std::optional<Picture> picture_;
+  std::optional<Snapshot> snapshot_;
   py::object check_;
   std::vector<PyObject*> checked_;
 };

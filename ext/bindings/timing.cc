@@ -7,8 +7,8 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "ext/bindings/one_layer.h"
-#include "layers/registry.h"
-#include "tune/peak.h"
+#include "layers/contract/registry.h"
+#include "tune/measure/peak.h"
 
 namespace softneuro::bindings {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "base/error.h"
 #include "ext/bindings/bindings.h"
-#include "tune/cost_db.h"
-#include "tune/cost_line.h"
 #include "tune/options.h"
-#include "tune/plan.h"
+#include "tune/plan/plan_file.h"
+#include "tune/records/cost_db.h"
+#include "tune/records/cost_line.h"
 
 namespace softneuro::bindings {
 
@@ -105,7 +105,7 @@ void bind_cost_db(py::module_& m) {
       .def_readonly("version", &CostKey::version)
       .def_readonly("graph", &CostKey::graph);
   // Bytes go in and out as they are: a key may hold any.
-  py::class_<CostDb>(m, "CostDb", "What tuning has learned, kept between runs; see csrc/tune/cost_records.h.")
+  py::class_<CostDb>(m, "CostDb", "What tuning has learned, kept between runs; see csrc/tune/records/cost_records.h.")
       .def(py::init<std::string, size_t>(), py::arg("directory") = "",
            py::arg("max_bytes") = size_t{CostDb::default_max_bytes}, release())
       .def_static("default_directory", &CostDb::default_directory)
@@ -211,8 +211,8 @@ void bind_plan(py::module_& m) {
       .def_static(
           "parse", [](const std::string& text) { return PlanFile::parse(text); }, py::arg("text"),
           "From text or bytes; raises Error naming the line.")
-      .def_static("load", &PlanFile::load, py::arg("path"))
-      .def("save", &PlanFile::save, py::arg("path"), py::call_guard<py::gil_scoped_release>())
+      .def_static("load", &load_plans, py::arg("path"))
+      .def("save", &save_plans, py::arg("path"), py::call_guard<py::gil_scoped_release>())
       .def("format", &PlanFile::format)
       .def(
           "find",

@@ -1,7 +1,7 @@
 // Routine selection over plain numbers.
 #include "ext/bindings/bindings.h"
-#include "tune/dprs.h"
-#include "tune/memory_limit.h"
+#include "tune/search/dprs.h"
+#include "tune/search/memory_limit.h"
 
 namespace softneuro::bindings {
 
@@ -35,7 +35,7 @@ void bind_dprs(py::module_& m) {
       .def_readwrite("mini_table", &DprsLimits::mini_table)
       .def_readwrite("max_nodes", &DprsLimits::max_nodes)
       .def_readwrite("time_limit_s", &DprsLimits::time_limit_s);
-  py::class_<DprsProblem>(m, "DprsProblem", "A routine selection problem; see csrc/tune/dprs.h for its meaning.")
+  py::class_<DprsProblem>(m, "DprsProblem", "A routine selection problem; see csrc/tune/search/dprs.h for its meaning.")
       .def(py::init([](int schemas, int blobs, std::vector<DprsLayer> layers, std::vector<DprsGroup> groups,
                        std::vector<std::vector<double>> adapts,
                        const std::vector<std::pair<int, std::vector<int>>>& inputs,

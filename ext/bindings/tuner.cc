@@ -5,10 +5,10 @@
 
 #include "ext/bindings/bindings.h"
 #include "ext/bindings/plan.h"
-#include "tune/cost_keys.h"
-#include "tune/near_shapes.h"
-#include "tune/plan_graph.h"
-#include "tune/planner.h"
+#include "tune/plan/near_shapes.h"
+#include "tune/plan/plan_graph.h"
+#include "tune/plan/planner.h"
+#include "tune/records/cost_keys.h"
 
 namespace softneuro::bindings {
 

@@ -8,11 +8,11 @@
 #include "base/arch.h"
 #include "base/arena.h"
 #include "net/layer_call.h"
-#include "providers/ort/api.h"
-#include "providers/ort/custom_layers.h"
-#include "providers/ort/kernel.h"
-#include "providers/ort/read_graph.h"
-#include "providers/ort/status.h"
+#include "providers/ort/abi/api.h"
+#include "providers/ort/abi/status.h"
+#include "providers/ort/graph/read_graph.h"
+#include "providers/ort/lower/custom_layers.h"
+#include "providers/ort/run/kernel.h"
 #include "runtime/net_cache.h"
 
 namespace softneuro::ort {

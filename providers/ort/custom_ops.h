@@ -1,7 +1,7 @@
 // Ops of the domain com.softneuro, for models that name their routines.
 #pragma once
 
-#include "providers/ort/abi.h"
+#include "providers/ort/abi/abi.h"
 
 namespace softneuro::ort {
 

@@ -6,13 +6,13 @@
 
 #include "base/arch.h"
 #include "base/log.h"
-#include "providers/ort/api.h"
-#include "providers/ort/given_initializers.h"
-#include "providers/ort/kernel.h"
-#include "providers/ort/partition.h"
-#include "providers/ort/patterns.h"
-#include "providers/ort/read_graph.h"
-#include "providers/ort/status.h"
+#include "providers/ort/abi/api.h"
+#include "providers/ort/abi/status.h"
+#include "providers/ort/graph/patterns.h"
+#include "providers/ort/graph/read_graph.h"
+#include "providers/ort/host/given_initializers.h"
+#include "providers/ort/partition/partition.h"
+#include "providers/ort/run/kernel.h"
 
 namespace softneuro::ort {
 namespace {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "providers/ort/abi.h"
-#include "providers/ort/ep_context.h"
-#include "providers/ort/region.h"
+#include "providers/ort/abi/abi.h"
+#include "providers/ort/context/ep_context.h"
+#include "providers/ort/run/region.h"
 
 namespace softneuro::ort {
 

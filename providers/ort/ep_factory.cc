@@ -8,9 +8,9 @@
 
 #include "base/log.h"
 #include "base/version.h"
-#include "providers/ort/api.h"
+#include "providers/ort/abi/api.h"
+#include "providers/ort/abi/status.h"
 #include "providers/ort/ep.h"
-#include "providers/ort/status.h"
 
 namespace softneuro::ort {
 namespace {

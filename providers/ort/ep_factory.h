@@ -1,7 +1,7 @@
 // What the runtime gets when it loads the library: the maker of providers.
 #pragma once
 
-#include "providers/ort/abi.h"
+#include "providers/ort/abi/abi.h"
 
 namespace softneuro::ort {
 

@@ -1,9 +1,9 @@
 // The library's three entry points; nothing else is exported.
 #include "base/error.h"
-#include "providers/ort/api.h"
+#include "providers/ort/abi/api.h"
+#include "providers/ort/abi/status.h"
 #include "providers/ort/custom_ops.h"
 #include "providers/ort/ep_factory.h"
-#include "providers/ort/status.h"
 
 namespace {
 

@@ -19,7 +19,7 @@ FILES = {
 LINES = {
     "base/dtypes.inc": "SN_DTYPE(fixed16, Fixed16, 16, real)\n",
     "layers/adapt/routines.inc": "SN_ROUTINE(adapt_fixed16)\n",
-    "layers/layers.inc": "SN_LAYER(halve)\n",
+    "layers/contract/layers.inc": "SN_LAYER(halve)\n",
     "layers/halve/routines.inc": "SN_ROUTINE(halve_shift)\n",
 }
 

@@ -19,19 +19,19 @@ TREE = {
     "kernels/a/a_avx2.cc": '#include "kernels/a/generic.h"\n',
     "kernels/b/b.h": "",
     "kernels/b/b.cc": "",
-    "layers/routine.h": "class RoutineList;\n",
-    "layers/shared.h": '#include "layers/routine.h"\n',
+    "layers/contract/routine.h": "class RoutineList;\n",
+    "layers/shared.h": '#include "layers/contract/routine.h"\n',
     "layers/shared.cc": '#include "layers/shared.h"\n#include "kernels/b/b.h"\n',
-    "layers/naive.cc": "",
-    "layers/conv/conv.cc": '#include "layers/routine.h"\n',
+    "layers/contract/naive.cc": "",
+    "layers/conv/conv.cc": '#include "layers/contract/routine.h"\n',
     "layers/conv/reference.cc": "",
-    "layers/conv/one.cc": '#include "kernels/a/a.h"\n#include "layers/routine.h"\n'
+    "layers/conv/one.cc": '#include "kernels/a/a.h"\n#include "layers/contract/routine.h"\n'
     "void conv_one(RoutineList& list) { list.add<One>(); }\n",
     "layers/conv/two.cc": '#include "layers/shared.h"\nvoid conv_two(RoutineList& list) {\n  list.add<Two>();\n}\n',
     "layers/conv/around.cc": "void conv_around(RoutineList& list) {\n  RoutineList inner;\n  conv_one(inner);\n}\n",
     "layers/conv/routines.inc": "SN_ROUTINE(conv_one)\nSN_ROUTINE(conv_two)\nSN_ROUTINE(conv_around)\n",
     "base/team.cc": "",
-    "tune/profiler.cc": "",
+    "tune/measure/profiler.cc": "",
 }
 ALL = {"conv_one", "conv_two", "conv_around", "conv_naive"}
 
@@ -66,8 +66,8 @@ def test_an_edit_changes_what_it_touches(tmp_path: Path) -> None:
         "layers/shared.cc": {"conv_two"},
         "layers/conv/one.cc": {"conv_one", "conv_around"},
         "layers/conv/reference.cc": {"conv_naive"},
-        "layers/routine.h": set(),  # a contract
-        "tune/profiler.cc": ALL,
+        "layers/contract/routine.h": set(),  # a contract
+        "tune/measure/profiler.cc": ALL,
     }.items():
         (tree / edited).write_text(TREE[edited] + "// changed\n")
         after = hashes(tree)
@@ -118,7 +118,7 @@ def links() -> dict[str, set[str]]:
 def test_what_a_routine_is_linked_with_counts(tmp_path: Path) -> None:
     """Includes lead to all that a routine calls: a function's definition stands beside its header."""
     assert run(ROOT / "csrc", tmp_path / "version.cc", f"-DREACH={tmp_path / 'reach'}").returncode == 0
-    contracts = re.findall(r"(\w+)\.h", SCRIPT.read_text().partition("set(contracts")[2].partition(")")[0])
+    contracts = re.findall(r"([\w/]+)\.h", SCRIPT.read_text().partition("set(contracts")[2].partition(")")[0])
     leave_out = {f"layers/{name}.cc" for name in contracts}
     calls = {source: others - leave_out for source, others in links().items()}
     missing = set()

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "providers/ort/abi.h"
+#include "providers/ort/abi/abi.h"
 
 namespace {
 

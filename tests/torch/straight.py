@@ -15,7 +15,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, Stateles
 from softneuro.torch_backend import ops
 from softneuro.torch_backend.backend import compile_inference
 from softneuro.torch_backend.call.compiled import CompiledGraph
-from softneuro.torch_backend.compile.tracing import trace_inference
+from softneuro.torch_backend.compile.tracing.tracing import trace_inference
 from softneuro.torch_backend.explain import _describe, _host_lines
 from softneuro.torch_backend.exported import _tensors_in
 from softneuro.torch_backend.options import parse

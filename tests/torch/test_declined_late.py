@@ -9,8 +9,9 @@ from torch.nn import functional as F
 
 import softneuro
 from softneuro.torch_backend import explain, load
-from softneuro.torch_backend.compile import host_steps, lowering
+from softneuro.torch_backend.compile.conversion import lowering
 from softneuro.torch_backend.compile.converters.registry import CONVERTERS, aten
+from softneuro.torch_backend.compile.host import host_steps
 from tests.torch.conftest import OPTIONS
 from tests.torch.odd_ops import Odd
 from tests.torch.straight import Every, Straight

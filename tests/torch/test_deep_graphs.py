@@ -5,9 +5,9 @@ import torch
 from torch.fx import Graph, GraphModule
 
 from softneuro.torch_backend import ops, registry
-from softneuro.torch_backend.compile.apart import Apart, put_regions
 from softneuro.torch_backend.compile.converters.registry import aten
-from softneuro.torch_backend.compile.partitioner import find_regions
+from softneuro.torch_backend.compile.host.apart import Apart, put_regions
+from softneuro.torch_backend.compile.partitioning.partitioner import find_regions
 from softneuro.torch_backend.options import parse
 from tests.torch.conftest import OPTIONS
 

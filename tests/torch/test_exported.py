@@ -11,7 +11,7 @@ from torch import nn
 import softneuro
 from softneuro import torch_backend
 from softneuro.torch_backend import load
-from softneuro.torch_backend.compile.tracing import trace_inference
+from softneuro.torch_backend.compile.tracing.tracing import trace_inference
 from tests.torch.conftest import OPTIONS
 
 

@@ -10,7 +10,7 @@ from torch import nn
 import softneuro
 from softneuro.error_measure import measure_error
 from softneuro.torch_backend import explain, registry, tune
-from softneuro.torch_backend.compile.reals import numbers
+from softneuro.torch_backend.compile.ops.reals import numbers
 from tests.torch.conftest import small
 
 HALVES = [torch.bfloat16, torch.float16]
@@ -287,7 +287,7 @@ def resident():
 
 def test_numbers_of_types_agree_with_the_core():
     """The op's numbers are read by borders.py."""
-    from softneuro.torch_backend.compile.borders import TYPES, borders_of
+    from softneuro.torch_backend.compile.ops.borders import TYPES, borders_of
 
     softneuro.torch_backend.ops.load()
     tensors = [

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from softneuro.error_measure import measure_error
-from softneuro.torch_backend.compile.reals import numbers
+from softneuro.torch_backend.compile.ops.reals import numbers
 from tests.torch.odd_ops import ODD, Odd
 
 

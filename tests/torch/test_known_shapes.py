@@ -7,8 +7,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from softneuro.torch_backend.compile.known_shapes import KnownShapes
-from softneuro.torch_backend.compile.lowering import Lowering
+from softneuro.torch_backend.compile.conversion.lowering import Lowering
+from softneuro.torch_backend.compile.ops.known_shapes import KnownShapes
 from tests.torch.odd_ops import ODD, Odd
 from tests.torch.straight import Every, Straight
 from tests.torch.test_converters import FUNCTIONS, GROUPS, MODULES, image

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from softneuro.error_measure import relative_error
-from softneuro.torch_backend.compile.reals import numbers
+from softneuro.torch_backend.compile.ops.reals import numbers
 from tests.torch.straight import Straight
 from tests.tune.test_other_weights import INEXACT, make_inexact_fast
 

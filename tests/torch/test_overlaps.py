@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from softneuro.torch_backend import load
-from softneuro.torch_backend.compile.overlaps import extent, meets_itself
+from softneuro.torch_backend.compile.tracing.overlaps import extent, meets_itself
 from tests.torch.conftest import OPTIONS
 
 

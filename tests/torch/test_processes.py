@@ -39,7 +39,7 @@ CALL = """
 def test_torch_logs(tmp_path):
     assert "region" not in run(CALL, tmp_path)
     output = run(CALL, tmp_path, TORCH_LOGS="+softneuro.torch_backend")
-    assert "torch_backend/compile/apart.py" in output
+    assert "torch_backend/compile/host/apart.py" in output
     assert "3 ops" in output
 
 

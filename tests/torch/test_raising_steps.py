@@ -9,7 +9,7 @@ import torch
 import softneuro
 from softneuro.torch_backend import load
 from softneuro.torch_backend.compile.converters.registry import aten
-from softneuro.torch_backend.compile.host_steps import HostStep
+from softneuro.torch_backend.compile.host.host_steps import HostStep
 from tests.torch.odd_ops import ODD, Odd, Placed, by_index, by_op
 
 

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from softneuro import torch_backend
 from softneuro.torch_backend import load
-from softneuro.torch_backend.compile.tracing import trace_inference
+from softneuro.torch_backend.compile.tracing.tracing import trace_inference
 from tests.torch.conftest import OPTIONS
 from tests.torch.straight import Every, Straight
 from tests.torch.told import computed_by_host, computing

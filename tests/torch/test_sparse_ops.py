@@ -11,7 +11,7 @@ from softneuro.torch_backend import ops
 SPARSE = [
     entry["descriptor"]
     for entry in softneuro.registry()
-    if entry["layer"] == "conv2d" and entry["by_pattern"] and entry["available"]
+    if entry["layer"] == "conv2d" and entry["exploits_sparsity"] and entry["available"]
 ]
 
 

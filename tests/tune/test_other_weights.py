@@ -15,7 +15,7 @@ import softneuro
 from softneuro import _C
 from tests.tune.records import costs, records
 
-INEXACT = re.compile(r"/(winograd|bf16x|strassen|fused_winograd|inner_product)")
+INEXACT = re.compile(r"/(winograd|bf16x|strassen|fused_winograd)")
 
 
 def network(seed: int, cancels: bool = False) -> softneuro.Graph:

@@ -13,7 +13,7 @@ from softneuro.torch_backend.call import raising
 from softneuro.torch_backend.call.direct import DirectCall, listeners, pick
 from softneuro.torch_backend.call.kept import KeptOutputs
 from softneuro.torch_backend.call.runtime import RegionRuntime
-from softneuro.torch_backend.compile.partitioner import Partition
+from softneuro.torch_backend.compile.partitioning.partitioner import Partition
 from softneuro.torch_backend.freshness.tensors import addresses_of, versions_of
 
 

@@ -14,7 +14,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 import softneuro
-from softneuro.torch_backend.compile.walks import with_sources
+from softneuro.torch_backend.compile.ops.walks import with_sources
 from softneuro.torch_backend.freshness import tensors
 from softneuro.torch_backend.freshness.weights import guards_of
 

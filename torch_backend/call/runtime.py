@@ -17,17 +17,17 @@ from softneuro import tuner
 from softneuro.error_measure import error_of_steps, measure_error, relative_error
 from softneuro.torch_backend import registry
 from softneuro.torch_backend.call import raising
-from softneuro.torch_backend.compile.borders import borders_of
-from softneuro.torch_backend.compile.known_shapes import KnownShapes
-from softneuro.torch_backend.compile.lowering import Lowered, Lowering
-from softneuro.torch_backend.compile.orders import contiguous_in
-from softneuro.torch_backend.compile.partitioner import Region
-from softneuro.torch_backend.compile.reals import InFloat32, has_halves, numbers
+from softneuro.torch_backend.compile.conversion.lowering import Lowered, Lowering
+from softneuro.torch_backend.compile.ops.borders import borders_of
+from softneuro.torch_backend.compile.ops.known_shapes import KnownShapes
+from softneuro.torch_backend.compile.ops.orders import contiguous_in
+from softneuro.torch_backend.compile.ops.reals import InFloat32, has_halves, numbers
+from softneuro.torch_backend.compile.partitioning.partitioner import Region
 from softneuro.torch_backend.freshness.weights import Weights, guards_of
 from softneuro.torch_backend.options import Options
 
 if TYPE_CHECKING:
-    from softneuro.torch_backend.compile.apart import Apart
+    from softneuro.torch_backend.compile.host.apart import Apart
 
 log = logging.getLogger("softneuro.torch_backend")
 Signature = tuple[int, ...]

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "graph/fusions.h"
+#include "layers/contract/registry.h"
 #include "layers/look_up/look_up.h"
-#include "layers/registry.h"
 
 namespace softneuro::fusions {
 namespace {

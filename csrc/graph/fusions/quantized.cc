@@ -1,7 +1,7 @@
 // A layer and the quantization of its output, for routines that write bytes.
 #include "graph/fusions.h"
 #include "graph/passes/common.h"
-#include "layers/registry.h"
+#include "layers/contract/registry.h"
 
 namespace softneuro::fusions {
 namespace {

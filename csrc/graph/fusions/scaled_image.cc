@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "graph/passes/common.h"
+#include "layers/contract/registry.h"
 #include "layers/image_conv/image_conv.h"
-#include "layers/registry.h"
 
 namespace softneuro {
 namespace {

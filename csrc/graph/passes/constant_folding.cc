@@ -5,7 +5,7 @@
 
 #include "graph/passes/common.h"
 #include "graph/passes/passes.h"
-#include "layers/registry.h"
+#include "layers/contract/registry.h"
 
 namespace softneuro {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "base/cpu_traits.h"
 #include "kernels/look_up/look_up.h"
-#include "simd/byte_table.h"
+#include "simd/lut.h"
 
 namespace softneuro::SN_ISA {
 namespace look_up {
@@ -34,7 +34,7 @@ SN_INLINE void one_by_one(const uint8_t* table, const uint8_t* src, uint8_t* dst
 #endif
 
 // A sixteenth of the table at a time, for bytes whose upper half is its number.
-inline void run(const ByteTable& table, const uint8_t* src, uint8_t* dst, int64_t count) {
+inline void run(const Lut& table, const uint8_t* src, uint8_t* dst, int64_t count) {
   const uint8_t* const values = table.data();
 #if SN_VECTORS == SN_LEVEL_avx512
   if (permutes_bytes()) return by_halves(values, src, dst, count);

@@ -8,10 +8,10 @@
 
 namespace softneuro {
 
-using ByteTable = std::array<uint8_t, 256>;  // by the byte's bits
+using Lut = std::array<uint8_t, 256>;  // by the byte's bits
 
 // dst[i] = table[src[i]]; dst may be src.
-using LookUpKernel = void (*)(const ByteTable& table, const uint8_t* src, uint8_t* dst, int64_t count);
+using LookUpKernel = void (*)(const Lut& table, const uint8_t* src, uint8_t* dst, int64_t count);
 
 // Null where this build lacks the level.
 LookUpKernel look_up_kernel(Isa isa);

@@ -1,8 +1,8 @@
-// Products with additions for multiplications. See winograd.h and kernels/inner_product/pairs.h.
+// Products with additions for multiplications. See winograd.h and kernels/winograd_1968/pairs.h.
 #pragma once
 
-#include "kernels/inner_product/samples.h"
 #include "kernels/winograd/multiply_block.h"
+#include "kernels/winograd_1968/samples.h"
 
 namespace softneuro::SN_ISA {
 namespace winograd {
@@ -11,7 +11,7 @@ constexpr int added_group = registers >= 32 ? 16 : 8;  // tiles per step
 
 // Encoded tiles, in place.
 inline void prepare_tiles(const Plan& plan, int positions, int count) {
-  inner_product::Pixels tiles{};
+  winograd_1968::Pixels tiles{};
   tiles.distance = lanes;
   tiles.plane = static_cast<size_t>(count) * lanes;
   tiles.blocks = plan.in_blocks;
@@ -21,7 +21,7 @@ inline void prepare_tiles(const Plan& plan, int positions, int count) {
       tiles.count = count - first < lanes ? count - first : lanes;
       tiles.from = at;
       const int term = position * plan.terms + first;
-      inner_product::prepare(tiles, at, tiles.plane, plan.start + term, plan.scale + term);
+      winograd_1968::prepare(tiles, at, tiles.plane, plan.start + term, plan.scale + term);
     }
   }
 }
@@ -49,7 +49,7 @@ template <int tiles, bool fetch>
       for (int i = 0; i < lanes * lanes; i += 16) prefetch_l2(next + i);
       next += lanes * lanes;
     }
-    inner_product::multiply_block<tiles>(sum, src, weights);
+    winograd_1968::multiply_block<tiles>(sum, src, weights);
   }
   const Vf scale = load(terms + lanes);
   unroll<tiles>([&](int t) { store(p.dst + t * lanes, sum[t] * scale * set(p.scale[t])); });

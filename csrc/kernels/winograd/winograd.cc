@@ -5,9 +5,9 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/inner_product/pairs.h"
 #include "kernels/integers.h"
 #include "kernels/levels.h"
+#include "kernels/winograd_1968/pairs.h"
 
 namespace softneuro {
 
@@ -128,7 +128,7 @@ void winograd_pack(const WinogradShape& shape, const WinogradKernels& kernels, c
       }
       for (int i = 0; i < shape.weights(); ++i, packed += weight) {
         float* const terms = packed + static_cast<size_t>(in_channels) * width;
-        if (shape.adds) inner_product_normalize(block, in_channels, packed, {terms, terms + block});
+        if (shape.adds) winograd_1968_normalize(block, in_channels, packed, {terms, terms + block});
       }
     }
   }

@@ -32,7 +32,7 @@ struct WinogradShape {
   int stride_h = 1, stride_w = 1;
   // Weights are transformed on the way to the products: fewer bytes, more arithmetic.
   bool in_passing = false;
-  // Products have additions for multiplications (kernels/inner_product/pairs.h): each tile's positions are scaled when
+  // Products have additions for multiplications (kernels/winograd_1968/pairs.h): each tile's positions are scaled when
   // they are encoded, each output channel's weights of a position when they are packed. Not in passing.
   bool adds = false;
 

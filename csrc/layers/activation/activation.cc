@@ -4,13 +4,13 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "layers/routine.h"
-#include "layers/weights_check.h"
+#include "layers/contract/routine.h"
+#include "layers/weights/weights_check.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/activation/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 void activation_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
 

@@ -1,7 +1,7 @@
 // activation: f(x), element by element; f is a name of kernels/activation.h.
 #pragma once
 
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

@@ -1,8 +1,8 @@
 // activation in every layout: the function is the same for all elements, so the layout only matters for padding lanes.
-#include "layers/pointwise.h"
+#include "layers/shared/pointwise.h"
 
 #include "layers/activation/activation.h"
-#include "layers/byte_table.h"
+#include "layers/quantized/lut.h"
 
 namespace softneuro {
 namespace {
@@ -29,9 +29,8 @@ void activation_pointwise(RoutineList& list) {
 }
 
 void activation_table(RoutineList& list) {
-  add_byte_table_routines(list, "activation", [](const Layer& layer, double x) {
-    return reference_activation(activation_params(layer), x);
-  });
+  add_lut_routines(list, "activation",
+                   [](const Layer& layer, double x) { return reference_activation(activation_params(layer), x); });
 }
 
 }  // namespace softneuro

@@ -1,12 +1,12 @@
 #include "layers/adapt/adapt.h"
 
-#include "layers/routine.h"
-#include "layers/validate.h"
+#include "layers/contract/routine.h"
+#include "layers/contract/validate.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/adapt/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 static OutputDescs infer_adapt(const Layer& layer, std::span<const TensorDesc> in) {
   layer.attrs.expect_only({});

@@ -1,7 +1,7 @@
 // adapt: the same blob in another schema. Put in by plans, priced and chosen like any other layer.
 #pragma once
 
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

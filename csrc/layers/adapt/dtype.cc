@@ -1,5 +1,5 @@
 // Conversions between float32 and every other type, in the layouts that hosts have.
-#include "layers/convert.h"
+#include "layers/shared/convert.h"
 
 namespace softneuro {
 

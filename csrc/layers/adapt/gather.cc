@@ -1,7 +1,7 @@
 // A part of a larger blob copied together, row by row of what is side by side. Elements of any type.
 #include <cstring>
 
-#include "layers/moving.h"
+#include "layers/shared/moving.h"
 
 namespace softneuro {
 namespace {

@@ -1,6 +1,6 @@
 // Between the bytes of quantized blobs and the floats that they stand for. Floats are on the bytes' grid here.
-#include "layers/moving.h"
-#include "layers/quantization.h"
+#include "layers/quantized/quantization.h"
+#include "layers/shared/moving.h"
 
 namespace softneuro {
 namespace {

@@ -1,6 +1,6 @@
 // Conversions between layouts that both keep a pixel's channels together: channels last and blocks of any width.
 #include "kernels/repack/repack.h"
-#include "layers/moving.h"
+#include "layers/shared/moving.h"
 
 namespace softneuro {
 namespace {

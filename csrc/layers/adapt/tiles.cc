@@ -1,8 +1,8 @@
 // Conversions to and from tiled layouts: from row-major blobs, and from blocks of as many channels as there are lanes.
 #include "kernels/integers.h"
 #include "kernels/retile/retile.h"
-#include "layers/kernel_sizes.h"
-#include "layers/moving.h"
+#include "layers/shared/kernel_sizes.h"
+#include "layers/shared/moving.h"
 
 namespace softneuro {
 namespace {

@@ -2,7 +2,7 @@
 // channel block of an image.
 #include "kernels/transpose2d/bytes.h"
 #include "kernels/transpose2d/transpose2d.h"
-#include "layers/moving.h"
+#include "layers/shared/moving.h"
 
 namespace softneuro {
 namespace {

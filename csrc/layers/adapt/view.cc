@@ -1,5 +1,5 @@
 // Conversions between layouts that hold this shape's elements in the same order.
-#include "layers/moving.h"
+#include "layers/shared/moving.h"
 
 namespace softneuro {
 namespace {

@@ -1,13 +1,13 @@
 #include "layers/adaptive_pool2d/adaptive_pool2d.h"
 
+#include "layers/contract/routine.h"
+#include "layers/contract/validate.h"
 #include "layers/pool2d/pool2d.h"
-#include "layers/routine.h"
-#include "layers/validate.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/adaptive_pool2d/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 static OutputDescs infer_adaptive_pool2d(const Layer& layer, std::span<const TensorDesc> in) {
   layer.attrs.expect_only({"function", "output_size"});

@@ -1,7 +1,7 @@
 // adaptive_pool2d: max or average over windows that divide the image evenly into output_size.
 #pragma once
 
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

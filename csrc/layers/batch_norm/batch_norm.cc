@@ -1,11 +1,11 @@
 // batch_norm: (x - mean) / sqrt(variance + eps) * weight + bias per channel of x[N,C,...], statistics constant.
-#include "layers/routine.h"
-#include "layers/weights_check.h"
+#include "layers/contract/routine.h"
+#include "layers/weights/weights_check.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/batch_norm/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 void batch_norm_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
 

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "layers/scale_shift/pointwise.h"
-#include "layers/weights_check.h"
+#include "layers/weights/weights_check.h"
 
 namespace softneuro {
 namespace {

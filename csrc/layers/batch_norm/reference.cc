@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "layers/weights_check.h"
+#include "layers/weights/weights_check.h"
 
 namespace softneuro {
 

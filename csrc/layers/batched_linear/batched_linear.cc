@@ -1,12 +1,12 @@
 #include "layers/batched_linear/batched_linear.h"
 
-#include "layers/routine.h"
-#include "layers/validate.h"
+#include "layers/contract/routine.h"
+#include "layers/contract/validate.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/batched_linear/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // batched_linear: x[B,M,C] * weight[B,K,C]^T -> [B,M,K], one product per index of the first axis.
 #pragma once
 
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

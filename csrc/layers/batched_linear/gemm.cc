@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "layers/batched_linear/batched_linear.h"
-#include "layers/gemm_tasks.h"
-#include "layers/split.h"
+#include "layers/products/gemm_tasks.h"
+#include "layers/shared/split.h"
 
 namespace softneuro {
 namespace {

@@ -1,11 +1,11 @@
-// One Strassen product after the other (layers/strassen), dealt to threads by products.
+// One Strassen product after the other (layers/products/strassen), dealt to threads by products.
 #include <algorithm>
 
 #include "layers/batched_linear/batched_linear.h"
-#include "layers/gemm_tasks.h"
-#include "layers/strassen.h"
-#include "layers/strassen_cost.h"
-#include "layers/strassen_routine.h"
+#include "layers/products/gemm_tasks.h"
+#include "layers/products/strassen.h"
+#include "layers/products/strassen_cost.h"
+#include "layers/products/strassen_routine.h"
 
 namespace softneuro {
 namespace {

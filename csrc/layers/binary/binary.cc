@@ -3,13 +3,13 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "layers/routine.h"
-#include "layers/weights_check.h"
+#include "layers/contract/routine.h"
+#include "layers/weights/weights_check.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/binary/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 namespace {
 

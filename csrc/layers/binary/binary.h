@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/elementwise/elementwise.h"
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

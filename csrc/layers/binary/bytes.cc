@@ -1,9 +1,9 @@
 // Sums, differences and products of two quantized blobs: of equal shapes, or the second of one value for each channel.
 #include "kernels/combine_bytes/combine_bytes.h"
 #include "layers/binary/binary.h"
-#include "layers/byte_table.h"
-#include "layers/moving.h"
-#include "layers/quantization.h"
+#include "layers/quantized/lut.h"
+#include "layers/quantized/quantization.h"
+#include "layers/shared/moving.h"
 
 namespace softneuro {
 namespace {
@@ -134,7 +134,7 @@ void binary_bytes(RoutineList& list) {
   for (const Isa isa : isas_best_first()) {
     for (const Layout& layout : {Layout::nchw(), Layout::nhwc()}) list.add<BinaryBytes>(isa, layout);
   }
-  add_byte_table_routines(list, "binary", with_scalar);
+  add_lut_routines(list, "binary", with_scalar);
 }
 
 }  // namespace softneuro

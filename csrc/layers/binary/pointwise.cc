@@ -1,5 +1,5 @@
 // binary in every layout, with every way of broadcasting.
-#include "layers/pointwise.h"
+#include "layers/shared/pointwise.h"
 
 #include "layers/binary/binary.h"
 

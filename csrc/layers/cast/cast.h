@@ -1,7 +1,7 @@
 // cast: integers and booleans as reals, value by value. No attributes.
 #pragma once
 
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

@@ -1,6 +1,6 @@
 // Integers that float32 does not hold exactly become the nearest float, as hosts have it. Others come as float32, which
 // an adapt makes of them.
-#include "layers/convert.h"
+#include "layers/shared/convert.h"
 
 namespace softneuro {
 

@@ -1,5 +1,5 @@
 // Integers that come as float32, which an adapt makes of them, are reals already.
-#include "layers/moving.h"
+#include "layers/shared/moving.h"
 
 namespace softneuro {
 namespace {

@@ -1,6 +1,6 @@
 // Of quantized blobs with parameters of their own: each is brought to the output's while it is copied.
-#include "layers/moving.h"
-#include "layers/quantization.h"
+#include "layers/quantized/quantization.h"
+#include "layers/shared/moving.h"
 
 namespace softneuro {
 namespace {

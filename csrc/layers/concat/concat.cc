@@ -1,12 +1,12 @@
 #include "layers/concat/concat.h"
 
-#include "layers/routine.h"
-#include "layers/validate.h"
+#include "layers/contract/routine.h"
+#include "layers/contract/validate.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/concat/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 static OutputDescs infer_concat(const Layer& layer, std::span<const TensorDesc> in) {
   layer.attrs.expect_only({"axis"});

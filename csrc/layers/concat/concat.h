@@ -1,7 +1,7 @@
 // concat: inputs side by side along one axis.
 #pragma once
 
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

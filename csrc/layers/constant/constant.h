@@ -1,7 +1,7 @@
 // constant: weight `value` as a blob. No input.
 #pragma once
 
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

@@ -1,6 +1,6 @@
 // The value is packed in the blob's layout, so that no adapt runs again and again on what never changes.
-#include "layers/in_layout.h"
-#include "layers/moving.h"
+#include "layers/shared/moving.h"
+#include "layers/weights/in_layout.h"
 
 namespace softneuro {
 namespace {

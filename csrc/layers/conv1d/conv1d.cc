@@ -1,13 +1,13 @@
 #include "layers/conv1d/conv1d.h"
 
+#include "layers/contract/registry.h"
+#include "layers/contract/routine.h"
 #include "layers/conv2d/conv2d.h"
-#include "layers/registry.h"
-#include "layers/routine.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/conv1d/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 void conv1d_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
 

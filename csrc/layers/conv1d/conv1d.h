@@ -1,7 +1,7 @@
 // conv1d: x[N,C,L] * weight[K,C/groups,k] + bias[K] -> [N,K,L'], computed as a conv2d of height one.
 #pragma once
 
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

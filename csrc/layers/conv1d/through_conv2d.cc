@@ -1,10 +1,10 @@
 // Every conv2d routine serves conv1d: the memory of [N,C,L] is that of [N,C,1,L] in every layout.
 #include "base/text.h"
-#include "layers/childnet.h"
+#include "layers/contract/childnet.h"
+#include "layers/contract/registry.h"
+#include "layers/contract/routine.h"
 #include "layers/conv1d/conv1d.h"
 #include "layers/conv2d/conv2d.h"
-#include "layers/registry.h"
-#include "layers/routine.h"
 
 namespace softneuro {
 

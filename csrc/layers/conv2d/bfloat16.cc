@@ -1,7 +1,7 @@
 // Convolution on nchw{c}c blobs by products of bfloat16 tiles, three or six for each product of float32.
-#include "layers/bfloat16_routine.h"
 #include "layers/conv2d/shapes.h"
-#include "layers/images.h"
+#include "layers/products/bfloat16_routine.h"
+#include "layers/shared/images.h"
 
 namespace softneuro {
 namespace {

@@ -1,9 +1,9 @@
 // Convolution on nchw{c}c blobs whose weights are zero a block of output channels at a time.
 #include <algorithm>
 
+#include "layers/contract/params.h"
 #include "layers/conv2d/shapes.h"
-#include "layers/params.h"
-#include "layers/sparse_blocks.h"
+#include "layers/weights/sparse_blocks.h"
 
 namespace softneuro {
 namespace {
@@ -69,7 +69,7 @@ class BlockSparseConv2d final : public Routine {
                  .isa = isa,
                  .in = f32_blocked(isa_block(isa)),
                  .out = f32_blocked(isa_block(isa)),
-                 .by_pattern = true}) {}
+                 .exploits_sparsity = true}) {}
 
   Refusal check(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);

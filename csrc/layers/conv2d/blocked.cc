@@ -3,7 +3,7 @@
 #include <array>
 
 #include "base/error.h"
-#include "layers/held_rows.h"
+#include "layers/weights/held_rows.h"
 
 namespace softneuro {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include "layers/contract/params.h"
 #include "layers/conv2d/shapes.h"
-#include "layers/params.h"
 
 namespace softneuro {
 

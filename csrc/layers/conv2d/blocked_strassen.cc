@@ -2,11 +2,11 @@
 #include <algorithm>
 
 #include "kernels/conv_strassen/conv_strassen.h"
+#include "layers/contract/params.h"
 #include "layers/conv2d/shapes.h"
-#include "layers/images.h"
-#include "layers/params.h"
-#include "layers/strassen.h"
-#include "layers/strassen_cost.h"
+#include "layers/products/strassen.h"
+#include "layers/products/strassen_cost.h"
+#include "layers/shared/images.h"
 
 namespace softneuro {
 namespace {

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "kernels/conv_broadcast/conv_broadcast.h"
+#include "layers/contract/params.h"
 #include "layers/conv2d/shapes.h"
-#include "layers/held_rows.h"
-#include "layers/params.h"
+#include "layers/weights/held_rows.h"
 
 namespace softneuro {
 namespace {

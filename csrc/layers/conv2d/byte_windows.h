@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "layers/conv2d/conv2d.h"
-#include "layers/int8.h"
+#include "layers/quantized/int8.h"
 
 namespace softneuro {
 

@@ -2,12 +2,12 @@
 
 #include <limits>
 
-#include "layers/routine.h"
+#include "layers/contract/routine.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/conv2d/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 void conv2d_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
 

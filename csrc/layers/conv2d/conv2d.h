@@ -1,7 +1,7 @@
 // conv2d: x[N,C,H,W] * weight[K,C/groups,kh,kw] + bias[K] -> [N,K,H',W'].
 #pragma once
 
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

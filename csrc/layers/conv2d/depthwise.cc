@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "layers/contract/params.h"
 #include "layers/conv2d/shapes.h"
-#include "layers/images.h"
-#include "layers/params.h"
+#include "layers/shared/images.h"
 
 namespace softneuro {
 

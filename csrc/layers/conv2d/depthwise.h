@@ -2,8 +2,8 @@
 #pragma once
 
 #include "kernels/conv_depthwise/conv_depthwise.h"
+#include "layers/contract/packed.h"
 #include "layers/conv2d/conv2d.h"
-#include "layers/packed.h"
 
 namespace softneuro {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "layers/conv2d/shapes.h"
-#include "layers/int8.h"
+#include "layers/quantized/int8.h"
 
 namespace softneuro {
 namespace {

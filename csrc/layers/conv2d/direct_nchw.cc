@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "kernels/conv_nchw/conv_nchw.h"
+#include "layers/contract/params.h"
 #include "layers/conv2d/shapes.h"
-#include "layers/images.h"
-#include "layers/params.h"
+#include "layers/shared/images.h"
 
 namespace softneuro {
 namespace {

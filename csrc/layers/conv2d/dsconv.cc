@@ -7,11 +7,11 @@
 #include <limits>
 
 #include "kernels/finite/finite.h"
+#include "layers/contract/params.h"
 #include "layers/conv2d/shapes.h"
-#include "layers/images.h"
-#include "layers/padded_window.h"
-#include "layers/params.h"
-#include "layers/sparse_lists.h"
+#include "layers/shared/images.h"
+#include "layers/shared/padded_window.h"
+#include "layers/weights/sparse_lists.h"
 
 namespace softneuro {
 namespace {
@@ -202,7 +202,7 @@ class Dsconv final : public Routine {
                  .isa = isa,
                  .in = f32_nchw.with(layout),
                  .out = f32_nchw.with(layout),
-                 .by_pattern = true}) {}
+                 .exploits_sparsity = true}) {}
 
   Refusal check(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "layers/conv2d/rows.h"
-#include "layers/images.h"
+#include "layers/shared/images.h"
 
 namespace softneuro {
 namespace {

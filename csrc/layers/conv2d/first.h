@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "kernels/conv_first/conv_first.h"
+#include "layers/contract/params.h"
 #include "layers/conv2d/shapes.h"
-#include "layers/params.h"
 
 namespace softneuro {
 

@@ -1,7 +1,7 @@
 // The first convolution of a net by products of bfloat16 tiles, three or six for each product of float32.
 #include "kernels/conv_first_bfloat16/conv_first_bfloat16.h"
-#include "layers/bfloat16_routine.h"
 #include "layers/conv2d/first.h"
+#include "layers/products/bfloat16_routine.h"
 
 namespace softneuro {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "layers/conv2d/im2col.h"
 #include "layers/conv2d/shapes.h"
-#include "layers/gemm_tasks.h"
-#include "layers/images.h"
+#include "layers/products/gemm_tasks.h"
+#include "layers/shared/images.h"
 
 namespace softneuro {
 namespace {

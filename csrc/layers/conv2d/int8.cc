@@ -1,9 +1,9 @@
 // Convolution of quantized blobs whose channels are side by side. Windows are copied to rows, a strip of pixels at a
 // time, which are multiplied with the weights; 1x1 kernels need no copy. What lies outside the image is the zero point.
+#include "layers/contract/params.h"
 #include "layers/conv2d/byte_windows.h"
 #include "layers/conv2d/shapes.h"
-#include "layers/params.h"
-#include "layers/sparse_weights.h"
+#include "layers/weights/sparse_weights.h"
 
 namespace softneuro {
 namespace {
@@ -159,7 +159,7 @@ class Int8Conv2d final : public Routine {
   }
 
  private:
-  bool sparse() const { return info().by_pattern; }
+  bool sparse() const { return info().exploits_sparsity; }
   static Int8Lists lists(const Problem& problem) {
     const Conv2dParams p = conv2d_params(problem);
     return {int8_shape(p), filter_rows(problem, p).data()};

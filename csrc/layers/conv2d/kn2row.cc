@@ -5,8 +5,8 @@
 
 #include "kernels/sum_rows/sum_rows.h"
 #include "layers/conv2d/shapes.h"
-#include "layers/gemm_tasks.h"
-#include "layers/images.h"
+#include "layers/products/gemm_tasks.h"
+#include "layers/shared/images.h"
 
 namespace softneuro {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "layers/conv2d/shapes.h"
-#include "layers/gemm_tasks.h"
-#include "layers/images.h"
+#include "layers/products/gemm_tasks.h"
+#include "layers/shared/images.h"
 
 namespace softneuro {
 namespace {

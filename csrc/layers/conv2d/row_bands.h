@@ -10,9 +10,9 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "layers/contract/params.h"
 #include "layers/conv2d/rows.h"
-#include "layers/params.h"
-#include "layers/split.h"
+#include "layers/shared/split.h"
 
 namespace softneuro {
 

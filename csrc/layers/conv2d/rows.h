@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "base/threads.h"
+#include "layers/contract/routine.h"
 #include "layers/conv2d/conv2d.h"
-#include "layers/routine.h"
 
 namespace softneuro {
 

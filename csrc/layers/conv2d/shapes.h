@@ -5,8 +5,8 @@
 #include "kernels/conv_direct/conv_direct.h"
 #include "kernels/pointwise_shape.h"
 #include "layers/conv2d/conv2d.h"
-#include "layers/kernel_sizes.h"
-#include "layers/split.h"
+#include "layers/shared/kernel_sizes.h"
+#include "layers/shared/split.h"
 
 namespace softneuro {
 

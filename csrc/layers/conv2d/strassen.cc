@@ -1,6 +1,6 @@
 // 1x1 convolution on channels-last blobs with fewer multiplications.
 #include "layers/conv2d/shapes.h"
-#include "layers/strassen_routine.h"
+#include "layers/products/strassen_routine.h"
 
 namespace softneuro {
 namespace {

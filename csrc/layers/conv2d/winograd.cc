@@ -7,7 +7,7 @@
 
 #include "layers/conv2d/rows.h"
 #include "layers/conv2d/winograd_cost.h"
-#include "layers/held_rows.h"
+#include "layers/weights/held_rows.h"
 
 namespace softneuro {
 

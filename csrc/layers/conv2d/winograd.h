@@ -2,8 +2,8 @@
 #pragma once
 
 #include "kernels/winograd/winograd.h"
+#include "layers/contract/params.h"
 #include "layers/conv2d/shapes.h"
-#include "layers/params.h"
 
 namespace softneuro {
 

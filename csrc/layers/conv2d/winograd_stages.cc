@@ -4,11 +4,11 @@
 #include <array>
 #include <cmath>
 
-#include "layers/childnet.h"
+#include "layers/contract/childnet.h"
 #include "layers/conv2d/winograd_cost.h"
-#include "layers/strassen.h"
-#include "layers/strassen_cost.h"
-#include "layers/winograd_stages.h"
+#include "layers/products/strassen.h"
+#include "layers/products/strassen_cost.h"
+#include "layers/products/winograd_stages.h"
 
 namespace softneuro {
 namespace {

@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "kernels/integers.h"
-#include "layers/kernel_sizes.h"
-#include "layers/padded_window.h"
-#include "layers/sparse_lists.h"
+#include "layers/shared/kernel_sizes.h"
+#include "layers/shared/padded_window.h"
+#include "layers/weights/sparse_lists.h"
 
 namespace softneuro {
 namespace {

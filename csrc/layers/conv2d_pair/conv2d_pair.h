@@ -8,8 +8,8 @@
 // Each has conv2d's attributes, as `first_*` and `second_*`.
 #pragma once
 
+#include "layers/contract/layer.h"
 #include "layers/conv2d/shapes.h"
-#include "layers/layer.h"
 
 namespace softneuro {
 

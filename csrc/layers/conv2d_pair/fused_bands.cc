@@ -8,8 +8,8 @@
 #include "layers/conv2d/row_bands.h"
 #include "layers/conv2d_pair/band_geometry.h"
 #include "layers/conv2d_pair/conv2d_pair.h"
-#include "layers/images.h"
-#include "layers/sparse_lists.h"
+#include "layers/shared/images.h"
+#include "layers/weights/sparse_lists.h"
 
 namespace softneuro {
 namespace {
@@ -248,7 +248,7 @@ class FusedBands final : public Routine {
                  .isa = isa,
                  .in = f32_nchw.with(layout),
                  .out = f32_nchw.with(layout),
-                 .by_pattern = true}) {}
+                 .exploits_sparsity = true}) {}
 
   Refusal check(const Problem& problem) const override {
     const Conv2dPairStages stages = conv2d_pair_stages(problem);

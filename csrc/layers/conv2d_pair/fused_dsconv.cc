@@ -6,11 +6,11 @@
 
 #include "kernels/activate/activate.h"
 #include "kernels/conv_sparse/conv_sparse.h"
+#include "layers/contract/params.h"
 #include "layers/conv2d_pair/conv2d_pair.h"
 #include "layers/conv2d_pair/tile_grid.h"
-#include "layers/images.h"
-#include "layers/params.h"
-#include "layers/sparse_weights.h"
+#include "layers/shared/images.h"
+#include "layers/weights/sparse_weights.h"
 
 namespace softneuro {
 namespace {
@@ -229,7 +229,7 @@ class FusedDsconv final : public Routine {
                  .isa = isa,
                  .in = f32_nchw,
                  .out = f32_nchw,
-                 .by_pattern = true}) {}
+                 .exploits_sparsity = true}) {}
 
   Refusal check(const Problem& problem) const override {
     const Conv2dPairStages stages = conv2d_pair_stages(problem);

@@ -7,8 +7,8 @@
 #include "layers/conv2d/shapes.h"
 #include "layers/conv_pool/conv_pool.h"
 #include "layers/image_conv/image_conv.h"
-#include "layers/images.h"
 #include "layers/pool2d/windows.h"
+#include "layers/shared/images.h"
 
 namespace softneuro {
 namespace {

@@ -2,14 +2,14 @@
 
 #include <vector>
 
+#include "layers/contract/registry.h"
+#include "layers/contract/validate.h"
 #include "layers/image_conv/image_conv.h"
-#include "layers/registry.h"
-#include "layers/validate.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/conv_pool/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 ConvPoolStages conv_pool_stages(const Layer& layer, const TensorDesc& in) {
   layer.attrs.expect_only({"stride", "padding", "dilation", "groups", "conv_function", "conv_a", "conv_b",

@@ -6,8 +6,8 @@
 //   pool: -> [N,K,H",W"], pool2d's attributes as `pool_*`
 #pragma once
 
+#include "layers/contract/layer.h"
 #include "layers/conv2d/conv2d.h"
-#include "layers/layer.h"
 #include "layers/pool2d/pool2d.h"
 
 namespace softneuro {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "layers/contract/routine.h"
 #include "layers/conv2d/conv2d.h"
-#include "layers/routine.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/conv_transpose2d/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 void conv_transpose2d_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
 

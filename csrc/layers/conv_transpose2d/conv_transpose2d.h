@@ -2,7 +2,7 @@
 // through the kernel, which is the gradient of conv2d with respect to its input.
 #pragma once
 
-#include "layers/routine.h"
+#include "layers/contract/routine.h"
 
 namespace softneuro {
 

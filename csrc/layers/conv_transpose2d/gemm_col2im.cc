@@ -3,9 +3,9 @@
 
 #include "kernels/activate/activate.h"
 #include "layers/conv_transpose2d/col2im.h"
-#include "layers/gemm_tasks.h"
-#include "layers/images.h"
-#include "layers/split.h"
+#include "layers/products/gemm_tasks.h"
+#include "layers/shared/images.h"
+#include "layers/shared/split.h"
 
 namespace softneuro {
 namespace {

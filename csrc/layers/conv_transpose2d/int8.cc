@@ -1,13 +1,13 @@
 // Transposed convolution of quantized blobs whose channels are side by side. Outputs whose places agree modulo the
 // stride, a phase, have the same taps at the same distances: a row of a phase is a product of copied windows.
-#include "layers/int8.h"
+#include "layers/quantized/int8.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "layers/conv_transpose2d/conv_transpose2d.h"
-#include "layers/kernel_sizes.h"
-#include "layers/split.h"
+#include "layers/shared/kernel_sizes.h"
+#include "layers/shared/split.h"
 
 namespace softneuro {
 namespace {

@@ -1,13 +1,13 @@
 // depthwise_block in bands of output rows: what lies between the stages is a few rows that stay in the second cache.
 #include <algorithm>
 
+#include "layers/contract/params.h"
 #include "layers/conv2d/depthwise.h"
 #include "layers/conv2d/row_bands.h"
 #include "layers/depthwise_block/bands.h"
 #include "layers/depthwise_block/pointwise_stage.h"
-#include "layers/images.h"
-#include "layers/inner_product.h"
-#include "layers/params.h"
+#include "layers/products/winograd_1968.h"
+#include "layers/shared/images.h"
 
 namespace softneuro {
 namespace {
@@ -157,15 +157,15 @@ class DepthwiseBlockBands final : public Routine {
   bool promising(const Problem& problem) const override {
     if (!adds_) return true;
     const DepthwiseBlockParams p = stages(problem);
-    return (p.expand && inner_product_promises(info().isa, p.expand->k)) ||
-           (p.project && inner_product_promises(info().isa, p.project->k));
+    return (p.expand && winograd_1968_promises(info().isa, p.expand->k)) ||
+           (p.project && winograd_1968_promises(info().isa, p.project->k));
   }
   double expected_error(const Problem& problem, const Tuning& tuning) const override {
     const DepthwiseBlockParams p = stages(problem);
     const auto params = BandsParams::of(tuning);
     double error = 0;
-    if (p.expand && params.expand == added_panel) error += inner_product_error(p.expand->c);
-    if (p.project && params.project == added_panel) error += inner_product_error(p.project->c);
+    if (p.expand && params.expand == added_panel) error += winograd_1968_error(p.expand->c);
+    if (p.project && params.project == added_panel) error += winograd_1968_error(p.project->c);
     return error;
   }
 
@@ -211,7 +211,7 @@ class DepthwiseBlockBands final : public Routine {
                      .isa = isa,
                      .in = f32_blocked(isa_block(isa)),
                      .out = f32_blocked(isa_block(isa))};
-    if (adds) info.error = ErrorClass::inner_product, info.spreads_nonfinite = true;
+    if (adds) info.error = ErrorClass::winograd_1968, info.spreads_nonfinite = true;
     return info;
   }
   int block() const { return info().in.layout.block; }

@@ -5,12 +5,12 @@
 #include <cmath>
 
 #include "kernels/conv_bfloat16/conv_bfloat16.h"
-#include "layers/bfloat16_routine.h"
 #include "layers/conv2d/depthwise.h"
 #include "layers/depthwise_block/bands.h"
 #include "layers/depthwise_block/packing.h"
-#include "layers/images.h"
-#include "layers/split.h"
+#include "layers/products/bfloat16_routine.h"
+#include "layers/shared/images.h"
+#include "layers/shared/split.h"
 
 namespace softneuro {
 namespace {

@@ -8,7 +8,7 @@
 #include "layers/depthwise_block/bands.h"
 #include "layers/depthwise_block/pointwise_stage.h"
 #include "layers/image_conv/image_conv.h"
-#include "layers/images.h"
+#include "layers/shared/images.h"
 
 namespace softneuro {
 namespace {

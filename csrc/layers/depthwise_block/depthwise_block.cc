@@ -2,16 +2,16 @@
 
 #include <algorithm>
 
+#include "layers/contract/registry.h"
 #include "layers/conv2d/shapes.h"
 #include "layers/depthwise_block/bands.h"
 #include "layers/depthwise_block/packing.h"
 #include "layers/image_conv/image_conv.h"
-#include "layers/registry.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/depthwise_block/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 namespace {
 

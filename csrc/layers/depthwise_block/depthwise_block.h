@@ -13,8 +13,8 @@
 
 #include <optional>
 
+#include "layers/contract/layer.h"
 #include "layers/conv2d/conv2d.h"
-#include "layers/layer.h"
 
 namespace softneuro {
 

@@ -6,8 +6,8 @@
 #include "base/arch.h"
 #include "base/lines.h"
 #include "kernels/integers.h"
+#include "layers/contract/packed.h"
 #include "layers/depthwise_block/depthwise_block.h"
-#include "layers/packed.h"
 
 namespace softneuro {
 

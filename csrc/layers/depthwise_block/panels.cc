@@ -2,12 +2,12 @@
 // filtered while it is near, over the whole image. Threads share channels, which small maps have more of than rows.
 #include <algorithm>
 
+#include "layers/contract/params.h"
 #include "layers/conv2d/depthwise.h"
 #include "layers/depthwise_block/bands.h"
 #include "layers/depthwise_block/pointwise_stage.h"
-#include "layers/images.h"
-#include "layers/params.h"
-#include "layers/split.h"
+#include "layers/shared/images.h"
+#include "layers/shared/split.h"
 
 namespace softneuro {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "layers/conv2d/shapes.h"
-#include "layers/inner_product.h"
+#include "layers/products/winograd_1968.h"
 
 namespace softneuro {
 namespace {
@@ -12,9 +12,9 @@ constexpr int pixel_bytes = 24 << 10;  // of a stage's input that all its panels
 
 StagePacking added_packing(Isa isa) {
   return {
-      .packing = [isa](const Conv2dParams& p, const Layer&) { return inner_product_packing(pointwise_shape(p), isa); },
+      .packing = [isa](const Conv2dParams& p, const Layer&) { return winograd_1968_packing(pointwise_shape(p), isa); },
       .pack = [isa](const Conv2dParams& p, const Layer& stage,
-                    Packed& to) { pack_inner_product(stage, pointwise_shape(p), isa, to); }};
+                    Packed& to) { pack_winograd_1968(stage, pointwise_shape(p), isa, to); }};
 }
 
 StagePacking direct_packing(Isa isa, int panel) {
@@ -60,7 +60,7 @@ PointwiseStage::PointwiseStage(const Conv2dParams& p, const Layer& stage, Isa is
   if (panel == added_panel) {
     // What was expanded of two blocks is still near when it is filtered.
     panel_ = 2;
-    added_ = conv_inner_product_kernels(isa);
+    added_ = conv_winograd_1968_kernels(isa);
     added_args_.shape = pointwise_shape(p);
     added_args_.row_block = static_cast<int>(planes.most_pixels);
     added_args_.weights = packed.at<float>("weights");
@@ -79,8 +79,8 @@ PointwiseStage::PointwiseStage(const Conv2dParams& p, const Layer& stage, Isa is
 
 size_t PointwiseStage::scratch_bytes() const { return added_ == nullptr ? 0 : added_->scratch_bytes(added_args_); }
 
-ConvInnerProductArgs PointwiseStage::added_call(const StagePixels& pixels) const {
-  ConvInnerProductArgs call = added_args_;
+ConvWinograd1968Args PointwiseStage::added_call(const StagePixels& pixels) const {
+  ConvWinograd1968Args call = added_args_;
   call.src = pixels.src;
   call.dst = pixels.dst;
   call.epilogue.residual = pixels.residual;

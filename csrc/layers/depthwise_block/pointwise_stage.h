@@ -1,9 +1,9 @@
 // A 1x1 stage of depthwise_block on pixels that follow each other in planes of channel blocks: by conv_direct's kernels
-// or, with additions for some of the multiplications, by conv_inner_product's.
+// or, with additions for some of the multiplications, by conv_winograd_1968's.
 #pragma once
 
 #include "kernels/conv_direct/conv_direct.h"
-#include "kernels/conv_inner_product/conv_inner_product.h"
+#include "kernels/conv_winograd_1968/conv_winograd_1968.h"
 #include "layers/depthwise_block/packing.h"
 
 namespace softneuro {
@@ -45,13 +45,13 @@ class PointwiseStage {
   void run(const StagePixels& pixels, int begin, int end, void* scratch) const;
 
  private:
-  ConvInnerProductArgs added_call(const StagePixels& pixels) const;
+  ConvWinograd1968Args added_call(const StagePixels& pixels) const;
 
   int panel_ = 1;
   const ConvDirectKernels* direct_ = nullptr;  // or
-  const ConvInnerProductKernels* added_ = nullptr;
+  const ConvWinograd1968Kernels* added_ = nullptr;
   ConvDirectArgs direct_args_{};
-  ConvInnerProductArgs added_args_{};
+  ConvWinograd1968Args added_args_{};
 };
 
 }  // namespace softneuro

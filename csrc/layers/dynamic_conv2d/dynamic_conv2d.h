@@ -2,7 +2,7 @@
 #pragma once
 
 #include "layers/conv2d/conv2d.h"
-#include "layers/dynamic_steps.h"
+#include "layers/quantized/dynamic_steps.h"
 
 namespace softneuro {
 

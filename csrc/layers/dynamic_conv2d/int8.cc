@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "layers/contract/params.h"
 #include "layers/conv2d/byte_windows.h"
 #include "layers/conv2d/shapes.h"
 #include "layers/dynamic_conv2d/dynamic_conv2d.h"
-#include "layers/grid.h"
-#include "layers/params.h"
+#include "layers/shared/grid.h"
 
 namespace softneuro {
 namespace {

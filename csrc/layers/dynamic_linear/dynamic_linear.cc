@@ -1,12 +1,12 @@
 #include "layers/dynamic_linear/dynamic_linear.h"
 
-#include "layers/routine.h"
-#include "layers/weights_check.h"
+#include "layers/contract/routine.h"
+#include "layers/weights/weights_check.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/dynamic_linear/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 void dynamic_linear_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
 

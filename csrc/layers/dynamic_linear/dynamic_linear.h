@@ -2,8 +2,8 @@
 // follows from its own values: one for each of its rows, or one for all.
 #pragma once
 
-#include "layers/dynamic_steps.h"
 #include "layers/linear/linear.h"
+#include "layers/quantized/dynamic_steps.h"
 
 namespace softneuro {
 

@@ -3,12 +3,12 @@
 #include <numeric>
 
 #include "kernels/activate/activate.h"
+#include "layers/contract/params.h"
 #include "layers/dynamic_linear/dynamic_linear.h"
-#include "layers/grid.h"
-#include "layers/int8.h"
-#include "layers/kernel_sizes.h"
 #include "layers/linear/rows.h"
-#include "layers/params.h"
+#include "layers/quantized/int8.h"
+#include "layers/shared/grid.h"
+#include "layers/shared/kernel_sizes.h"
 
 namespace softneuro {
 namespace {

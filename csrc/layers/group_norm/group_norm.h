@@ -2,7 +2,7 @@
 // channels, weight and bias per channel.
 #pragma once
 
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

@@ -2,10 +2,10 @@
 #include <cmath>
 
 #include "kernels/normalize/normalize.h"
-#include "layers/affine.h"
-#include "layers/grid.h"
+#include "layers/contract/routine.h"
 #include "layers/group_norm/group_norm.h"
-#include "layers/routine.h"
+#include "layers/shared/grid.h"
+#include "layers/weights/affine.h"
 
 namespace softneuro {
 namespace {

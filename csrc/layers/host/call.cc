@@ -1,8 +1,8 @@
 // The call of the host's function.
 #include <memory>
 
+#include "layers/contract/routine.h"
 #include "layers/host/host.h"
-#include "layers/routine.h"
 
 namespace softneuro {
 namespace {

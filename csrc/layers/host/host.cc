@@ -1,13 +1,13 @@
 #include "layers/host/host.h"
 
 #include "base/arena.h"
-#include "layers/routine.h"
-#include "layers/validate.h"
+#include "layers/contract/routine.h"
+#include "layers/contract/validate.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/host/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 namespace {
 

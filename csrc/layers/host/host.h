@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

@@ -1,7 +1,7 @@
 // identity: the input, in any layout.
 #pragma once
 
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

@@ -1,4 +1,4 @@
-#include "layers/moving.h"
+#include "layers/shared/moving.h"
 
 namespace softneuro {
 namespace {

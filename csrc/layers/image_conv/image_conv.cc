@@ -2,13 +2,13 @@
 
 #include <vector>
 
-#include "layers/routine.h"
-#include "layers/validate.h"
+#include "layers/contract/routine.h"
+#include "layers/contract/validate.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/image_conv/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 ImageConvStages image_conv_stages(const Layer& layer, const TensorDesc& in) {
   if (!is_bytes(in)) throw Error("the input must be integers from 0 to 255, not " + in.str());

@@ -6,8 +6,8 @@
 //   reals.
 #pragma once
 
+#include "layers/contract/layer.h"
 #include "layers/conv2d/conv2d.h"
-#include "layers/layer.h"
 
 namespace softneuro {
 

@@ -1,12 +1,12 @@
 #include "layers/layer_norm/layer_norm.h"
 
-#include "layers/routine.h"
-#include "layers/weights_check.h"
+#include "layers/contract/routine.h"
+#include "layers/weights/weights_check.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/layer_norm/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 void layer_norm_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
 

@@ -1,8 +1,8 @@
 // Rows x weights by products of bfloat16 tiles, three or six for each product of float32: a 1x1 convolution of one
 // column of channels-last pixels.
-#include "layers/bfloat16_routine.h"
-#include "layers/kernel_sizes.h"
 #include "layers/linear/rows.h"
+#include "layers/products/bfloat16_routine.h"
+#include "layers/shared/kernel_sizes.h"
 
 namespace softneuro {
 namespace {

@@ -2,10 +2,10 @@
 // pixels of a blocked image.
 #include <algorithm>
 
-#include "layers/kernel_sizes.h"
+#include "layers/contract/params.h"
 #include "layers/linear/rows.h"
-#include "layers/params.h"
-#include "layers/sparse_blocks.h"
+#include "layers/shared/kernel_sizes.h"
+#include "layers/weights/sparse_blocks.h"
 
 namespace softneuro {
 namespace {
@@ -78,7 +78,7 @@ class BlockSparseLinear final : public Routine {
                  .isa = isa,
                  .in = f32_nchw,
                  .out = f32_nchw,
-                 .by_pattern = true}) {}
+                 .exploits_sparsity = true}) {}
 
   Refusal check(const Problem& problem) const override {
     const LinearParams p = params(problem);

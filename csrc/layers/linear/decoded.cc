@@ -6,8 +6,8 @@
 #include "kernels/decode_rows/decode_rows.h"
 #include "kernels/dot_rows/dot_rows.h"
 #include "kernels/integers.h"
-#include "layers/params.h"
-#include "layers/quantization.h"
+#include "layers/contract/params.h"
+#include "layers/quantized/quantization.h"
 
 namespace softneuro {
 

@@ -1,8 +1,8 @@
 // Products with weights that become floats in scratch, a part at a time, so that no copy of them in floats is kept.
 #pragma once
 
-#include "layers/gemm_tasks.h"
 #include "layers/linear/rows.h"
+#include "layers/products/gemm_tasks.h"
 
 namespace softneuro {
 

@@ -1,11 +1,11 @@
 // A few rows x weights as the model has them, in its own type: no packing, which would be a second copy of what is
 // often most of a model, and where weights come from memory its bandwidth is the limit.
 #include "kernels/dot_rows/dot_rows.h"
-#include "layers/held_rows.h"
-#include "layers/kernel_sizes.h"
+#include "layers/contract/params.h"
 #include "layers/linear/rows.h"
-#include "layers/params.h"
-#include "layers/quantization.h"
+#include "layers/quantized/quantization.h"
+#include "layers/shared/kernel_sizes.h"
+#include "layers/weights/held_rows.h"
 
 namespace softneuro {
 namespace {

@@ -1,8 +1,8 @@
 // Rows x prepacked weights. A single row streams the weights once (gemv), dealt to threads by output columns.
 #include <algorithm>
 
-#include "layers/gemm_tasks.h"
 #include "layers/linear/rows.h"
+#include "layers/products/gemm_tasks.h"
 
 namespace softneuro {
 namespace {

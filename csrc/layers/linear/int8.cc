@@ -1,15 +1,15 @@
 // Rows of quantized bytes x quantized weights.
-#include "layers/int8.h"
+#include "layers/quantized/int8.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "kernels/integers.h"
-#include "layers/kernel_sizes.h"
+#include "layers/contract/params.h"
 #include "layers/linear/linear.h"
-#include "layers/params.h"
-#include "layers/sparse_weights.h"
-#include "layers/split.h"
+#include "layers/shared/kernel_sizes.h"
+#include "layers/shared/split.h"
+#include "layers/weights/sparse_weights.h"
 
 namespace softneuro {
 namespace {
@@ -134,7 +134,7 @@ class Int8Linear final : public Routine {
   }
 
  private:
-  bool sparse() const { return info().by_pattern; }
+  bool sparse() const { return info().exploits_sparsity; }
   static Int8Lists lists(const Problem& problem) {
     return {int8_shape(linear_params(*problem.layer, problem.in[0])), int8_weights(problem).get()};
   }

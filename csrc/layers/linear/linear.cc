@@ -1,11 +1,11 @@
 #include "layers/linear/linear.h"
 
-#include "layers/routine.h"
+#include "layers/contract/routine.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/linear/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 void linear_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
 

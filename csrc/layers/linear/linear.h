@@ -1,7 +1,7 @@
 // linear: x[...,C] * weight[K,C]^T + bias[K] -> [...,K].
 #pragma once
 
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

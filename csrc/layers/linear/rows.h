@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "layers/contract/routine.h"
 #include "layers/linear/linear.h"
-#include "layers/routine.h"
-#include "layers/split.h"
+#include "layers/shared/split.h"
 
 namespace softneuro {
 

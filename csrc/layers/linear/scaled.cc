@@ -3,9 +3,9 @@
 
 #include "kernels/dot_scaled/dot_scaled.h"
 #include "kernels/dot_scaled/layout.h"
-#include "layers/kernel_sizes.h"
+#include "layers/contract/params.h"
 #include "layers/linear/rows.h"
-#include "layers/params.h"
+#include "layers/shared/kernel_sizes.h"
 
 namespace softneuro {
 namespace {

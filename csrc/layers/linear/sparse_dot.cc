@@ -4,10 +4,10 @@
 #include <array>
 
 #include "kernels/dot_sparse/dot_sparse.h"
-#include "layers/kernel_sizes.h"
+#include "layers/contract/params.h"
 #include "layers/linear/rows.h"
-#include "layers/params.h"
-#include "layers/sparse_weights.h"
+#include "layers/shared/kernel_sizes.h"
+#include "layers/weights/sparse_weights.h"
 
 namespace softneuro {
 namespace {
@@ -83,7 +83,7 @@ class SparseDotLinear final : public Routine {
                  .isa = isa,
                  .in = f32_nchw,
                  .out = f32_nchw,
-                 .by_pattern = true}) {}
+                 .exploits_sparsity = true}) {}
 
   Refusal check(const Problem& problem) const override {
     const LinearParams p = params(problem);

@@ -7,10 +7,10 @@
 #include "kernels/finite/finite.h"
 #include "kernels/store/store.h"
 #include "kernels/transpose2d/transpose2d.h"
-#include "layers/kernel_sizes.h"
+#include "layers/contract/params.h"
 #include "layers/linear/rows.h"
-#include "layers/params.h"
-#include "layers/sparse_lists.h"
+#include "layers/shared/kernel_sizes.h"
+#include "layers/weights/sparse_lists.h"
 
 namespace softneuro {
 namespace {
@@ -177,7 +177,7 @@ class SparseGemmLinear final : public Routine {
                  .isa = isa,
                  .in = f32_nchw,
                  .out = f32_nchw,
-                 .by_pattern = true}) {}
+                 .exploits_sparsity = true}) {}
 
   Refusal check(const Problem& problem) const override {
     const LinearParams p = params(problem);

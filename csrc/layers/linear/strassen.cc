@@ -1,6 +1,6 @@
 // Rows x weights with fewer multiplications.
 #include "layers/linear/linear.h"
-#include "layers/strassen_routine.h"
+#include "layers/products/strassen_routine.h"
 
 namespace softneuro {
 namespace {

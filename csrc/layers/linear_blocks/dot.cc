@@ -1,9 +1,9 @@
 // A few rows x integers that become floats in registers: where weights come from memory, their bytes are the time.
 #include "kernels/dot_blocks/layout.h"
-#include "layers/kernel_sizes.h"
+#include "layers/contract/params.h"
 #include "layers/linear/rows.h"
 #include "layers/linear_blocks/packing.h"
-#include "layers/params.h"
+#include "layers/shared/kernel_sizes.h"
 
 namespace softneuro {
 namespace {

@@ -1,13 +1,13 @@
 #include "layers/linear_blocks/linear_blocks.h"
 
 #include "kernels/dot_blocks/dot_blocks.h"
-#include "layers/routine.h"
-#include "layers/validate.h"
+#include "layers/contract/routine.h"
+#include "layers/contract/validate.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/linear_blocks/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 void linear_blocks_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
 

@@ -1,6 +1,6 @@
 #include "layers/linear_blocks/packing.h"
 
-#include "layers/kernel_sizes.h"
+#include "layers/shared/kernel_sizes.h"
 
 namespace softneuro {
 

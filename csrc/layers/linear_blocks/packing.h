@@ -2,8 +2,8 @@
 #pragma once
 
 #include "kernels/dot_blocks/dot_blocks.h"
+#include "layers/contract/routine.h"
 #include "layers/linear_blocks/linear_blocks.h"
-#include "layers/routine.h"
 
 namespace softneuro {
 

@@ -1,12 +1,12 @@
 #include "layers/look_up/look_up.h"
 
-#include "layers/routine.h"
-#include "layers/validate.h"
+#include "layers/contract/routine.h"
+#include "layers/contract/validate.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/look_up/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 static OutputDescs infer_look_up(const Layer& layer, std::span<const TensorDesc> in) {
   layer.attrs.expect_only({});

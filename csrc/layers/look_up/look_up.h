@@ -1,7 +1,7 @@
 // look_up: of each value of a quantized input another one, as a table says.
 #pragma once
 
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

@@ -1,9 +1,9 @@
 // Products of matrix pairs; a strip of b is packed just before it is used, a is transposed first if it has to be.
 #include <algorithm>
 
-#include "layers/gemm_tasks.h"
 #include "layers/matmul/matmul.h"
-#include "layers/split.h"
+#include "layers/products/gemm_tasks.h"
+#include "layers/shared/split.h"
 
 namespace softneuro {
 namespace {

@@ -1,15 +1,15 @@
 // Products of pairs of quantized matrices. Of b, a strip of columns is packed at a time, as signed bytes: 128 less
 // each.
-#include "layers/int8.h"
+#include "layers/quantized/int8.h"
 
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 
-#include "layers/kernel_sizes.h"
+#include "layers/contract/params.h"
 #include "layers/matmul/matmul.h"
-#include "layers/params.h"
-#include "layers/split.h"
+#include "layers/shared/kernel_sizes.h"
+#include "layers/shared/split.h"
 
 namespace softneuro {
 namespace {

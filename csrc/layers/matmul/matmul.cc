@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "layers/routine.h"
+#include "layers/contract/routine.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/matmul/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 void matmul_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
 

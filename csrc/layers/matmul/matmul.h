@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/tensor.h"
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

@@ -1,5 +1,5 @@
-#include "layers/moving.h"
 #include "layers/pad/pad.h"
+#include "layers/shared/moving.h"
 
 namespace softneuro {
 namespace {

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <limits>
 
-#include "layers/routine.h"
-#include "layers/validate.h"
+#include "layers/contract/routine.h"
+#include "layers/contract/validate.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/pad/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 static PadMode parse_mode(const std::string& text) {
   if (text == "constant") return PadMode::constant;

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

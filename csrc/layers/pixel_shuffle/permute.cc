@@ -1,7 +1,7 @@
 // In memory, pixel_shuffle is a permutation of the dimensions N, C, i, j, H, W.
 #include <array>
 
-#include "layers/moving.h"
+#include "layers/shared/moving.h"
 #include "layers/transpose/permute.h"
 
 namespace softneuro {

@@ -1,7 +1,7 @@
 // pixel_shuffle: channels c * r * r + i * r + j become pixels (h * r + i, w * r + j) of channel c.
 #pragma once
 
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

@@ -1,8 +1,8 @@
 // Poolings of quantized blobs whose channels are side by side: maxima as they are, averages by integer sums.
 #include "kernels/pool_bytes/pool_bytes.h"
-#include "layers/moving.h"
 #include "layers/pool2d/windows.h"
-#include "layers/quantization.h"
+#include "layers/quantized/quantization.h"
+#include "layers/shared/moving.h"
 
 namespace softneuro {
 namespace {

@@ -1,12 +1,12 @@
 #include "layers/pool2d/pool2d.h"
 
-#include "layers/routine.h"
-#include "layers/validate.h"
+#include "layers/contract/routine.h"
+#include "layers/contract/validate.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/pool2d/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 Pool2dParams pool2d_params(const Layer& layer) {
   const Attrs& attrs = layer.attrs;

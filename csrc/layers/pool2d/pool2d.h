@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

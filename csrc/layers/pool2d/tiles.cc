@@ -3,11 +3,11 @@
 #include <limits>
 
 #include "base/lines.h"
-#include "layers/kernel_sizes.h"
-#include "layers/moving.h"
-#include "layers/padded_window.h"
 #include "layers/pool2d/pool2d.h"
 #include "layers/pool2d/windows.h"
+#include "layers/shared/kernel_sizes.h"
+#include "layers/shared/moving.h"
+#include "layers/shared/padded_window.h"
 
 namespace softneuro {
 namespace {

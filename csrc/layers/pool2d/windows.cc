@@ -4,8 +4,8 @@
 
 #include "base/lines.h"
 #include "kernels/integers.h"
-#include "layers/moving.h"
 #include "layers/pool2d/pool2d.h"
+#include "layers/shared/moving.h"
 
 namespace softneuro {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/pool/pool.h"
-#include "layers/routine.h"
+#include "layers/contract/routine.h"
 
 namespace softneuro {
 

@@ -1,5 +1,5 @@
 // prelu in every layout.
-#include "layers/pointwise.h"
+#include "layers/shared/pointwise.h"
 
 namespace softneuro {
 namespace {

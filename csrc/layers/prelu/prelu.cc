@@ -1,11 +1,11 @@
 // prelu: x > 0 ? x : weight * x; weight[1], or [C] of x[N,C,...].
-#include "layers/routine.h"
-#include "layers/weights_check.h"
+#include "layers/contract/routine.h"
+#include "layers/weights/weights_check.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/prelu/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 void prelu_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
 

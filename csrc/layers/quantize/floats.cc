@@ -1,6 +1,6 @@
 // Of floats: each by itself, where it lies.
-#include "layers/moving.h"
-#include "layers/quantization.h"
+#include "layers/quantized/quantization.h"
+#include "layers/shared/moving.h"
 
 namespace softneuro {
 namespace {

@@ -1,7 +1,7 @@
 // quantize: x -> the nearest values that eight bits stand for (PostOps::quantize). The layer itself leaves x as it is.
 #pragma once
 
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

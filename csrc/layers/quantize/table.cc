@@ -1,8 +1,8 @@
 // Of bytes: to steps of another size, or, after an activation, by a table.
 #include "kernels/combine_bytes/combine_bytes.h"
-#include "layers/byte_table.h"
-#include "layers/moving.h"
-#include "layers/quantization.h"
+#include "layers/quantized/lut.h"
+#include "layers/quantized/quantization.h"
+#include "layers/shared/moving.h"
 
 namespace softneuro {
 namespace {
@@ -41,7 +41,7 @@ void quantize_table_routines(RoutineList& list) {
   for (const Isa isa : isas_best_first()) {
     for (const Layout& layout : {Layout::nchw(), Layout::nhwc()}) list.add<Requantize>(isa, layout);
   }
-  add_byte_table_routines(list, "quantize", [](const Layer&, double x) { return x; });
+  add_lut_routines(list, "quantize", [](const Layer&, double x) { return x; });
 }
 
 }  // namespace softneuro

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "kernels/reduce/reduce.h"
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

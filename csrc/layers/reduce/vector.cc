@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <array>
 
-#include "layers/grid.h"
-#include "layers/pointwise.h"
 #include "layers/reduce/reduce.h"
+#include "layers/shared/grid.h"
+#include "layers/shared/pointwise.h"
 
 namespace softneuro {
 namespace {

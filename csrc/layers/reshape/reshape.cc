@@ -1,12 +1,12 @@
 #include "layers/reshape/reshape.h"
 
-#include "layers/routine.h"
-#include "layers/validate.h"
+#include "layers/contract/routine.h"
+#include "layers/contract/validate.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/reshape/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 static OutputDescs infer_reshape(const Layer& layer, std::span<const TensorDesc> in) {
   layer.attrs.expect_only({"shape"});

@@ -1,7 +1,7 @@
 // reshape: the same elements in row-major order under another shape.
 #pragma once
 
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

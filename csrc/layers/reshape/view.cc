@@ -1,6 +1,6 @@
 // Reshapes that leave every element where it is, so that a classifier's head or a change of the spatial dimensions
 // alone needs no copy in any layout.
-#include "layers/moving.h"
+#include "layers/shared/moving.h"
 
 namespace softneuro {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "layers/pointwise.h"
+#include "layers/shared/pointwise.h"
 
 namespace softneuro {
 

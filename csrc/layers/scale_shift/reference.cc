@@ -1,4 +1,4 @@
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

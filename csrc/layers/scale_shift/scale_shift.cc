@@ -1,11 +1,11 @@
 // scale_shift: x * scale + shift per channel of x[N,C,...].
-#include "layers/routine.h"
-#include "layers/weights_check.h"
+#include "layers/contract/routine.h"
+#include "layers/weights/weights_check.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/scale_shift/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 void scale_shift_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
 

@@ -1,4 +1,4 @@
-#include "layers/moving.h"
+#include "layers/shared/moving.h"
 #include "layers/slice/slice.h"
 
 namespace softneuro {

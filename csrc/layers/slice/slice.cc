@@ -1,12 +1,12 @@
 #include "layers/slice/slice.h"
 
-#include "layers/routine.h"
-#include "layers/validate.h"
+#include "layers/contract/routine.h"
+#include "layers/contract/validate.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/slice/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 SliceParams slice_params(const Layer& layer, const Shape& in) {
   const Attrs& attrs = layer.attrs;

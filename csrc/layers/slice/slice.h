@@ -1,7 +1,7 @@
 // slice: every step-th index of one axis in [start, end).
 #pragma once
 
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

@@ -1,5 +1,5 @@
 // Slices whose elements lie together in the input's memory.
-#include "layers/moving.h"
+#include "layers/shared/moving.h"
 #include "layers/slice/slice.h"
 
 namespace softneuro {

@@ -1,7 +1,7 @@
 // softmax: exp(x - max) / sum(exp(x - max)) along an axis, or the logarithm of that.
 #pragma once
 
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "kernels/softmax/softmax.h"
-#include "layers/grid.h"
-#include "layers/routine.h"
+#include "layers/contract/routine.h"
+#include "layers/shared/grid.h"
 #include "layers/softmax/softmax.h"
 
 namespace softneuro {

@@ -5,9 +5,9 @@
 #include "base/lines.h"
 #include "kernels/integers.h"
 #include "kernels/squeeze_excite/squeeze_excite.h"
-#include "layers/images.h"
-#include "layers/kernel_sizes.h"
-#include "layers/split.h"
+#include "layers/shared/images.h"
+#include "layers/shared/kernel_sizes.h"
+#include "layers/shared/split.h"
 #include "layers/squeeze_excite/squeeze_excite.h"
 
 namespace softneuro {

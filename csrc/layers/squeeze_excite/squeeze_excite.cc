@@ -2,13 +2,13 @@
 
 #include <vector>
 
-#include "layers/routine.h"
-#include "layers/validate.h"
+#include "layers/contract/routine.h"
+#include "layers/contract/validate.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/squeeze_excite/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 namespace {
 

@@ -7,7 +7,7 @@
 //   out = x * excite
 #pragma once
 
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

@@ -2,7 +2,7 @@
 
 #include "base/lines.h"
 #include "kernels/transpose2d/bytes.h"
-#include "layers/moving.h"
+#include "layers/shared/moving.h"
 
 namespace softneuro {
 

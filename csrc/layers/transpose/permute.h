@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/transpose2d/transpose2d.h"
-#include "layers/routine.h"
+#include "layers/contract/routine.h"
 
 namespace softneuro {
 

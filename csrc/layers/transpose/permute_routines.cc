@@ -1,4 +1,4 @@
-#include "layers/moving.h"
+#include "layers/shared/moving.h"
 #include "layers/transpose/permute.h"
 #include "layers/transpose/transpose.h"
 

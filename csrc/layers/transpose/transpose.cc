@@ -1,12 +1,12 @@
 #include "layers/transpose/transpose.h"
 
-#include "layers/routine.h"
-#include "layers/validate.h"
+#include "layers/contract/routine.h"
+#include "layers/contract/validate.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/transpose/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 std::vector<int> transpose_perm(const Layer& layer, int rank) {
   layer.attrs.expect_only({"perm"});

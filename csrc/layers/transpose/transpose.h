@@ -1,7 +1,7 @@
 // transpose: output axis i is input axis perm[i].
 #pragma once
 
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

@@ -1,5 +1,5 @@
 // Transposes that leave every element where it is.
-#include "layers/moving.h"
+#include "layers/shared/moving.h"
 #include "layers/transpose/transpose.h"
 
 namespace softneuro {

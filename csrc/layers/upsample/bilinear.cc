@@ -2,7 +2,7 @@
 
 #include "base/lines.h"
 #include "kernels/interpolate/interpolate.h"
-#include "layers/moving.h"
+#include "layers/shared/moving.h"
 #include "layers/upsample/upsample.h"
 
 namespace softneuro {

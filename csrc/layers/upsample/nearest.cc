@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "layers/moving.h"
+#include "layers/shared/moving.h"
 #include "layers/upsample/upsample.h"
 
 namespace softneuro {

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "layers/routine.h"
-#include "layers/validate.h"
+#include "layers/contract/routine.h"
+#include "layers/contract/validate.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/upsample/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 UpsampleParams upsample_params(const Layer& layer) {
   const Attrs& attrs = layer.attrs;

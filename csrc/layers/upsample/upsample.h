@@ -5,7 +5,7 @@
 #include <array>
 #include <vector>
 
-#include "layers/layer.h"
+#include "layers/contract/layer.h"
 
 namespace softneuro {
 

@@ -1,13 +1,13 @@
 #include "layers/winograd_decode/winograd_decode.h"
 
+#include "layers/contract/routine.h"
+#include "layers/contract/validate.h"
 #include "layers/conv2d/conv2d.h"
-#include "layers/routine.h"
-#include "layers/validate.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/winograd_decode/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 void winograd_decode_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
 

@@ -1,7 +1,7 @@
 // winograd_decode: m[P,T,K] + bias[K] -> [N,K,H',W'], the inverse of a Winograd convolution's transforms.
 #pragma once
 
-#include "layers/winograd_stages.h"
+#include "layers/products/winograd_stages.h"
 
 namespace softneuro {
 

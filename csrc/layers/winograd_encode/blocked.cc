@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <string>
 
-#include "layers/moving.h"
+#include "layers/shared/moving.h"
 #include "layers/winograd_encode/winograd_encode.h"
 
 namespace softneuro {

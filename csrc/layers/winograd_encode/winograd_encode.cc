@@ -1,12 +1,12 @@
 #include "layers/winograd_encode/winograd_encode.h"
 
-#include "layers/routine.h"
-#include "layers/validate.h"
+#include "layers/contract/routine.h"
+#include "layers/contract/validate.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/winograd_encode/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 void winograd_encode_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
 

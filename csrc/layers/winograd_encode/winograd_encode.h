@@ -1,7 +1,7 @@
 // winograd_encode: x[N,C,H,W] -> [P,T,C], the P positions of the T tiles of a Winograd convolution.
 #pragma once
 
-#include "layers/winograd_stages.h"
+#include "layers/products/winograd_stages.h"
 
 namespace softneuro {
 

@@ -1,5 +1,5 @@
 // Between float32 and sixteen bits of fixed point.
-#include "layers/moving.h"
+#include "layers/shared/moving.h"
 
 namespace softneuro {
 namespace {

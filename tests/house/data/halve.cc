@@ -1,12 +1,12 @@
 // halve: half of each value, and as a second output its negative. A layer for the test that shows how one is added.
-#include "layers/layer.h"
-#include "layers/routine.h"
-#include "layers/validate.h"
+#include "layers/contract/layer.h"
+#include "layers/contract/routine.h"
+#include "layers/contract/validate.h"
 
 namespace softneuro {
 
 #define SN_ROUTINES "layers/halve/routines.inc"
-#include "layers/collect.inc"
+#include "layers/contract/collect.inc"
 
 namespace {
 

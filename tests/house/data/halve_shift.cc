@@ -1,5 +1,5 @@
 // By a shift, where values are fixed point.
-#include "layers/routine.h"
+#include "layers/contract/routine.h"
 
 namespace softneuro {
 namespace {

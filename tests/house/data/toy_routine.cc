@@ -1,8 +1,8 @@
 // The smallest complete routine: linear as three loops. Compiled only by the test that shows how a routine is added.
 #include <algorithm>
 
+#include "layers/contract/routine.h"
 #include "layers/linear/linear.h"
-#include "layers/routine.h"
 
 namespace softneuro {
 namespace {

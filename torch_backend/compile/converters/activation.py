@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from softneuro.torch_backend.compile.converters.registry import Call, Convert, aten, constant, converter, equals
 
 if TYPE_CHECKING:
-    from softneuro.torch_backend.compile.lowering import Lowering
+    from softneuro.torch_backend.compile.conversion.lowering import Lowering
 
 
 def _plain(function: str) -> Convert:

@@ -9,11 +9,11 @@ import torch
 from torch.fx import Node
 
 from softneuro.torch_backend.compile.converters.registry import Call, aten, constant, converter, ranks
-from softneuro.torch_backend.compile.own_steps import OwnStep, like
-from softneuro.torch_backend.compile.reals import REALS
+from softneuro.torch_backend.compile.host.own_steps import OwnStep, like
+from softneuro.torch_backend.compile.ops.reals import REALS
 
 if TYPE_CHECKING:
-    from softneuro.torch_backend.compile.lowering import Lowering
+    from softneuro.torch_backend.compile.conversion.lowering import Lowering
 
 _PROJECTIONS = ("qkv_weight", "qkv_bias", "proj_weight", "proj_bias")
 _REST = tuple(f"{kind}_{name}_{i}" for kind in ("norm", "ffn") for name in ("weight", "bias") for i in (1, 2))

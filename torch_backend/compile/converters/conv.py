@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from softneuro.torch_backend.compile.converters.registry import Call, aten, constant, converter
 
 if TYPE_CHECKING:
-    from softneuro.torch_backend.compile.lowering import Lowering
+    from softneuro.torch_backend.compile.conversion.lowering import Lowering
 
 
 def _check(call: Call) -> str | None:

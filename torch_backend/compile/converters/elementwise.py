@@ -8,10 +8,10 @@ import torch
 from torch.fx import Node
 
 from softneuro.torch_backend.compile.converters.registry import Call, Convert, aten, converter, equals
-from softneuro.torch_backend.compile.reals import REALS
+from softneuro.torch_backend.compile.ops.reals import REALS
 
 if TYPE_CHECKING:
-    from softneuro.torch_backend.compile.lowering import Lowering
+    from softneuro.torch_backend.compile.conversion.lowering import Lowering
 
 
 def _operands(call: Call) -> str | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from softneuro.torch_backend.compile.converters.registry import Call, aten, constant, converter, equals
 
 if TYPE_CHECKING:
-    from softneuro.torch_backend.compile.lowering import Lowering
+    from softneuro.torch_backend.compile.conversion.lowering import Lowering
 
 
 @converter(aten.linear.default, check=constant("weight", "bias"))

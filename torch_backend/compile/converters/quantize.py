@@ -15,7 +15,7 @@ from torch.fx import Node
 from softneuro.torch_backend.compile.converters.registry import Call, converter
 
 if TYPE_CHECKING:
-    from softneuro.torch_backend.compile.lowering import Lowering
+    from softneuro.torch_backend.compile.conversion.lowering import Lowering
 
 # By name: torch has these ops only once some module of its own is imported.
 _OVERLOADS = ("default", "tensor", "tensor2")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from softneuro.torch_backend.compile.converters.registry import Call, aten, converter
-from softneuro.torch_backend.compile.reals import REALS
+from softneuro.torch_backend.compile.ops.reals import REALS
 
 if TYPE_CHECKING:
-    from softneuro.torch_backend.compile.lowering import Lowering
+    from softneuro.torch_backend.compile.conversion.lowering import Lowering
 
 
 def _check(call: Call) -> str | None:

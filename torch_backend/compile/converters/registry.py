@@ -16,10 +16,10 @@ import torch
 from torch.fx import Node
 from torch.fx.node import map_arg
 
-from softneuro.torch_backend.compile.reals import BYTES, REALS
+from softneuro.torch_backend.compile.ops.reals import BYTES, REALS
 
 if TYPE_CHECKING:
-    from softneuro.torch_backend.compile.lowering import Lowering
+    from softneuro.torch_backend.compile.conversion.lowering import Lowering
 
 aten = torch.ops.aten
 Blobs = int | list[int]

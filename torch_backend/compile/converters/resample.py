@@ -9,7 +9,7 @@ from torch.fx import Node
 from softneuro.torch_backend.compile.converters.registry import Call, aten, converter, ranks
 
 if TYPE_CHECKING:
-    from softneuro.torch_backend.compile.lowering import Lowering
+    from softneuro.torch_backend.compile.conversion.lowering import Lowering
 
 
 def pad(low: Lowering, call: Call, mode: str, value: float = 0.0) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from softneuro.torch_backend.compile.converters.registry import Call, aten, converter, ranks
 
 if TYPE_CHECKING:
-    from softneuro.torch_backend.compile.lowering import Lowering
+    from softneuro.torch_backend.compile.conversion.lowering import Lowering
 
 
 # Of one tensor: other shapes of the same elements in the same order, and the elements as they are.

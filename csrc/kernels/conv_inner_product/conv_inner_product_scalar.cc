@@ -1,1 +1,0 @@
-#include "kernels/conv_inner_product/generic.h"

@@ -1,0 +1,1 @@
+#include "kernels/conv_winograd_1968/generic.h"

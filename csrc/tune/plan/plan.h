@@ -1,0 +1,71 @@
+// Plans as text: the chosen descriptor of every layer plus the adapts, one file for all graphs and shapes of a model.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+namespace softneuro {
+
+// What a plan is for. Any characters are kept.
+struct PlanKey {
+  std::string graph;   // structural hash
+  std::string shapes;  // signature of the input shapes
+  std::string device;  // fingerprint
+  int threads = 1;
+  friend auto operator<=>(const PlanKey&, const PlanKey&) = default;
+};
+
+struct PlanStep {
+  int layer = -1;  // canonical index
+  std::string type, descriptor;
+  double seconds = 0;  // predicted
+  friend bool operator==(const PlanStep&, const PlanStep&) = default;
+};
+
+// Chains appear in order.
+struct PlanAdapt {
+  int blob = -1;
+  std::string from, to;  // schemas
+  double seconds = 0;
+  friend bool operator==(const PlanAdapt&, const PlanAdapt&) = default;
+};
+
+// A plan's error on one set of weights, by their content (Graph::weights_identity).
+struct ProvenError {
+  std::string weights;
+  double error = 0;  // relative L2 against exact routines, on random inputs
+  friend bool operator==(const ProvenError&, const ProvenError&) = default;
+};
+
+struct Plan {
+  PlanKey key;
+  std::vector<PlanStep> steps;
+  std::vector<PlanAdapt> adapts;
+  double seconds = 0, lower_bound = 0;
+  std::vector<ProvenError> proven = {};  // by the weights' content; none for a plan of exact routines
+  friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+// What a plan file says (see plan_file.h).
+class PlanFile {
+ public:
+  static constexpr size_t max_bytes = size_t{64} << 20;
+
+  // Throws Error with the line's number for anything but what format() writes.
+  static PlanFile parse(std::string_view text, const std::string& where = "plan");
+
+  // Sections in the order of their keys: the same plans give the same text, which reads back exactly.
+  std::string format() const;
+
+  const Plan* find(const PlanKey& key) const;
+  // Replaces the plan of the same key.
+  void set(Plan plan);
+  const std::vector<Plan>& plans() const { return plans_; }
+
+ private:
+  std::vector<Plan> plans_;  // by key
+};
+
+}  // namespace softneuro

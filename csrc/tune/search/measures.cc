@@ -1,0 +1,56 @@
+#include "tune/search/measures.h"
+
+#include <algorithm>
+
+#include "base/arch.h"
+
+namespace softneuro {
+Measure measure_candidates(const Graph& graph, const GraphCosts& costs,
+                           const std::function<double(const Candidate& candidate, int layer)>& value) {
+  Measure measure;
+  for (size_t l = 0; l < graph.layers().size(); ++l) {
+    std::vector<double>& labels = measure.labels.emplace_back();
+    if (graph.layers()[l].type == "constant") labels.push_back(0);
+    for (const Candidate& candidate : costs.layers[l]) labels.push_back(value(candidate, static_cast<int>(l)));
+  }
+  for (const FusedCost& fused : costs.fused) {
+    measure.groups.push_back(value(fused.candidate, fused.fusion->layers.back()));
+  }
+  return measure;
+}
+
+Measure squared_errors(const Graph& graph, const GraphCosts& costs) {
+  return measure_candidates(graph, costs,
+                            [](const Candidate& candidate, int) { return candidate.error * candidate.error; });
+}
+
+Measure unproven_errors(const Graph& graph, const GraphCosts& costs, const std::vector<double>& proven) {
+  return measure_candidates(graph, costs, [&](const Candidate& candidate, int layer) {
+    const double own = proven.empty() ? 0 : proven[static_cast<size_t>(layer)];
+    return candidate.error > own ? 1.0 : 0.0;
+  });
+}
+
+Measure packed_bytes(const Graph& graph, const GraphCosts& costs) {
+  return measure_candidates(
+      graph, costs, [](const Candidate& candidate, int) { return static_cast<double>(candidate.packed_bytes); });
+}
+
+Measure passed_bytes(const Graph& graph, const GraphCosts& costs) {
+  return measure_candidates(graph, costs, [&](const Candidate& candidate, int layer) {
+    const std::vector<int>& outputs = graph.layers()[static_cast<size_t>(layer)].outputs;
+    double total = 0;
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      const int64_t elements = graph.blob(outputs[k]).desc.shape.elements();
+      total += static_cast<double>(dtype_bytes(candidate.outs[k].dtype, elements));
+    }
+    return total;
+  });
+}
+
+// As a guest's on a CPU with several last caches do for seconds at a time. What another core holds is then written at
+// 2.5 GB/s instead of 80, which costs measured while they are together do not tell: MobileNetV2 took 1.02 times as long
+// with all its blocks fused then, and apart 0.87.
+double passing_price(int threads) { return threads > 1 && cores_may_be_apart() ? 2e-11 / threads : 0; }
+
+}  // namespace softneuro

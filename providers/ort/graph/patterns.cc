@@ -1,0 +1,168 @@
+#include "providers/ort/graph/patterns.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "providers/ort/graph/wires.h"
+#include "providers/ort/lower/quantized_values.h"
+
+namespace softneuro::ort {
+namespace {
+
+// As a constant of the type has it.
+double as_stored(double value, DType type) {
+  return with_dtype(type, [&](auto kind) {
+    return static_cast<double>(element_value(element_from<decltype(kind)>(static_cast<float>(value))));
+  });
+}
+
+class Gelus : Wires {
+ public:
+  using Wires::is_taken;
+  using Wires::Wires;
+
+  // A node index and those that it stands for.
+  std::optional<std::pair<int, std::set<int>>> match(int erf, int& x) const {
+    const int scaled = producer_of(node(erf).inputs[0]), plus = only_reader(erf);
+    if (scaled < 0 || plus < 0 || only_reader(scaled) != erf) return {};
+    x = operand(scaled, "Div", std::sqrt(2.0));
+    if (x < 0) x = operand(scaled, "Mul", std::sqrt(0.5));
+    if (x < 0 || operand(plus, "Add", 1) != node(erf).outputs[0]) return {};
+    const int first = only_reader(plus);
+    if (first < 0 || node(first).op != "Mul") return {};
+    const int sum = node(plus).outputs[0], second = only_reader(first);
+    std::set<int> inner{scaled, erf, plus};
+    if (operand(first, "Mul", 0.5) == sum) {  // x * (0.5 * sum)
+      if (second < 0 || other(second, node(first).outputs[0]) != x) return {};
+      inner.insert(first);
+      return std::pair(second, inner);
+    }
+    const int partner = other(first, sum);
+    if (partner == x && second >= 0 && operand(second, "Mul", 0.5) == node(first).outputs[0]) {  // 0.5 * (x * sum)
+      inner.insert(first);
+      return std::pair(second, inner);
+    }
+    const int half = partner < 0 ? -1 : producer_of(partner);  // (0.5 * x) * sum
+    if (half < 0 || only_reader(half) != first || operand(half, "Mul", 0.5) != x) return {};
+    inner.insert(half);
+    return std::pair(first, inner);
+  }
+
+ private:
+  // The operand beside a constant of this value, or -1.
+  int operand(int index, const char* op, double wanted) const {
+    const OpNode& found = node(index);
+    if (found.op != op || !found.domain.empty() || found.inputs.size() != 2) return -1;
+    for (const size_t side : {size_t{1}, size_t{0}}) {
+      const int id = found.inputs[side];
+      if (id < 0 || (side == 0 && found.op == "Div")) continue;
+      const auto& constant = graph().value(id).constant;
+      const bool scalar = constant && is_real(constant->type) && constant->elements() == 1;
+      if (scalar && constant->dims.size() <= 1 &&
+          std::abs(constant->number() - as_stored(wanted, constant->type)) < 1e-5) {
+        return found.inputs[1 - side];
+      }
+    }
+    return -1;
+  }
+
+  int other(int index, int value) const { return other_operand(index, "Mul", value); }
+};
+
+class IntegerProducts : Wires {
+ public:
+  using Wires::is_taken;
+  using Wires::readers;
+  using Wires::Wires;
+
+  struct Match {
+    int last, scaled;
+    int factor;  // which other products may have, too, where their weights' scales are equal
+    std::set<int> inner;
+    std::vector<int> inputs;  // of the runtime's own op
+  };
+
+  // cast(q * w) * (scale of q * scale of w) + bias
+  std::optional<Match> match(int product) const {
+    const std::vector<int>& from = node(product).inputs;
+    if (from.size() < 3 || !is_constant(from[1]) || graph().value(from[1]).constant->dims.size() != 2) return {};
+    const int maker = producer_of(from[0]);
+    if (maker < 0 || !is_dynamic_quantize(node(maker)) || from[2] != node(maker).outputs[2]) return {};
+    const int cast = only_reader(product), scaled = cast < 0 ? -1 : only_reader(cast);
+    if (scaled < 0 || node(cast).op != "Cast" || !node(cast).domain.empty()) return {};
+    if (ElementType(static_cast<int>(node(cast).integer("to", 0))) != ElementType(DType::float32)) return {};
+    const int factor = producer_of(other_operand(scaled, "Mul", node(cast).outputs[0]));
+    if (factor < 0) return {};
+    const int scale = node(maker).outputs[1], weight_scale = other_operand(factor, "Mul", scale);
+    if (!is_list(weight_scale)) return {};
+    const int zero = from.size() > 3 ? from[3] : -1;
+    Match found{scaled, scaled, factor, {product, cast}, {from[0], from[1], scale, weight_scale, from[2], zero}};
+    const int add = only_reader(scaled), bias = add < 0 ? -1 : other_operand(add, "Add", node(scaled).outputs[0]);
+    const int64_t columns = graph().value(from[1]).constant->dims[1];
+    if (is_list(bias) && graph().value(bias).constant->dims == std::vector{columns}) {
+      found.last = add;
+      found.inner.insert(scaled);
+      found.inputs.push_back(bias);
+    }
+    return found;
+  }
+
+ private:
+  bool is_constant(int id) const { return id >= 0 && graph().value(id).constant; }
+  bool is_list(int id) const {
+    return is_constant(id) && graph().value(id).constant->type == DType::float32 &&
+           graph().value(id).constant->dims.size() <= 1;
+  }
+};
+
+}  // namespace
+
+void merge_gelu(OpGraph& graph) {
+  const auto is_erf = [](const OpNode& node) { return node.op == "Erf" && node.domain.empty(); };
+  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), is_erf)) return;
+  const Gelus gelus(graph);
+  std::set<int> gone;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    int x = -1;
+    if (!is_erf(graph.nodes[n])) continue;
+    const auto found = gelus.match(static_cast<int>(n), x);
+    if (!found || graph.value(x).constant) continue;
+    const auto& [last, inner] = *found;
+    if (gelus.is_taken(last, inner)) continue;
+    OpNode& node = graph.nodes[static_cast<size_t>(last)];
+    stand_for(graph, node, "Gelu", inner);
+    node.inputs = {x};
+    gone.insert(inner.begin(), inner.end());
+  }
+  remove_nodes(graph, gone);
+}
+
+void merge_integer_products(OpGraph& graph) {
+  const auto is_product = [](const OpNode& node) { return node.op == "MatMulInteger" && node.domain.empty(); };
+  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), is_product)) return;
+  const IntegerProducts products(graph);
+  std::vector<IntegerProducts::Match> matches;
+  std::set<int> scaled, gone;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (!is_product(graph.nodes[n])) continue;
+    auto found = products.match(static_cast<int>(n));
+    if (!found || products.is_taken(found->last, found->inner) || products.is_taken(found->factor, {})) continue;
+    scaled.insert(found->scaled);
+    matches.push_back(std::move(*found));
+  }
+  for (IntegerProducts::Match& match : matches) {
+    const std::vector<int>& readers = products.readers(match.factor);
+    if (readers.empty() || !std::all_of(readers.begin(), readers.end(), [&](int n) { return scaled.contains(n); }))
+      continue;
+    if (!gone.contains(match.factor)) match.inner.insert(match.factor);
+    OpNode& node = graph.nodes[static_cast<size_t>(match.last)];
+    stand_for(graph, node, "MatMulIntegerToFloat", match.inner);
+    node.inputs = match.inputs;
+    gone.insert(match.inner.begin(), match.inner.end());
+  }
+  remove_nodes(graph, gone);
+}
+
+}  // namespace softneuro::ort

@@ -1,0 +1,267 @@
+#include "providers/ort/lower/fold.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "providers/ort/lower/lowering.h"
+#include "providers/ort/lower/numbers.h"
+#include "providers/ort/lower/shape_rules.h"
+
+namespace softneuro::ort {
+namespace {
+
+void put(Lowering& low, const Numbers& values, DType type) { low.set(as_type(values, type)); }
+
+template <typename T>
+T arithmetic(const std::string& op, T x, T y) {
+  if (op == "Add") return x + y;
+  if (op == "Sub") return x - y;
+  if (op == "Mul") return x * y;
+  if (op == "Min") return std::min(x, y);
+  if (op == "Max") return std::max(x, y);
+  if constexpr (std::is_integral_v<T>) {
+    if (y == 0 || (y == -1 && x == std::numeric_limits<T>::min())) throw Error("a size is divided by zero");
+  }
+  return x / y;
+}
+
+void fold_arithmetic(Lowering& low) {
+  const std::string& op = low.node().op;
+  Numbers total = numbers(low.known(0));
+  for (size_t i = 1; i < low.node().inputs.size(); ++i) {
+    Numbers other = numbers(low.known(i));
+    if (total.real != other.real) throw Error("operands differ in type");
+    const auto dims = broadcast(total.dims, other.dims);
+    total = expanded(total, dims), other = expanded(other, dims);
+    for (size_t k = 0; k < total.reals.size(); ++k) total.reals[k] = arithmetic(op, total.reals[k], other.reals[k]);
+    for (size_t k = 0; k < total.integers.size(); ++k) {
+      total.integers[k] = arithmetic(op, total.integers[k], other.integers[k]);
+    }
+  }
+  put(low, total, low.known(0).type);
+}
+
+void fold_equal(Lowering& low) {
+  const Numbers a = numbers(low.known(0)), b = numbers(low.known(1));
+  const auto dims = broadcast(a.dims, b.dims);
+  const Numbers x = expanded(a, dims), y = expanded(b, dims);
+  Numbers made{false, dims, {}, {}};
+  for (size_t i = 0; i < elements(dims); ++i) {
+    made.integers.push_back(x.real ? x.reals[i] == y.reals.at(i) : x.integers[i] == y.integers.at(i));
+  }
+  put(low, made, DType::boolean);
+}
+
+void fold_where(Lowering& low) {
+  const Numbers c = numbers(low.known(0)), a = numbers(low.known(1)), b = numbers(low.known(2));
+  const auto dims = broadcast(broadcast(c.dims, a.dims), b.dims);
+  const Numbers condition = expanded(c, dims), other = expanded(b, dims);
+  Numbers made = expanded(a, dims);
+  for (size_t i = 0; i < elements(dims); ++i) {
+    if (condition.integers.at(i) != 0) continue;
+    if (made.real) {
+      made.reals[i] = other.reals.at(i);
+    } else {
+      made.integers[i] = other.integers.at(i);
+    }
+  }
+  put(low, made, low.known(1).type);
+}
+
+void fold_shape(Lowering& low) {
+  const Shape in = low.shape(0);
+  if (low.node().op == "Size") return low.set(tensor_of({}, std::vector<int64_t>{in.elements()}));
+  const auto bound = [&](std::string_view name, int64_t fallback) {
+    const int64_t given = low.node().integer(name, fallback);
+    return std::clamp<int64_t>(given < 0 ? given + in.rank() : given, 0, in.rank());
+  };
+  std::vector<int64_t> sizes;
+  for (int64_t i = bound("start", 0); i < bound("end", in.rank()); ++i) sizes.push_back(in[static_cast<int>(i)]);
+  const auto count = static_cast<int64_t>(sizes.size());
+  low.set(tensor_of({count}, sizes));
+}
+
+void fold_gather(Lowering& low) {
+  const Numbers data = numbers(low.known(0));
+  const HostTensor& indices = low.known(1);
+  const auto wanted = indices.integers();
+  const auto axis = static_cast<size_t>(low.axis(low.node().integer("axis", 0), low.rank(0)));
+  const auto size = static_cast<size_t>(data.dims[axis]);
+  std::vector<int64_t> dims(data.dims.begin(), data.dims.begin() + static_cast<ptrdiff_t>(axis));
+  dims.insert(dims.end(), indices.dims.begin(), indices.dims.end());
+  const std::vector<int64_t> rest(data.dims.begin() + static_cast<ptrdiff_t>(axis) + 1, data.dims.end());
+  dims.insert(dims.end(), rest.begin(), rest.end());
+  const size_t inner = elements(rest), count = wanted.size();
+  put(low,
+      picked(data, dims,
+             [&](size_t i) {
+               const int64_t index = wanted[i / inner % count];
+               const auto at = static_cast<size_t>(index < 0 ? index + static_cast<int64_t>(size) : index);
+               if (at >= size) throw Error("index " + std::to_string(index) + " is outside");
+               return (i / inner / count * size + at) * inner + i % inner;
+             }),
+      low.known(0).type);
+}
+
+void fold_concat(Lowering& low) {
+  const int rank = low.rank(0);
+  const int64_t axis = low.axis(low.node().integer("axis", 0), rank);
+  if (rank != 1 || axis != 0) throw Error("only lists of sizes are joined ahead");
+  Numbers made = numbers(low.known(0));
+  for (size_t i = 1; i < low.node().inputs.size(); ++i) {
+    const Numbers more = numbers(low.known(i));
+    made.reals.insert(made.reals.end(), more.reals.begin(), more.reals.end());
+    made.integers.insert(made.integers.end(), more.integers.begin(), more.integers.end());
+  }
+  made.dims = {static_cast<int64_t>(made.size())};
+  put(low, made, low.known(0).type);
+}
+
+void fold_slice(Lowering& low) {
+  Numbers values = numbers(low.known(0));
+  for (const SliceRange& range : slice_ranges(low)) {
+    const auto axis = static_cast<size_t>(range.axis);
+    const std::vector<int64_t> rest(values.dims.begin() + static_cast<ptrdiff_t>(axis) + 1, values.dims.end());
+    const size_t inner = elements(rest), size = static_cast<size_t>(values.dims[axis]);
+    const int64_t span = range.step > 0 ? range.end - range.start : range.start - range.end;
+    const int64_t stride = std::abs(range.step), count = span <= 0 ? 0 : (span - 1) / stride + 1;
+    std::vector<int64_t> dims = values.dims;
+    dims[axis] = count;
+    values = picked(values, dims, [&](size_t i) {
+      const auto along = static_cast<int64_t>(i / inner) % count;
+      const size_t outer = i / inner / static_cast<size_t>(count);
+      return (outer * size + static_cast<size_t>(range.start + along * range.step)) * inner + i % inner;
+    });
+  }
+  put(low, values, low.known(0).type);
+}
+
+void fold_cast(Lowering& low) {
+  const DType type = ElementType(static_cast<int>(low.node().integer("to", 0))).known();
+  Numbers values = numbers(low.known(0));
+  const bool real = is_real(type);
+  if (real && !values.real) {
+    for (const int64_t value : values.integers) values.reals.push_back(static_cast<float>(value));
+    values.integers.clear();
+  } else if (!real && values.real) {
+    for (const float value : values.reals) {
+      if (!(std::abs(value) < 9e18F)) throw Error("a size is not finite");
+      // Everything but zero is true, one half too.
+      values.integers.push_back(type == DType::boolean ? value != 0 : static_cast<int64_t>(value));
+    }
+    values.reals.clear();
+  }
+  values.real = real;
+  if (type == DType::boolean) {
+    for (int64_t& value : values.integers) value = value != 0;
+  }
+  put(low, values, type);
+}
+
+void fold_unary(Lowering& low) {
+  Numbers values = numbers(low.known(0));
+  const std::string& op = low.node().op;
+  for (float& value : values.reals) value = op == "Neg" ? -value : op == "Floor" ? std::floor(value) : std::ceil(value);
+  if (op == "Neg") {
+    for (int64_t& value : values.integers) value = -value;
+  }
+  put(low, values, low.known(0).type);
+}
+
+void fold_constant_of_shape(Lowering& low) {
+  const OpAttribute* value = low.node().find("value");
+  const HostTensor fill = value == nullptr ? tensor_of({1}, std::vector<float>{0}) : std::get<HostTensor>(*value);
+  const auto dims = low.known(0).integers();
+  if (elements(dims) > (size_t{1} << 24)) throw Error("it makes " + std::to_string(elements(dims)) + " elements");
+  put(low, picked(numbers(fill), dims, [](size_t) { return size_t{0}; }), fill.type);
+}
+
+void fold_range(Lowering& low) {
+  const auto start = low.known(0).integers().at(0), limit = low.known(1).integers().at(0),
+             step = low.known(2).integers().at(0);
+  if (step == 0) throw Error("its step is zero");
+  Numbers made;
+  const int64_t count = std::max<int64_t>((limit - start + step - (step > 0 ? 1 : -1)) / step, 0);
+  if (count > (int64_t{1} << 20)) throw Error("it makes " + std::to_string(count) + " elements");
+  for (int64_t i = 0; i < count; ++i) made.integers.push_back(start + i * step);
+  made.dims = {count};
+  put(low, made, low.known(0).type);
+}
+
+void fold_product(Lowering& low) {
+  Numbers values = numbers(low.known(0));
+  if (values.dims.size() > 1 || values.real) throw Error("only lists of sizes are multiplied ahead");
+  const bool keep = low.node().integer("keepdims", 1) != 0;
+  const int64_t product =
+      std::accumulate(values.integers.begin(), values.integers.end(), int64_t{1}, std::multiplies<>());
+  put(low, {false, keep ? std::vector<int64_t>{1} : std::vector<int64_t>{}, {product}, {}}, low.known(0).type);
+}
+
+void fold_reshape(Lowering& low) {
+  const std::string& op = low.node().op;
+  const Shape in = low.shape(0);
+  const Shape out = op == "Reshape"     ? reshaped(low.node(), in, low.known(1).integers())
+                    : op == "Squeeze"   ? squeezed(in, low.integers(1, "axes"))
+                    : op == "Unsqueeze" ? unsqueezed(in, low.integers(1, "axes"))
+                                        : in;
+  put(low, reshaped_to(numbers(low.known(0)), out), low.known(0).type);
+}
+
+void fold_expand(Lowering& low) {
+  const Numbers values = numbers(low.known(0));
+  put(low, expanded(values, broadcast(values.dims, low.known(1).integers())), low.known(0).type);
+}
+
+using Fold = void (*)(Lowering&);
+const std::map<std::string, Fold, std::less<>>& folds() {
+  static const std::map<std::string, Fold, std::less<>> table{{"Shape", fold_shape},
+                                                              {"Size", fold_shape},
+                                                              {"Gather", fold_gather},
+                                                              {"Concat", fold_concat},
+                                                              {"Slice", fold_slice},
+                                                              {"Cast", fold_cast},
+                                                              {"Add", fold_arithmetic},
+                                                              {"Sub", fold_arithmetic},
+                                                              {"Mul", fold_arithmetic},
+                                                              {"Div", fold_arithmetic},
+                                                              {"Min", fold_arithmetic},
+                                                              {"Max", fold_arithmetic},
+                                                              {"Equal", fold_equal},
+                                                              {"Where", fold_where},
+                                                              {"Neg", fold_unary},
+                                                              {"Floor", fold_unary},
+                                                              {"Ceil", fold_unary},
+                                                              {"Range", fold_range},
+                                                              {"ReduceProd", fold_product},
+                                                              {"Reshape", fold_reshape},
+                                                              {"Squeeze", fold_reshape},
+                                                              {"Unsqueeze", fold_reshape},
+                                                              {"Identity", fold_reshape},
+                                                              {"Expand", fold_expand},
+                                                              {"ConstantOfShape", fold_constant_of_shape}};
+  return table;
+}
+
+}  // namespace
+
+bool can_fold(const OpNode& node) { return node.domain.empty() && folds().contains(node.op); }
+
+bool reads_shape_only(const OpNode& node) { return node.domain.empty() && (node.op == "Shape" || node.op == "Size"); }
+
+bool fold(Lowering& low) {
+  const OpNode& node = low.node();
+  if (!can_fold(node)) return false;
+  if (!reads_shape_only(node)) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (low.has(i) && !low.is_known(i)) return false;
+    }
+  }
+  folds().find(node.op)->second(low);
+  return true;
+}
+
+}  // namespace softneuro::ort

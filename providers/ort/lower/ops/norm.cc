@@ -1,0 +1,130 @@
+// Normalisations with constant statistics or parameters.
+#include <algorithm>
+
+#include "providers/ort/lower/ops/ops.h"
+
+namespace softneuro::ort {
+namespace {
+
+// One value per group, repeated for each of its channels.
+Constant per_channel(const Constant& groups, int64_t channels) {
+  const int64_t repeat = channels / std::max<int64_t>(groups->elements(), 1);
+  if (repeat <= 1) return groups;
+  const auto from = groups->values();
+  std::vector<float> values;
+  for (int64_t c = 0; c < channels; ++c) values.push_back(from.get()[c / repeat]);
+  return constant_from(Shape{channels}, std::move(values));
+}
+
+// Values broadcast to the shape, which they have but for leading axes.
+Constant broadcast_to(const Constant& values, const Shape& shape) {
+  if (values->shape() == shape) return values;
+  const int64_t count = values->elements(), total = shape.elements();
+  bool suffix = values->shape().rank() <= shape.rank() && (count == 1 || (count > 0 && total % count == 0));
+  for (int i = 1; suffix && count != 1 && i <= values->shape().rank(); ++i) {
+    const int64_t dim = values->shape()[values->shape().rank() - i];
+    suffix = dim == shape[shape.rank() - i] || values->shape().product(0, values->shape().rank() - i + 1) == 1;
+  }
+  if (!suffix) throw Error("a parameter of shape " + values->shape().str() + " does not fit " + shape.str());
+  const auto from = values->values();
+  std::vector<float> made(static_cast<size_t>(total));
+  for (int64_t i = 0; i < total; ++i) made[static_cast<size_t>(i)] = from.get()[i % count];
+  return constant_from(shape, std::move(made));
+}
+
+Refusal check_batch_norm(const OpView& view) {
+  const OpNode& node = view.node();
+  if (node.since_version < 9 && node.integer("spatial", 1) == 0) return "its statistics are not per channel";
+  if (node.integer("training_mode", 0) != 0) return "it is in training mode";
+  for (size_t i = 1; i < 5; ++i) {
+    if (view.uses_output(i)) return "its running statistics are wanted";
+  }
+  if (view.rank(0) < 2) return "its input has no channels";
+  return known_from(view, 1);
+}
+
+void convert_batch_norm(Lowering& low) {
+  low.set(low.add(
+      "batch_norm", {low.blob(0)}, {{"eps", decimal(low.node().real("epsilon", 1e-5F))}},
+      {{"weight", low.weight(1)}, {"bias", low.weight(2)}, {"mean", low.weight(3)}, {"variance", low.weight(4)}}));
+}
+
+Refusal check_layer_norm(const OpView& view) {
+  if (view.uses_output(1) || view.uses_output(2)) return "its mean or deviation is wanted";
+  if (view.node().integer("stash_type", 1) != 1) return "it computes in another type";
+  if (view.rank(0) < 1) return "its input is a scalar";
+  return known_from(view, 1);
+}
+
+void convert_layer_norm(Lowering& low) {
+  const Shape shape = low.shape(0);
+  const int axis = static_cast<int>(low.axis(low.node().integer("axis", -1), shape.rank()));
+  const Shape normalised(std::span<const int64_t>(shape.begin() + axis, shape.end()));
+  Lowering::Weights weights{{"weight", broadcast_to(low.weight(1), normalised)}};
+  if (low.has(2)) weights.emplace_back("bias", broadcast_to(low.weight(2), normalised));
+  low.set(low.add("layer_norm", {low.blob(0)},
+                  {{"axes", int64_t{shape.rank() - axis}}, {"eps", decimal(low.node().real("epsilon", 1e-5F))}},
+                  weights));
+}
+
+// x / sqrt(mean(x^2) + epsilon) * scale
+void convert_rms_norm(Lowering& low) {
+  const Shape shape = low.shape(0);
+  const int64_t first = low.axis(low.node().integer("axis", -1), shape.rank());
+  std::vector<int64_t> axes;
+  for (int64_t axis = first; axis < shape.rank(); ++axis) axes.push_back(axis);
+  const auto scalar = [&](int blob, std::string_view function, double value) {
+    return low.add("binary", {blob}, {{"function", std::string(function)}, {"scalar", value}});
+  };
+  const int x = low.blob(0), squares = low.add("binary", {x, x}, {{"function", "mul"}});
+  const int mean = low.add("reduce", {squares}, {{"function", "mean"}, {"axes", axes}, {"keepdim", int64_t{1}}});
+  const int offset = scalar(mean, "add", decimal(low.node().real("epsilon", 1e-5F)));
+  const int inverse = low.add("binary", {offset}, {{"function", "rsqrt"}});
+  const int normalised = low.add("binary", {x, inverse}, {{"function", "mul"}});
+  low.set(low.add("binary", {normalised}, {{"function", "mul"}}, {{"other", low.weight(1)}}));
+}
+
+Refusal check_instance_norm(const OpView& view) {
+  return view.rank(0) >= 3 ? known_from(view, 1) : Refusal("its input has no spatial axes");
+}
+
+int group_norm(Lowering& low, int64_t groups, Constant weight, Constant bias) {
+  return low.add("group_norm", {low.blob(0)}, {{"groups", groups}, {"eps", decimal(low.node().real("epsilon", 1e-5F))}},
+                 {{"weight", std::move(weight)}, {"bias", std::move(bias)}});
+}
+
+void convert_instance_norm(Lowering& low) { low.set(group_norm(low, low.shape(0)[1], low.weight(1), low.weight(2))); }
+
+Refusal check_group_norm(const OpView& view) {
+  if (view.node().integer("stash_type", 1) != 1) return "it computes in another type";
+  if (view.rank(0) < 2) return "its input has no channels";
+  const HostTensor *scale = view.constant(1), *bias = view.constant(2);
+  if (scale != nullptr && bias != nullptr && scale->dims != bias->dims) return "its scale and bias differ in shape";
+  return known_from(view, 1);
+}
+
+// Until opset 20 there is one scale per group, then one per channel.
+void convert_group_norm(Lowering& low) {
+  const int64_t channels = low.shape(0)[1], groups = low.node().integer("num_groups", 1);
+  const Constant scale = low.weight(1), bias = low.weight(2);
+  for (const Constant& one : {scale, bias}) {
+    const int64_t wanted = low.node().since_version < 21 ? groups : channels;
+    if (one->shape() == Shape{wanted}) continue;
+    throw Error("a parameter has shape " + one->shape().str() + " where " + std::to_string(wanted) + " are wanted");
+  }
+  low.set(group_norm(low, groups, per_channel(scale, channels), per_channel(bias, channels)));
+}
+
+constexpr OpEntry norm_entries[] = {
+    {"BatchNormalization", check_batch_norm, convert_batch_norm},
+    {"LayerNormalization", check_layer_norm, convert_layer_norm},
+    {"RMSNormalization", check_layer_norm, convert_rms_norm},
+    {"InstanceNormalization", check_instance_norm, convert_instance_norm},
+    {"GroupNormalization", check_group_norm, convert_group_norm},
+};
+
+}  // namespace
+
+std::span<const OpEntry> norm_ops() { return norm_entries; }
+
+}  // namespace softneuro::ort

@@ -1,0 +1,63 @@
+// Reductions over axes.
+#include <algorithm>
+
+#include "providers/ort/lower/ops/ops.h"
+
+namespace softneuro::ort {
+namespace {
+
+Refusal check_reduce(const OpView& view) {
+  return view.rank(0) > 0 ? known_from(view, 1) : Refusal("its input is a scalar");
+}
+
+// What of these is left where nothing is reduced has changed from opset to opset.
+Refusal check_norm(const OpView& view) {
+  if (view.node().integer("noop_with_empty_axes", 0) != 0) return "it may reduce nothing";
+  return check_reduce(view);
+}
+
+int negated(Lowering& low, int blob) { return low.add("binary", {blob}, {{"function", "mul"}, {"scalar", -1.0}}); }
+
+int squared(Lowering& low, int blob) { return low.add("binary", {blob, blob}, {{"function", "mul"}}); }
+
+// Over an image's axes a pooling, which has routines for every layout.
+void convert_reduce(Lowering& low) {
+  const std::string& op = low.node().op;
+  const Shape in = low.shape(0);
+  std::vector<int64_t> axes;
+  for (const int64_t axis : low.integers(1, "axes")) axes.push_back(low.axis(axis, in.rank()));
+  std::sort(axes.begin(), axes.end());
+  if (axes.empty()) {
+    if (low.node().integer("noop_with_empty_axes", 0) != 0) return low.set(low.blob(0));
+    for (int64_t axis = 0; axis < in.rank(); ++axis) axes.push_back(axis);
+  }
+  const bool keep = low.node().integer("keepdims", 1) != 0, least = op == "ReduceMin";
+  const bool squares = op == "ReduceSumSquare" || op == "ReduceL2", absolute = op == "ReduceL1";
+  const bool sum = op == "ReduceSum" || squares || absolute;
+  const std::string function = op == "ReduceMean" ? "mean" : sum ? "sum" : "amax";
+  int blob = least ? negated(low, low.blob(0)) : low.blob(0);
+  if (squares) blob = squared(low, blob);
+  if (absolute) blob = low.add("binary", {blob}, {{"function", "abs"}});
+  if (in.rank() == 4 && axes == std::vector<int64_t>{2, 3} && function != "sum") {
+    blob = low.add("adaptive_pool2d", {blob},
+                   {{"function", function == "mean" ? "avg" : "max"}, {"output_size", std::vector<int64_t>{1, 1}}});
+    if (!keep) blob = low.reshape(blob, Shape{in[0], in[1]});
+  } else {
+    blob = low.add("reduce", {blob}, {{"function", function}, {"axes", axes}, {"keepdim", int64_t{keep}}});
+  }
+  if (op == "ReduceL2") blob = low.add("binary", {blob}, {{"function", "sqrt"}});
+  low.set(least ? negated(low, blob) : blob);
+}
+
+constexpr OpEntry reduce_entries[] = {
+    {"ReduceMean", check_reduce, convert_reduce},    {"ReduceSum", check_reduce, convert_reduce},
+    {"ReduceMax", check_reduce, convert_reduce},     {"ReduceMin", check_reduce, convert_reduce},
+    {"ReduceL1", check_norm, convert_reduce},        {"ReduceL2", check_norm, convert_reduce},
+    {"ReduceSumSquare", check_norm, convert_reduce},
+};
+
+}  // namespace
+
+std::span<const OpEntry> reduce_ops() { return reduce_entries; }
+
+}  // namespace softneuro::ort

@@ -1,0 +1,27 @@
+// Constants of integers that a model dequantizes, as layers take them.
+#pragma once
+
+#include "base/refusal.h"
+#include "layers/weights/constant_data.h"
+#include "providers/ort/lower/quantized_values.h"
+
+namespace softneuro::ort {
+
+// Why layers do not take a constant operand, whose type is one of integers.
+Refusal check_quantized_constant(const OpGraph& graph, const OpNode& node, const QuantizedInput& input);
+// Of eight bits: as they are, with their scales. Unsigned ones around 128 become signed, which integer kernels want.
+// Of 32 bits, and by scales that are not positive and finite: reals, computed when somebody asks.
+Constant dequantized(const OpGraph& graph, const OpNode& node, const QuantizedInput& input);
+// Integers with a factor for all, or for each index of the last axis.
+Constant scaled_integers(const HostTensor& values, std::vector<double> factors);
+
+// Unsigned ones moved to signed ones, whatever their zero points; others as they are. Null unless they are bytes.
+// Bytes, less their zero point, as numbers.
+Constant numbers_of(const HostTensor& bytes, int32_t zero_point);
+Constant signed_bytes(const Constant& values);
+// [rows, columns] -> [columns, rows], scaled; still bytes. Null unless they are, and the factor is positive.
+Constant transposed_bytes(const Constant& matrix, float factor);
+// With scales times the factor. Null as above.
+Constant scaled_bytes(const Constant& values, float factor);
+
+}  // namespace softneuro::ort

@@ -1,0 +1,1 @@
+"""From a region's ops to the layers of a core graph."""

@@ -1,0 +1,1 @@
+"""The host's part: what is not in a region, and its steps inside one."""

@@ -1,0 +1,1 @@
+"""Which ops of a graph regions take."""

@@ -1,0 +1,265 @@
+"""Splits an ATen graph into convex regions and replaces each by one op."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import operator
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+
+from softneuro.torch_backend.compile.conversion.products import Product
+from softneuro.torch_backend.compile.converters import decline_reason
+from softneuro.torch_backend.compile.host.host_steps import step_reason
+from softneuro.torch_backend.compile.ops.constants import find_constants, free_of_sizes, free_of_values
+from softneuro.torch_backend.compile.ops.names import layer_name, op_name
+from softneuro.torch_backend.compile.ops.orders import axis_order, hints
+from softneuro.torch_backend.compile.ops.reals import changes_type
+from softneuro.torch_backend.compile.ops.sorting import sort_stable
+from softneuro.torch_backend.compile.ops.strides import mend_strides
+from softneuro.torch_backend.compile.ops.walks import with_sources
+from softneuro.torch_backend.compile.partitioning.cuts import Cut, find_cuts
+from softneuro.torch_backend.compile.partitioning.grouping import (
+    assign_regions,
+    count_ops,
+    find_steps,
+    is_computing,
+    moves_between,
+)
+from softneuro.torch_backend.compile.partitioning.product_forms import find_products
+from softneuro.torch_backend.compile.partitioning.quantized import dequantizes, quantizes, read_quantized
+
+
+@dataclass
+class Region:
+    """Ops that will run as one net."""
+
+    module: GraphModule  # the host's ops: placeholders are tensors, symbolic sizes, then weights
+    inputs: list[Node]  # in the outer graph
+    sizes: list[Node]
+    weights: list[Node]
+    outputs: list[Node]
+    constants: set[Node]  # in module.graph
+    weight_nodes: list[Node]  # placeholders in module.graph, in the order of weights
+    content: str  # hash of everything above but weight values
+    ops: int  # that compute
+    steps: list[list[Node]]  # in module.graph: ops of the host that follow each other
+    step_ops: dict[str, list[tuple[str, str]]]  # by op: (name, reason) of what the host runs
+    products: list[Product]  # in module.graph
+
+    @property
+    def declined(self) -> Mapping[Node, str]:
+        """Ops of the module that a converter has declined once shapes were known, and why."""
+        found: dict[Node, str] = self.module.meta.get("declined", {})
+        return found
+
+    @functools.cached_property
+    def quantizes(self) -> bool:
+        """Whether any op makes bytes of reals."""
+        rounding = any(product.static or product.dynamic for product in self.products)
+        return rounding or any(map(quantizes, self.module.graph.nodes))
+
+
+@dataclass
+class Partition:
+    """Result of the split."""
+
+    module: GraphModule
+    regions: list[Region] = field(default_factory=list)
+    host: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # by op: (name, reason) of what stays
+    cuts: list[Cut] = field(default_factory=list)
+    constants: Set[Node] = frozenset()  # of the graph: what follows from weights alone
+
+
+def trim(nodes: list[Node], steps: Set[Node]) -> list[Node]:
+    """Drops moves at the rim whose results only the host reads: the host does them without a copy.
+
+    Conversions of what the region computes stay: a net writes either type. So do Qs and DQs, which the host would
+    compute.
+    """
+    kept = set(nodes)
+    for node in reversed(nodes):
+        moves = node not in steps and node.target is not operator.getitem and not is_computing(node)
+        converts = changes_type(node) or quantizes(node) or dequantizes(node)
+        wanted = any(user in kept for user in node.users) or (converts and node.args[0] in kept)
+        if moves and not wanted:
+            kept.discard(node)
+    return [node for node in nodes if node in kept]
+
+
+def build_region(
+    nodes: list[Node], constants: Set[Node], steps: Mapping[Node, str], products: Sequence[Product] = ()
+) -> Region:
+    """Copies the nodes, and the constants that they need, into a module of their own.
+
+    `steps`: ops of the host, and why they are. `products`: of the whole graph.
+    """
+    inside = set(nodes)
+    computed_before = {n for n in constants if n.op == "call_function"}
+    read = [source for node in nodes for source in node.all_input_nodes if source not in inside]
+    needed = with_sources(read, lambda n: n.all_input_nodes if n in computed_before else ())
+    inputs = [n for n in needed if n not in constants and isinstance(n.meta["val"], torch.Tensor)]
+    sizes = [n for n in needed if n not in constants and n not in inputs]
+    weights = [n for n in needed if n in constants and n.op != "call_function"]
+    computed = [n for n in needed if n in constants and n.op == "call_function"]
+    outputs = [n for n in nodes if isinstance(n.meta["val"], torch.Tensor) and any(u not in inside for u in n.users)]
+
+    graph = Graph()
+    copies: dict[Node, Node] = {}
+    for index, node in enumerate([*inputs, *sizes, *weights]):
+        copies[node] = graph.placeholder(f"{'w' if node in weights else 'x'}{index}")
+        copies[node].meta = dict(node.meta)
+    for node in [*computed, *nodes]:
+        copies[node] = graph.node_copy(node, lambda n: copies[n])
+    graph.output(tuple(copies[n] for n in outputs))
+    for node in outputs:
+        value = node.meta["val"]
+        copies[node].meta["order"] = axis_order(hints(value.stride()), hints(value.shape))
+    module = GraphModule({}, graph)
+    own = [n for n in nodes if n in steps]
+    joined = assign_regions(graph, {copies[n] for n in own})
+    step_ops: dict[str, list[tuple[str, str]]] = {}
+    for node in own:
+        if node.target is not operator.getitem:  # a part of the op before it
+            note(step_ops, node, steps[node])
+    if joined:
+        sort_stable(module, joined)
+    return Region(
+        module=module,
+        inputs=inputs,
+        sizes=sizes,
+        weights=weights,
+        outputs=outputs,
+        constants={copies[n] for n in [*weights, *computed]},
+        weight_nodes=[copies[n] for n in weights],
+        content=content_hash(graph),
+        ops=count_ops(nodes, steps.keys()),
+        steps=joined,
+        step_ops=step_ops,
+        products=[product.copied(copies) for product in products if product.root in inside],
+    )
+
+
+def content_hash(graph: Graph) -> str:
+    """Hash of the ops, their arguments and the shapes at the rim, the same in every process."""
+    digest = hashlib.sha256()
+    index = {node: i for i, node in enumerate(graph.nodes)}
+    for node in graph.nodes:
+        arguments = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: f"%{index[n]}")
+        value = node.meta.get("val")
+        shape = (str(tuple(value.shape)), str(value.dtype)) if isinstance(value, torch.Tensor) else str(value)
+        line = (node.op, str(node.target) if node.op == "call_function" else "", str(arguments), str(shape))
+        digest.update(repr((*line, node.meta.get("order"))).encode())
+    return digest.hexdigest()[:24]
+
+
+def note(by_op: dict[str, list[tuple[str, str]]], node: Node, reason: str) -> None:
+    """Adds an op that the host runs."""
+    by_op.setdefault(op_name(node), []).append((layer_name(node), reason))
+
+
+def find_regions(
+    module: GraphModule,
+    static: Set[Node],
+    min_region_size: int,
+    *,
+    join: bool,
+    declined: Mapping[Node, str] | None = None,
+) -> Partition:
+    """The regions of a graph that are worth a call, and why every other op stays with the host.
+
+    With `join`, ops of the host become steps of regions that they would cut apart. `declined`: ops that no region is
+    to have, and why.
+    """
+    graph = module.graph
+    partition = Partition(module)
+    mend_strides(graph)
+    free_of_values(graph)
+    free_of_sizes(graph)
+    partition.constants = constants = find_constants(graph, static)
+    known = declined or {}
+    products = find_products(graph, constants, known.keys())
+    spelt = {node for product in products for node in product.members}
+    quantized = {**read_quantized(graph, constants, known), **dict.fromkeys(spelt)}
+    supported: set[Node] = set()
+    reasons: dict[Node, str] = {}  # of all others
+    for node in graph.nodes:
+        if node.op != "call_function" or node in constants:
+            continue
+        value = node.meta.get("val")
+        if isinstance(value, torch.SymInt | int | torch.SymBool | torch.SymFloat):
+            continue
+        reason: str | None
+        if node in quantized:
+            reason = quantized[node]
+        else:
+            reason = known[node] if node in known else decline_reason(node, constants)
+        if node.target is operator.getitem and node.args[0] not in supported:
+            reason = "its source stays with the host"
+        if reason is None:
+            supported.add(node)
+        else:
+            reasons[node] = reason
+
+    def possible(node: Node) -> bool:
+        return step_reason(node, constants) is None
+
+    steps = find_steps(graph, supported, set(filter(possible, reasons)) if join else set(), min_region_size)
+    moves = dict.fromkeys(moves_between(supported, steps, possible) if steps else (), "it lies between steps")
+    steps, reasons = steps | moves.keys(), reasons | moves
+    parts: list[list[Node]] = []
+    left = dict(reasons)  # of ops that no region has
+    for nodes in assign_regions(graph, supported | steps):
+        kept = trim(nodes, steps)
+        ops = count_ops(kept, steps)
+        if ops and ops >= min_region_size:
+            left.update(dict.fromkeys(nodes, "it moves elements at the rim of a region"))
+            parts.append(kept)
+            own = {n: reasons[n] for n in kept if n in steps}
+            partition.regions.append(build_region(kept, constants, own, products))
+            continue
+        reason = f"its region has {ops} op(s), fewer than min_region_size={min_region_size}"
+        left.update((node, reason) for node in nodes if node not in steps)
+    _note_host(partition, parts, left)
+    partition.cuts = find_cuts(graph, parts, reasons)
+    return partition
+
+
+def _note_host(partition: Partition, regions: Sequence[Sequence[Node]], reasons: Mapping[Node, str]) -> None:
+    """Names every op that is left to the host once the regions are taken out."""
+    taken = {node for nodes in regions for node in nodes}
+    left: dict[Node, str] = {}
+    for node in reversed(partition.module.graph.nodes):
+        if node.op != "call_function" or node in taken:
+            continue
+        if node not in partition.constants:
+            left[node] = reasons.get(node, "it computes a number, not a tensor")
+        elif any(user in left or user.op == "output" for user in node.users):
+            left[node] = "it follows from weights alone, and only the host reads it"
+    for node in reversed(left):
+        note(partition.host, node, left[node])
+
+
+def replace_regions(module: GraphModule, regions: Sequence[tuple[Region, str]], target: Any) -> None:
+    """Puts one call of `target` in place of each region's nodes. With each region: its handle."""
+    graph = module.graph
+    order = {node: i for i, node in enumerate(graph.nodes)}
+    replaced = []
+    for region, handle in regions:
+        # After the last of its inputs: convexity makes that a legal place once every region is replaced.
+        last = max([*region.inputs, *region.sizes, *region.weights], key=lambda n: order[n])
+        with graph.inserting_after(last):
+            call = graph.call_function(target, (handle, region.inputs, region.weights, region.sizes))
+        call.meta["val"] = [n.meta["val"] for n in region.outputs]
+        for index, output in reversed(list(enumerate(region.outputs))):
+            with graph.inserting_after(call):
+                item = graph.call_function(operator.getitem, (call, index))
+            item.meta = dict(output.meta)
+            replaced.append((output, item))
+    # Only now, in the calls of other regions too: else those would keep what is replaced alive.
+    for output, item in replaced:
+        output.replace_all_uses_with(item)

@@ -1,0 +1,1 @@
+"""From what the host calls with to a graph of ATen ops."""
