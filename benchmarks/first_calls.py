@@ -107,7 +107,7 @@ def in_own_process(words: list[str], backend: str, costs: str) -> Any:
 
 
 def row(name: str, eager: dict[str, Any], cold: dict[str, Any], warm: dict[str, Any]) -> list[str]:
-    """Of the table."""
+    """The table's row for one network."""
     tuning = sum(cold["stages"].values())
     rest = cold["seconds"] - cold["dynamo"] - cold["backend"] - tuning
     seconds = (eager["seconds"], cold["seconds"], warm["seconds"], cold["dynamo"], cold["backend"], tuning, rest)

@@ -71,7 +71,7 @@ def randomise_statistics(model: torch.nn.Module, example: torch.Tensor) -> None:
         x = inputs[0]
         module.weight.uniform_(0.5, 1.5)
         module.bias.normal_(0, 0.2)
-        # Of the mean only half is taken off, and the magnitude stands for the deviation: in an untrained network most
+        # Only half of the mean is taken off, and the magnitude stands for the deviation: in an untrained network most
         # of a channel is its mean, and what is left without it would be magnified, rounding errors included.
         magnitude = x.square().mean(dim=(0, 2, 3)).sqrt() + 1e-3
         module.running_mean = 0.5 * x.mean(dim=(0, 2, 3)) + 0.1 * magnitude * torch.randn_like(magnitude)

@@ -81,13 +81,13 @@ def measure(runners: dict[str, tuple[Runner, float]], example: torch.Tensor, sec
 
 
 def best_peer_ratios(medians: dict[str, float], own: Iterable[str]) -> str:
-    """Of each of softneuro's ways, how many times as fast as the fastest of the other compilers and runtimes it is."""
+    """How many times as fast as the fastest other compiler or runtime each of softneuro's ways is."""
     best = min((ms for peer, ms in medians.items() if not peer.startswith("softneuro") and peer != "eager"), default=0)
     return ", ".join(f"{best / medians[peer]:.2f}" for peer in own if peer in medians) if best else "-"
 
 
 def default_peers(dtype: torch.dtype) -> list[str]:
-    """Of halves those that run the model as it is, and this project in float32."""
+    """For halves, the peers that run the model as it is, and this project in float32."""
     if dtype != torch.float32:
         return ["eager", "inductor", "softneuro", "softneuro_float32"]
     return [peer for peer in PEERS if peer != "softneuro_float32"]

@@ -93,7 +93,7 @@ def softneuro_onnx(model: torch.nn.Module, example: torch.Tensor, threads: int) 
 
 
 def openvino_runner(path: str, threads: int) -> Runner:
-    """Of an ONNX file. What is not quantized is computed in float32."""
+    """Runs an ONNX file. What is not quantized is computed in float32."""
     import openvino as ov
 
     config: dict[str, Any] = {
@@ -155,6 +155,6 @@ PEERS: dict[str, Callable[..., Runner]] = {
 
 
 def runner(peer: str, model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
-    """Of a peer's name, or of softneuro with options: `softneuro:max_memory=0.5:schemas=float32`."""
+    """Makes the runner of a peer's name, or of softneuro with options: `softneuro:max_memory=0.5:schemas=float32`."""
     name, *options = peer.split(":")
     return PEERS[name](model, example, threads, **dict(option.split("=", 1) for option in options))

@@ -98,7 +98,7 @@ def multiply_adds(path: str) -> dict[str, int]:
 
 
 def share_in_integers(session: Any, work: dict[str, int]) -> float:
-    """Of a session's multiply-adds, those of routines that read bytes."""
+    """The share of a session's multiply-adds that routines do which read bytes."""
     # The last plan of each region counts, if it won.
     prepared = {event["region"]: event for event in events(session) if event["event"] == "prepared"}
     plans = [event.get("layers", []) for event in prepared.values() if not event["host"]]

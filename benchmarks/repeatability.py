@@ -129,7 +129,7 @@ def measure(name: str, tunings: int, threads: int, seconds: float, folder: Path)
 
 
 def row(name: str, found: dict[str, Any]) -> list[str]:
-    """Of the table."""
+    """The table's row for one network."""
     fresh, after = found["fresh"], found["after"]
     return [
         name,

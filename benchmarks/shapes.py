@@ -64,7 +64,7 @@ class Shape:
 
     @property
     def flops(self) -> int:
-        """Of the plain sum, taps in the padding included; a product with its addition counts as two."""
+        """Counts the plain sum, taps in the padding included; a product with its addition counts as two."""
         return 2 * math.prod(self.output) * math.prod(self.weight[1:])
 
     @property

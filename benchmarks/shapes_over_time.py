@@ -118,7 +118,7 @@ def serve(door: str, case: str, side: str, calls: int, threads: int) -> None:
 
 
 def measure(door: str, case: str, calls: int, threads: int) -> list[dict[str, float]]:
-    """Of the host and of softneuro, in this order: total and worst seconds of the calls, MiB that it has grown."""
+    """For the host, then for softneuro: total and worst seconds of the calls, MiB that it has grown."""
     with tempfile.TemporaryDirectory() as cache, contextlib.ExitStack() as stack:
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "SOFTNEURO_CACHE_DIR": cache}
         command = [sys.executable, "-m", "benchmarks.shapes_over_time", "--door", door, "--case", case]

@@ -12,7 +12,7 @@ set(contracts contract/layer.h contract/routine.h contract/registry.h contract/a
     weights/weight_traits.h)
 list(TRANSFORM contracts PREPEND layers/)
 
-# Of a file: what is hashed and followed as one.
+# The node of a file: what is hashed and followed as one.
 macro(node_of file out)
   if("${file}" MATCHES "^kernels/[^/]+/")
     string(REGEX MATCH "^kernels/[^/]+" ${out} "${file}")

@@ -23,10 +23,10 @@ def measure_error(result: Any, host: Any, truth: Any = None) -> OutputError:
 
 
 def relative_error(result: Any, truth: Any) -> float:
-    """Of one result."""
+    """The error of one result."""
     return measure_error(result, truth).error
 
 
 def worst_error(results: Iterable[Any], truths: Iterable[Any]) -> float:
-    """Of several; 0 if there are none."""
+    """The largest error of several results; 0 if there are none."""
     return max((relative_error(*pair) for pair in zip(results, truths, strict=True)), default=0.0)

@@ -68,7 +68,7 @@ class Converter:
         return layers
 
     def _routine(self, name: str) -> str:
-        """Of bytes alone: what a plan has in floats, or makes floats of, the op does with bytes."""
+        """The unit's routine if it works on bytes: what a plan has in floats, or makes so, the op does with bytes."""
         found = self.routines.get(name, "")
         return re.sub(r"->cpu:float32:\w+", "", found) if "/cpu:qint8:" in found else ""
 
@@ -120,7 +120,7 @@ class Converter:
         return self._find_between(at, node)
 
     def _find_operator(self, at: int, node: Any, bias: int, scale: int) -> _Unit | None:
-        """Of an op that carries all scales itself."""
+        """Finds the unit of an op that carries all scales itself."""
         x, y = self.graph.grid(node, 0, 1, 2), self.graph.grid(node, None, scale, scale + 1)
         weight = self.graph.weight(node.input[3:6], 0 if _outputs_first(node) else 1)
         if x is None or y is None or weight is None:
@@ -134,7 +134,7 @@ class Converter:
         return _Unit([at], node.input[0], x, y, weight, offsets)
 
     def _find_between(self, at: int, node: Any) -> _Unit | None:
-        """Of an op on reals that have been bytes, whose result becomes bytes."""
+        """Finds the unit of an op on reals that have been bytes, whose result becomes bytes."""
         graph = self.graph
         x_maker, w_maker = graph.maker(node.input[0]), graph.maker(node.input[1])
         if not (graph.is_op(x_maker, "DequantizeLinear") and graph.is_op(w_maker, "DequantizeLinear")):

@@ -38,7 +38,7 @@ def constants_of(model: Any) -> dict[str, Any]:
 
 
 class Grid(NamedTuple):
-    """Of a tensor."""
+    """The steps that a tensor's bytes count in."""
 
     scale: float
     zero: int
@@ -64,7 +64,7 @@ def attributes(node: Any) -> dict[str, Any]:
 
 
 def byte_tensors(node: Any) -> list[tuple[str, int | None]]:
-    """Of a node, tensors that may be bytes, with the places of their zero points among its inputs, None for moves."""
+    """A node's tensors that may be bytes, with the places of their zero points among its inputs, None for moves."""
     given, out = node.input, node.output[0]
     if node.op_type == "QuantizeLinear":
         return [(out, 2)]
@@ -184,7 +184,7 @@ class QuantizedGraph:
         return readers[0] if len(readers) == 1 and name not in self._fixed else None
 
     def array(self, name: str) -> Any:
-        """Of a constant; None of anything else."""
+        """A constant's values; None for anything else."""
         import onnx
 
         return onnx.numpy_helper.to_array(self._constants[name]) if name in self._constants else None
@@ -230,7 +230,7 @@ class QuantizedGraph:
         return Grid(factor.item(), int(offset.item())) if offset is not None and offset.size == 1 else None
 
     def weight(self, inputs: Any, axis: int, given_axis: int | None = None) -> Weight | None:
-        """Of a constant, its scale and its zero point, one or one for each index of an axis; None if it is no such."""
+        """A constant with its scale and its zero point, one or one for each index of an axis; None if it is no such."""
         import numpy as np
 
         arrays = [self.array(name) for name in inputs if name]

@@ -17,7 +17,7 @@ class _Place(NamedTuple):
 
 
 def make_unsigned(graph: QuantizedGraph) -> None:
-    """Of tensors between nodes, where all nodes around them are known to take either kind."""
+    """Makes tensors between nodes unsigned, where all nodes around them are known to take either kind."""
     signed = {name for node in graph.nodes for name, _ in byte_tensors(node) if graph.kind(name) == INT8}
     blocked = {name for name in signed if graph.is_fixed(name)}
     places: list[tuple[str, _Place]] = []

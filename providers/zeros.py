@@ -10,7 +10,7 @@ import numpy as np
 import softneuro
 from softneuro.report.sparsity import LayerSparsity, look_at
 
-# Of ops that read bytes themselves: the places of the weight and of its zero point.
+# Ops that read bytes themselves have the weight and its zero point at these places.
 _BYTES = {
     "QLinearConv": (3, 5),
     "QLinearMatMul": (3, 5),

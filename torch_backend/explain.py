@@ -230,7 +230,7 @@ def calls_to_see_changes(model: Any = None) -> int:
 
 
 def _addresses(model: Any) -> set[int] | None:
-    """Of the model's weights; None for all models of the process."""
+    """Addresses of the model's weights; None for all models of the process."""
     if isinstance(model, LoadedProgram):
         return set(addresses_of(model.weights))
     if isinstance(model, torch.nn.Module):

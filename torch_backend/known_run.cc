@@ -17,8 +17,8 @@
 namespace softneuro {
 namespace {
 
-// Of torch's Python library: THPVariable_Wrap(const at::TensorBase&). Not in the stable ABI, which knows no Python, so
-// it is looked for when it is wanted and not linked.
+// Torch's Python library has THPVariable_Wrap(const at::TensorBase&). It is not in the stable ABI, which knows no
+// Python, so it is looked for when it is wanted and not linked.
 using Wrap = void* (*)(const void* tensor);
 Wrap torch_wrap = nullptr;
 

@@ -74,7 +74,7 @@ bool append_input(AtenTensorHandle input, std::vector<int64_t>& signature) {
   const auto found = std::find_if(types.begin(), types.end(), [&](const TorchType& t) { return t.torch == type; });
   const bool known = found != types.end() && device == aoti_torch_device_type_cpu();
   bool channels_last = false;
-  // Of integers, nets reorder images of bytes alone.
+  // Nets reorder no integers but images of bytes.
   const bool reordered = known && (dtype_kind(found->dtype) == DTypeKind::real || found->dtype == DType::uint8);
   if (!contiguous && reordered && rank >= 3) {
     STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_strides(input, &strides));

@@ -44,7 +44,7 @@ def _layers(model: Any) -> Iterator[LayerSparsity]:
         if isinstance(module, nn.utils.parametrize.ParametrizationList):
             continue
         names = [name for name, _ in module.named_parameters(recurse=False)]
-        # Of a mask that is not removed, the product.
+        # The product stands for a weight whose mask is not removed.
         names = [name.removesuffix("_orig") if hasattr(module, f"{name.removesuffix('_orig')}_mask") else name
                  for name in names]  # fmt: skip
         masked = getattr(module, "parametrizations", {})

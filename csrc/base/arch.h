@@ -81,7 +81,7 @@ int isa_block(Isa isa);
 const std::string& cpu_id();
 std::string cpu_brand();
 const CacheInfo& caches();
-// Of L2, for what should stay in it: at least 256 KiB, which it is taken for where it is unknown.
+// Size of L2, for what should stay in it: at least 256 KiB, which it is taken for where it is unknown.
 int64_t l2_bytes();
 // Physical cores that this process may run on.
 int physical_cores();

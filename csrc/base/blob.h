@@ -37,13 +37,13 @@ enum class ValueKind : uint8_t { real, integer, boolean };
 struct TensorDesc {
   Shape shape;
   ValueKind kind = ValueKind::real;
-  // Of integers: what values there may be, so that it is known which types hold them.
+  // What values integers may have, so that it is known which types hold them.
   int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
   std::shared_ptr<const Quantization> quantization = nullptr;  // of reals; null: not quantized
 
   // Shape and what storage and speed depend on, but no scales: equal layers of a network have costs in common.
   std::string str() const;
-  // With all that results depend on.
+  // The same with all that results depend on.
   std::string exact() const;
   friend bool operator==(const TensorDesc& a, const TensorDesc& b);
 };
@@ -58,7 +58,7 @@ Schema natural_schema(const TensorDesc& desc);
 
 // Whether the schema can hold the blob's values; the reason if not. Reals may lose digits, integers never.
 Refusal fits(const TensorDesc& desc, const Schema& schema);
-// Of a dense blob, padding lanes included.
+// Size of a dense blob, padding lanes included.
 size_t bytes(const TensorDesc& desc, const Schema& schema);
 
 }  // namespace softneuro

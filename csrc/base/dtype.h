@@ -48,7 +48,7 @@ constexpr DTypeKind dtype_kind(DType dtype) {
   };
   return table[static_cast<size_t>(dtype)];
 }
-// Of so many elements side by side; a last byte that is not full counts.
+// Size of so many elements side by side; a last byte that is not full counts.
 constexpr size_t dtype_bytes(DType dtype, int64_t elements) {
   return (static_cast<size_t>(elements) * static_cast<size_t>(dtype_bits(dtype)) + 7) / 8;
 }

@@ -43,8 +43,8 @@ struct OutputError {
 
 // Without a truth the host is it. Throws Error if the numbers of elements differ.
 OutputError measure_error(const Elements& result, const Elements& host, const Elements* truth = nullptr);
-// Of quantized results, whose last digit may be a whole step, and a step in an early layer moves others: nothing for a
-// distance that two right executions may have.
+// The error of quantized results, whose last digit may be a whole step, and a step in an early layer moves others:
+// nothing for a distance that two right executions may have.
 double error_of_steps(double distance);
 inline double relative_error(const Elements& result, const Elements& truth) {
   return measure_error(result, truth).error;

@@ -60,11 +60,11 @@ struct Schema {
 struct TileGrid {
   int64_t down = 1, across = 1, h = 0, w = 0;
   int64_t lane(int64_t y, int64_t x) const { return y / h * across + x / w; }
-  // In elements, of a plane.
+  // The index of an element in a plane.
   int64_t at(int64_t y, int64_t x) const { return (y % h * w + x % w) * (down * across) + lane(y, x); }
   friend bool operator==(const TileGrid&, const TileGrid&) = default;
 };
-// Of the fewest pixels to a tile, then of the squarest tiles, then of the widest.
+// The grid with the fewest pixels to a tile, then the one with the squarest tiles, then with the widest.
 TileGrid tile_grid(int64_t height, int64_t width, int lanes);
 
 Layout parse_layout(std::string_view text);

@@ -48,7 +48,7 @@ class Team {
 
  private:
   struct alignas(64) Share {
-    // Of the member's share of the current step: the first task in the low half, the end in the high one.
+    // The member's share of the current step: the first task in the low half, the end in the high one.
     std::atomic<uint64_t> left{0};
     std::atomic<pid_t> thread{0};  // the member; 0 until it has come
     int core = -1;                 // where it was then

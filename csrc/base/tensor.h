@@ -37,7 +37,7 @@ struct TensorView {
   [[noreturn]] void refuse_type(DType wanted) const;
 };
 
-// Of a dense blob. For a strided layout those of the dense one of its kind.
+// Strides of a dense blob. A strided layout has those of the dense one of its kind.
 Strides dense_strides(const Shape& shape, const Layout& layout);
 TensorView dense_view(void* data, const Shape& shape, const Schema& schema);
 // Elements from the first of a view to behind its last one.

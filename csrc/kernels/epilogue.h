@@ -71,7 +71,7 @@ struct Epilogue {
   ElementFormat dst = {};
   RoundedSum rounded = {};  // only where dst and residual are quantized, by kernels that say so
 
-  // Of channels from `channel` on and elements from `index` on.
+  // The same for channels from `channel` on and elements from `index` on.
   [[gnu::always_inline]] Epilogue from(int channel, size_t index) const {
     Epilogue e = *this;
     if (bias != nullptr) e.bias += channel;

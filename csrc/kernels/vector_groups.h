@@ -7,7 +7,7 @@
 
 namespace softneuro::SN_ISA {
 
-// From sums to the outputs of panel n, a vector of outputs of each of the vectors.
+// Finishes sums to the outputs of panel n, a vector of outputs of each of the vectors.
 template <int vectors, class Dot>
 SN_INLINE void finish_panel(const Dot& p, const ClampBounds& bounds, int n, const Vf* sums) {
   const int at = n * lanes, count = p.n - at < lanes ? p.n - at : lanes;

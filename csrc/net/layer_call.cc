@@ -7,7 +7,7 @@
 namespace softneuro {
 namespace {
 
-// By a descriptor, with or without params.
+// Finds a routine by a descriptor, with or without params.
 RoutineChoice named(std::string_view descriptor) {
   for (const auto& routine : routines(descriptor.substr(0, descriptor.find('/')))) {
     if (routine->descriptor() == descriptor) return {routine.get(), {}};

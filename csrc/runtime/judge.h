@@ -25,7 +25,7 @@ struct Verdict {
 constexpr int most_trials = 2;
 // Whether two times differ by no more than noise may.
 bool is_close(double seconds, double host_seconds);
-// With `wins` and the reason.
+// Sets `wins` and the reason.
 Verdict judged(Verdict verdict, double max_error);
 // The verdict that records give: times hold for all weights, an error for its own. Not known where they do not decide.
 Verdict verdict_of(const std::optional<VerdictRecord>& times, const std::optional<double>& error, double max_error);

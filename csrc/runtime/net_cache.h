@@ -62,7 +62,7 @@ struct Ready {
   std::shared_ptr<const void> door = nullptr;  // what the door keeps beside the net
   std::shared_ptr<const void> plan = nullptr;  // of the net
   bool on_trial = false;                       // calls are still watched: quick look-ups do not find it
-  // Of the host's: calls that it may run before the region is asked again; -1: any number.
+  // Where the host runs in a net's place: calls that it may run before the region is asked again; -1: any number.
   int patience = -1;
   int64_t earns_ns = 0;  // what a call adds to the region's credit (credit.h)
 };
@@ -101,7 +101,7 @@ class NetCache {
   size_t nets() const;
   // That its nets run on, each once.
   std::vector<std::shared_ptr<const Packed>> packings() const;
-  // Of find() that found a net.
+  // Counts each find() that found a net.
   uint64_t hits() const { return hits_.load(std::memory_order_relaxed); }
   // Sum of what the entries found have earned.
   int64_t earned_ns() const { return earned_.load(std::memory_order_relaxed); }

@@ -55,7 +55,7 @@ SharedPlan near_plan(const Graph& graph, const Options& options, int threads, bo
 SharedPlan new_plan(const Graph& graph, const Options& options, int threads, const Progress& progress);
 // The plan or, where its error on the graph's weights is not known to be bearable, what bearable() makes of it.
 SharedPlan bearable_plan(const Graph& graph, SharedPlan plan, const Options& options, int threads);
-// Of everything that was chosen: equal for plans that run every layer of equally pruned weights alike.
+// Names everything that was chosen: equal for plans that run every layer of equally pruned weights alike.
 std::string choices_of(const KnownPlan& plan);
 
 }  // namespace softneuro

@@ -73,7 +73,7 @@ class Region {
   // Makes a net for the signature now, and a verdict if the call has values. What is there then.
   NetCache::Entry prepare(const Signature& signature, uint64_t weight_set, RegionCall& call);
 
-  // By age, the newest last.
+  // What is known of each signature, by age, the newest last.
   std::vector<std::pair<Signature, ShapeState>> shapes() const;
   // A plan or a host made known before anything was prepared.
   void restore(const Signature& signature, Plan plan, std::string host);
@@ -152,7 +152,7 @@ class Region {
   int64_t run_timed_host(RegionCall& call);
   bool measures() const { return settings_.options.never_worse && settings_.options.tune == TuneMode::profile; }
   std::string verdict_key(const Signature& signature) const;
-  // Without weights, of times alone.
+  // Recalls the verdict; without weights, of times alone.
   Verdict recall(const Signature& signature, const std::string& plan, const std::string& weights, int threads) const;
   void remember(const Signature& signature, const std::string& plan, const std::string& weights, const Verdict& verdict,
                 int threads) const;

@@ -38,7 +38,7 @@ void Region::note_gain(const Verdict& verdict) {
   gain_ = 0.8 * gain_ + 0.2 * gain;
 }
 
-// Of a plan that was taken over: one run of each side tells its error, and the calls to come tell which is faster.
+// Tries a plan that was taken over: one run of each side tells its error, and the calls to come tell which is faster.
 void Region::start_trial(Ready ready, Making& making) {
   ShapeState& state = making.state;
   making.host_ns = std::max<int64_t>(run_timed_host(making.call), 1);

@@ -36,7 +36,7 @@ class WeightScan {
   void learn(std::vector<Piece> pieces);
   // They have changed: nets made before are not of them.
   void forget();
-  // Of what was learnt; nets of another one are made from bytes that are no more.
+  // Counts what was learnt; nets of an earlier epoch are made from bytes that are no more.
   uint32_t epoch() const { return epoch_.load(std::memory_order_relaxed); }
   bool learnt() const { return slices_.load(std::memory_order_relaxed) != 0; }
 

@@ -59,7 +59,7 @@ struct Dot4 {
 
 typedef int16_t Halves __attribute__((vector_size(lanes * 4)));
 
-// Of the lower and upper 16 bits of each lane, signed.
+// The sum of the lower and upper 16 bits of each lane, signed.
 SN_INLINE Vi sum_of_pair(Halves a, Halves b) {
 #if SN_VECTORS == SN_LEVEL_avx512
   return (Vi)_mm512_madd_epi16((__m512i)a, (__m512i)b);

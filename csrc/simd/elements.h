@@ -1,7 +1,7 @@
 // Elements of other types than float32 as vectors of floats: loads are exact, stores round half to even.
 //
-// Of halves, NaN stays NaN, and what float16 cannot hold becomes infinite. Of eight bits, what is loaded and stored is
-// the integer; stores take integers of the type's range. load_n and store_n touch the first n elements only.
+// Halves keep NaN, and what float16 cannot hold becomes infinite. What is loaded and stored of eight bits is the
+// integer; stores take integers of the type's range. load_n and store_n touch the first n elements only.
 #pragma once
 
 #include "base/dtype.h"
@@ -148,7 +148,7 @@ SN_INLINE Vi load_n(const int32_t* p, int n) { return bits(load_n(reinterpret_ca
 
 SN_INLINE Vf load(const BFloat16* p) { return from_bits(widen(&p->bits) << 16); }
 SN_INLINE Vf load_n(const BFloat16* p, int n) { return from_bits(widen_n(&p->bits, n) << 16); }
-// In the low bits.
+// Rounds to bfloat16, whose bits are the low ones.
 SN_INLINE Vi to_bfloat16(Vf x) {
   typedef uint32_t Unsigned __attribute__((vector_size(lanes * 4)));
   const Unsigned all = (Unsigned)x.v, upper = all >> 16;

@@ -36,7 +36,7 @@ SN_INLINE Vb of_sixteenth(Vb found, Vb part, Vb x) {
 constexpr bool looks_up_bytes = true;
 
 SN_INLINE Vb sixteenth(const uint8_t* p) { return load_row(p); }
-// Of bytes past the table it gives zero.
+// A byte past the table gives zero.
 SN_INLINE Vb of_sixteenth(Vb found, Vb part, Vb x) { return found | (Vb)vqtbl1q_u8((uint8x16_t)part, (uint8x16_t)x); }
 
 #else

@@ -18,7 +18,7 @@ void expect(bool right, const char* what, DType dtype, Isa isa, double detail = 
 
 bool same_bits(const void* a, const void* b, size_t bytes) { return std::memcmp(a, b, bytes) == 0; }
 
-// As elements: what `exact` says, bit by bit; NaN with its payload, too.
+// Compares elements with what `exact` says, bit by bit; NaN with its payload, too.
 template <typename T>
 void check_from(Isa isa, const std::vector<T>& elements) {
   std::vector<float> values(elements.size());

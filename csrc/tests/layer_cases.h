@@ -33,7 +33,7 @@ inline Layer layer(const char* type, std::initializer_list<std::pair<const char*
   return made;
 }
 
-// Of which nine in ten are zero.
+// The same with zeros for nine in ten.
 inline Constant sparse_ramp(const Shape& shape) {
   std::vector<float> values(static_cast<size_t>(shape.elements()));
   for (size_t i = 0; i < values.size(); ++i) {

@@ -31,7 +31,7 @@ class TileEmulator {
   static constexpr int rows = 16, row_bytes = 64;
   using Tile = uint8_t[rows][row_bytes];
 
-  // Of an instruction with a three-byte VEX prefix.
+  // An instruction with a three-byte VEX prefix.
   struct Decoded {
     int reg, rm, vvvv, prefix;
     uint8_t opcode;

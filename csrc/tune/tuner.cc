@@ -28,7 +28,7 @@ constexpr size_t most_wholes = 4;
 constexpr double least_held = 256 << 20, held_share = 1.5;  // of packed weights between trials; of the model's
 constexpr double promising = 1.03;                          // of the best plan's time by what was seen in nets
 constexpr double wholes_share = 0.08;                       // of the time budget
-// Of the best one's time: which plan leaves after so many rounds.
+// By which multiple of the best one's time a plan leaves after so many rounds.
 double clearly_slower(int rounds) { return rounds < 5 ? 1.1 : rounds < 10 ? 1.05 : 1.02; }
 
 // Times the plans as whole nets, in turn; seconds by plan. The slower ones drop out.
@@ -164,7 +164,7 @@ void report(const Graph& graph, const GraphCosts& costs, const Objective& object
   if (over > 0 && over < 1e-9 * result.predicted_s) result.lower_bound_s = result.predicted_s;
 }
 
-// Of a plan's routine for another shape, which has proven bearable there. None of params that mean nothing here.
+// The error of a plan's routine that has proven bearable for another shape. No error if params mean nothing here.
 double proven_error(const Problem& problem, const RoutineChoice& choice) {
   try {
     return choice.routine->expected_error(problem, choice.tuning);

@@ -30,8 +30,8 @@ struct LayerReport {
   double regret = 0;   // seconds that the whole plan loses if this routine is forbidden; infinite if it is the only one
   bool measured = false;
   std::string in_floats = {};  // why it computes with floats what is quantized; empty where it does not
-  // Of the fastest routines measured for the layer alone: of those that make use of zeros in weights, and of the
-  // others.
+  // Seconds of the fastest routines measured for the layer alone: of those that make use of zeros in weights, and of
+  // the others.
   double sparse_s = std::numeric_limits<double>::infinity(), dense_s = std::numeric_limits<double>::infinity();
 };
 
@@ -41,11 +41,12 @@ struct TuneResult {
   std::vector<LayerReport> layers;    // by layer index
   std::vector<double> adapt_seconds;  // by assignment.adapts
   double predicted_s = 0;             // sum of routines and adapts
-  // Of every plan that has no more than this one of what has a price, as errors, packed bytes and bytes passed on;
-  // equals predicted_s if exact and not overruled.
+  // No plan with as little of what has a price (errors, packed bytes, bytes passed on) takes less; equals predicted_s
+  // if exact and not overruled.
   double lower_bound_s = 0;
   bool exact = false;
-  // Of the best plan by layers' own times, and of the best that makes no use of zeros in weights; 0 if not known.
+  // Seconds of the best plan by layers' own times, and of the best that makes no use of zeros in weights; 0 if not
+  // known.
   double best_s = 0, dense_s = 0;
   double weight_bytes = 0, packed_bytes = 0;        // of the graph; of the plan as its routines foretell them
   bool memory_limited = false, memory_fits = true;  // whether max_memory mattered, and whether any plan keeps to it

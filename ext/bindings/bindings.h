@@ -40,7 +40,7 @@ Attrs to_attrs(const py::dict& values);
 Constant to_constant(const py::handle& array);
 // scale and zero_point (a number or one per index of `axis`), least, most, reciprocal.
 std::shared_ptr<const Quantization> to_quantization(const py::dict& values);
-// Of a dtype's name or of a quantization.
+// Takes a dtype's name or a quantization.
 TensorDesc to_desc(const Shape& shape, const py::object& type);
 Layer to_layer(const std::string& type, const py::dict& attrs, const py::dict& weights, const py::dict& post);
 // A step of a net that calls function(inputs, outputs) with lists of arrays on the net's memory, and each output as
@@ -58,7 +58,7 @@ py::array_t<T> new_array(const Shape& shape) {
 // An array of a shape as a net's border wants it: of its type (bfloat16 and qint8 as bits), C-contiguous in the
 // border's layout. Float64 and the like are converted to float32, other types are not. Throws Error naming `what`.
 py::array border_array(const py::handle& value, const Shape& shape, const Schema& schema, const std::string& what);
-// A new one. Of a channels-last border: an array of the logical shape whose strides are so.
+// Makes a new one. A channels-last border gives an array of the logical shape whose strides are so.
 py::array new_border_array(const Shape& shape, const Schema& schema);
 
 }  // namespace softneuro::bindings

@@ -49,7 +49,7 @@ void bind_error_measure(py::module_& m) {
            "The error on a scale on which max_error is allowed.")
       .def("within", &OutputError::within, py::arg("max_error"));
   m.def("error_of_steps", &error_of_steps, py::arg("distance"),
-        "Of quantized results: 0 for a distance that two right executions may have.");
+        "The error of quantized results: 0 for a distance that two right executions may have.");
   m.def("measure_error", &measure, py::arg("result"), py::arg("host"), py::arg("truth") = py::none(),
         "Distances of a result, and of the host's, from the truth, which is the host's where none is given.");
 }

@@ -270,7 +270,7 @@ void bind_known_call(py::module_& m) {
       .def("pin", &KnownWeights::pin, py::arg("root"), py::arg("state"),
            "The ObjectState of all that leads to them from the root: while it holds, it does.")
       .def("number", &KnownWeights::number, py::arg("root"), py::arg("weights") = py::none(),
-           "Of the set, if its weights are what they were and are the given ones, or pinned; else 0.");
+           "The number of the set, if its weights are what they were and are the given ones, or pinned; else 0.");
   m.def(
       "known_call",
       [](std::string region, uintptr_t host, py::object without_net, py::object otherwise, py::list listeners,

@@ -34,7 +34,7 @@ int64_t physical_index(const TensorView& view, int64_t position) {
   return index;
 }
 
-// Of a strided layout: further apart than dense.
+// Strides of a strided layout: further apart than dense.
 Strides test_strides(const Shape& shape, const Layout& layout) {
   Strides strides = dense_strides(shape, layout);
   if (!layout.strided) return strides;

@@ -28,7 +28,7 @@ Traffic parse_traffic(const std::string& name) {
 }
 
 void evict_caches(int threads) {
-  // Of a shared server cache of 480 MiB a guest was seen to hold 110.
+  // A guest was seen to hold 110 MiB of a shared server cache of 480 MiB.
   static const AlignedBuffer buffer = [] {
     AlignedBuffer made(size_t{256} << 20);
     std::fill_n(made.f32(), made.size() / sizeof(float), 1.0F);

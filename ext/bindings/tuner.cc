@@ -52,14 +52,14 @@ void bind_tuner(py::module_& m) {
       .def_readonly("name", &LayerReport::name)
       .def_readonly("type", &LayerReport::type)
       .def_readonly("descriptor", &LayerReport::descriptor)
-      .def_readonly("seconds", &LayerReport::seconds, "Of the routine alone.")
+      .def_readonly("seconds", &LayerReport::seconds, "Seconds of the routine alone.")
       .def_readonly("regret", &LayerReport::regret,
                     "Seconds that the best plan without this routine costs more; inf if there is no other.")
       .def_readonly("measured", &LayerReport::measured, "False where `seconds` only ranks routines, by rules.")
       .def_readonly("in_floats", &LayerReport::in_floats,
                     "Why it computes with floats what is quantized; empty where it does not.")
       .def_readonly("sparse_s", &LayerReport::sparse_s,
-                    "Of the fastest routine measured that makes use of zeros in weights; inf if there is none.")
+                    "Seconds of the fastest routine measured that makes use of zeros in weights; inf if there is none.")
       .def_readonly("dense_s", &LayerReport::dense_s, "The same of all others.");
 
   py::class_<BoundPlan>(m, "Plan", "The routine of every layer and the conversions between them.")

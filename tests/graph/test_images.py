@@ -63,7 +63,7 @@ def image_net(
 
 
 def routine(layout: str, algorithm: str = "first", shape: tuple[int, ...] = (2, 3, 61, 47)) -> str:
-    """Of that algorithm, with bands of a few rows."""
+    """The routine with that algorithm, with bands of a few rows."""
     attrs = {"stride": [2, 2], "padding": [1, 2, 3, 0]}
     weights = {"conv_weight": np.zeros((40, shape[1], 3, 3), np.float32), "values": np.zeros((shape[1], 256))}
     accepted = _C.testing.accepting("image_conv", attrs, weights, [shape], {}, 1, ["uint8"])

@@ -68,7 +68,7 @@ def test_conversions_of_large_blobs(shape: tuple[int, ...]) -> None:
 
 
 def test_the_best_level_comes_first() -> None:
-    """Of the routines between one pair of schemas, the first that accepts is the one that plans use."""
+    """Plans use the first of the routines between one pair of schemas that accepts."""
     order = {"avx512": 0, "avx2": 1, "scalar": 2}
     by_pair: dict[str, list[int]] = {}
     for entry in softneuro.registry():

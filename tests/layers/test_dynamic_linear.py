@@ -25,7 +25,7 @@ def run(problem: dict[str, Any], threads: int = 1) -> dict[str, Any]:
 
 
 def product(steps: Any, weights: dict[str, Any], scale: Any) -> Any:
-    """Of integers, then as floats have it."""
+    """The product in integers, then as floats have it."""
     values, q = weights["weight"]
     sums = steps.astype(np.int64) @ values.astype(np.int64).T
     return sums.astype(np.float64) * scale * np.float64(F(q["scale"])) + weights.get("bias", F(0))

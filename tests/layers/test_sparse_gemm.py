@@ -21,7 +21,7 @@ ROUTINES = [
 @pytest.mark.parametrize("post", [{}, {"activation": "relu"}, {"residual": True, "activation": "elu", "a": 0.7}])
 @pytest.mark.parametrize("rows", [2, 37, 300])
 def test_bands_and_chunks(descriptor: str, post: dict[str, Any], rows: int) -> None:
-    """Of any size; and a value that is not finite makes NaN of its row where its weights are zero, of no other."""
+    """Bands have any size. A value that is not finite makes NaN of its row where its weights are zero, of no other."""
     rng = np.random.default_rng(rows)
     weight = np.where(rng.random((70, 90)) < 0.2, rng.standard_normal((70, 90)), 0).astype(np.float32)
     weight[3] = 0

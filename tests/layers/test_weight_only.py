@@ -153,7 +153,7 @@ def test_bytes_are_the_choice_where_nothing_is_measured(rows: int, best: str) ->
 
 
 def test_tuning_tries_bytes_and_keeps_no_floats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of which a limit of memory leaves nothing else."""
+    """A limit of memory leaves nothing but bytes."""
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path))
     graph = linear(1, 512)
     (layer,) = _C.tune(graph, _C.parse_options({}), 1).layers

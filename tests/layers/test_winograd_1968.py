@@ -58,7 +58,7 @@ def reference(weight: Array, x: Array) -> Array:
 @pytest.mark.parametrize("channels", [16, 100, 576, 1500])
 @pytest.mark.parametrize("least", [0, -np.inf])
 def test_the_error_is_within_the_expected_one(descriptor: str, channels: int, least: float) -> None:
-    """Of samples as a relu leaves them, whose products of pairs add up, and of any."""
+    """Tries samples as a relu leaves them, whose products of pairs add up, and any samples."""
     rng = np.random.default_rng(channels)
     weight = rng.standard_normal((40, channels), dtype=np.float32)
     x = np.maximum(rng.standard_normal((1, channels, 9, 9), dtype=np.float32), np.float32(least))

@@ -76,7 +76,7 @@ def make_model(
     opset: int = 18,
     types: dict[str, str] | None = None,
 ) -> bytes:
-    """A serialised model. Names of dimensions are symbols. Of inputs and outputs, what is not in `types` is FLOAT."""
+    """A serialised model. Names of dimensions are symbols. Inputs and outputs that are not in `types` are FLOAT."""
     from onnx import TensorProto, helper, numpy_helper, shape_inference
 
     def info(name: str, shape: Sequence[int | str] | None) -> Any:

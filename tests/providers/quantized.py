@@ -71,7 +71,7 @@ class Maker:
 
 
 def averages() -> bytes:
-    """Of four bytes each, and a resize that regions leave to the host: what are ties tells how it computed them."""
+    """Averages of four bytes each, and a resize that regions leave to the host: ties tell how it computed them."""
     m = Maker()
     pooled = m.add("AveragePool", m.dq("x", 0.02), kernel_shape=[2, 2], strides=[2, 2])
     region, scales = m.constant(np.float32([0, 0, 0, 0, 1, 1, 1.5, 1])), m.constant(np.float32([1, 1, 1.7, 1.3]))

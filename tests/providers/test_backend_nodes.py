@@ -74,7 +74,7 @@ def variants(model: onnx.ModelProto, inputs: list[Any]) -> list[onnx.ModelProto]
 
 
 def loaded(model: onnx.ModelProto) -> bytes | None:
-    """Of a model that the CPU provider loads, if of an older opset."""
+    """The model in its own opset or an older one, as the CPU provider loads it; None if it loads neither."""
     for opset in (None, OPSET):
         for entry in model.opset_import:
             if opset and not entry.domain:

@@ -172,7 +172,7 @@ def test_compiled_models(tmp_path: Path) -> None:
 
 
 def test_external_ones(tmp_path: Path) -> None:
-    """Of a file whose weights lie elsewhere; the runtime has them in the graph before any provider sees it."""
+    """Weights of a file lie elsewhere; the runtime has them in the graph before any provider sees it."""
     proto = onnx.load_from_string(model())
     path = tmp_path / "model.onnx"
     onnx.save(proto, path, save_as_external_data=True, location="weights", size_threshold=0)

@@ -47,7 +47,7 @@ def network(kind: str, size: int | str = 16, batch: int | str = 1, weights_in: s
 
 
 def run_bits(session: Any, values: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> list[np.ndarray]:
-    """Of a model in bfloat16, which NumPy has no type for."""
+    """Runs a model in bfloat16, which NumPy has no type for."""
     make = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type
     results = {name: np.zeros(shape, np.uint16) for name, shape in shapes.items()}
     binding = session.io_binding()

@@ -92,7 +92,7 @@ def test_gemm(turned: int, axis: int | None, alpha: float, to: str) -> None:
 
 
 def test_products_that_share_constants() -> None:
-    """Of which each makes its own, by its attributes. The weights are too small for sums to saturate anywhere."""
+    """Each makes the constants its own, by its attributes. The weights are too small for sums to saturate anywhere."""
     m = Maker()
     values = m.random.integers(-60, 61, (12, 12)).astype(np.int8)
     w = [m.constant(value) for value in (values, m.scales(12, 0.01), np.zeros(12, np.int8))]
@@ -166,7 +166,7 @@ def test_quantized_by_its_own_domain() -> None:
 
 @pytest.mark.exact_host
 def test_a_chain() -> None:
-    """Of bytes all the way, signed ones between unsigned ends are another grid."""
+    """A chain works on bytes all the way; signed ones between unsigned ends are another grid."""
     m = Maker()
     w = weight(m, (4, 3, 3, 3), 0)
     c = m.add("QLinearConv", *operand(m, "x"), *w, *result(m), bias(m, 4))

@@ -132,7 +132,7 @@ def test_one_operand(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "Div"])
 def test_two_operands(op: str) -> None:
-    """Of unequal scales; one of them is broadcast."""
+    """The operands have unequal scales; one of them is broadcast."""
     m = Maker()
     y = m.add(op, m.qdq("a", 0.02, 120), m.qdq("b", 0.013, 99 if op != "Div" else 255))
     m.qdq(y, OUT)

@@ -12,7 +12,7 @@ from tests.providers.test_quantized_units import host_nodes, session
 
 
 def conv(m: Maker, x: str, *shape: int) -> str:
-    """Of weights with which the host's sums do not saturate, on whatever CPU."""
+    """A convolution with weights with which the host's sums do not saturate, on whatever CPU."""
     return str(m.add("Conv", x, m.dq(m.constant(m.random.integers(-60, 61, shape).astype(np.int8)), 0.01, 0, "INT8")))
 
 

@@ -24,7 +24,7 @@ MICROSOFT = {"domain": "com.microsoft"}
 
 
 def layers(made: Any) -> Counter[str]:
-    """Of the nets that have been prepared, by type."""
+    """Counts the layers of the nets that have been prepared, by type."""
     prepared = [event for event in events(made) if event["event"] == "prepared"]
     return Counter(layer["type"] for event in prepared for layer in event["layers"])
 
@@ -39,7 +39,7 @@ def weight(m: Maker, c: int, k: int, kind: str = "INT8", zero: int = 0, columns:
 
 
 def product(m: Maker, x: list[str], w: list[str], bias: int | None = None, *, swapped: bool = False) -> str:
-    """Of what DynamicQuantizeLinear makes, as the quantizer spells it out."""
+    """A product of what DynamicQuantizeLinear makes, as the quantizer spells it out."""
     q, scale, zero = x
     values, weight_scale, weight_zero = w
     sums = m.add("Cast", m.add("MatMulInteger", q, values, zero, weight_zero), to=TensorProto.FLOAT)

@@ -45,7 +45,7 @@ def test_sums_that_32_bits_do_not_hold(depth: int, kind: str) -> None:
 
 @pytest.mark.parametrize("number", [2**31 - 1, -(2**31)])
 def test_biases_that_are_large_for_their_scale(number: int) -> None:
-    """Of weights that are all but nothing."""
+    """The weights are all but nothing."""
     m = Maker()
     x_scale, w_scale = 0.02, 1e-10
     scale = m.constant(np.float32(x_scale * w_scale))
@@ -156,7 +156,7 @@ def test_a_row_is_the_same_in_any_batch() -> None:
 
 
 def test_no_negatives_behind_a_relu() -> None:
-    """Of signed bytes around zero, whose range has them."""
+    """Signed bytes around zero have negatives in their range."""
     m = Maker()
     w, scales = m.weight(4, 3, 3, 3, axis=0)
     conv = m.add("Conv", m.qdq("x", 0.02, 0, "INT8"), w, m.bias(4, 0.02, scales))

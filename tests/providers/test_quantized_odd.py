@@ -98,7 +98,7 @@ def test_scales_of_activations(scale: float) -> None:
 @pytest.mark.exact_host
 @pytest.mark.parametrize("scale", [0.0, -0.01, 1e-44])
 def test_scales_of_weights(scale: float) -> None:
-    """Of one channel; a dead one often has such."""
+    """One channel has such a scale; a dead one often does."""
     m = Maker()
     values = m.constant(m.random.integers(-127, 128, (4, 3, 3, 3)).astype(np.int8))
     w = m.dq(values, np.float32([0.01, scale, 0.02, 0.01]), np.zeros(4), "INT8", axis=0)

@@ -30,7 +30,7 @@ GIVEN: list[tuple[dict[str, Any], list[float]]] = [
 
 
 def inputs_of(m: Maker, values: list[float], axes: dict[str, Any]) -> list[str]:
-    """Of a Resize, behind what it resizes: a region of it, and scales or sizes."""
+    """The inputs of a Resize behind what it resizes: a region of it, and scales or sizes."""
     region = (
         [0.1, 0.2, 0.8, 0.9] if axes == {"axes": [3, 2]} else [0.1, 0.7] if axes else [0, 0, 0.1, 0.2, 1, 1, 0.8, 1.1]
     )

@@ -49,7 +49,7 @@ def test_clip_without_bounds(kind: str, opset: int) -> None:
 
 
 def test_softmax_behind_a_clip_of_infinities() -> None:
-    """Of convolutions' overflows: a softmax of an infinity would be NaN."""
+    """The infinities are convolutions' overflows: a softmax of one would be NaN."""
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["c"]),
         helper.make_node("Clip", ["c"], ["d"]),

@@ -77,7 +77,7 @@ def test_nothing_is_read() -> None:
 
 
 def test_bodies() -> None:
-    """Of an If, one of whose branches has a dead branch of its own, and a Loop whose condition is read alone."""
+    """An If has a branch with a dead branch of its own, and a Loop a condition that is read alone."""
     info = helper.make_tensor_value_info
 
     def body(name: str, nodes: list[Any]) -> Any:

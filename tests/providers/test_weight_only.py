@@ -53,7 +53,7 @@ def model(
 @pytest.mark.parametrize("flat", [False, True], ids=["matrices", "lists"])
 @pytest.mark.parametrize(("bits", "block", "k"), [(4, 32, 96), (4, 16, 80), (4, 128, 300), (8, 32, 96), (8, 64, 70)])
 def test_blocks(bits: int, block: int, k: int, flat: bool, zeros: bool) -> None:
-    """Of whole rows and ragged ones, of even and odd numbers of blocks."""
+    """Rows are whole and ragged ones, numbers of blocks even and odd."""
     check_model(model((2, 3, k), 24, k, bits=bits, block=block, zeros=zeros, flat=flat), bound=2e-6)
 
 
@@ -101,7 +101,7 @@ def test_what_has_no_layer_stays_with_the_host() -> None:
 
 
 def algorithms(session: Any) -> list[str]:
-    """Of the plan's routines."""
+    """The algorithms of the plan's routines."""
     rows = [row for event in events(session) if event["event"] == "prepared" for row in event["layers"]]
     return [row["descriptor"].split("/")[-1].rsplit("_", 1)[0] for row in rows if row["descriptor"]]
 

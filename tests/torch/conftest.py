@@ -113,7 +113,7 @@ def entries(earlier_regions):
 
 @pytest.fixture
 def in_bytes(monkeypatch):
-    """Of each weight of two axes or more that a layer is given: whether it is in the model's own bytes."""
+    """Tells of each weight of two axes or more that a layer is given whether it is in the model's own bytes."""
     found = []
 
     def memory(value, plain=lowering.memory_of):

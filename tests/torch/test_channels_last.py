@@ -97,7 +97,7 @@ def test_other_ranks(shape, compile_model, agree):
 
 W = torch.randn(4, 4, 3, 3)
 ROWS = torch.zeros(2, 4, 6, 8, dtype=torch.long)
-# Of a channels-last image x and a row-major one r. After each comes an op that a region has.
+# What may be made of a channels-last image x and a row-major one r. After each comes an op that a region has.
 MOVES = {
     "roll": lambda x, r: x.roll(1, 2),
     "roll of two axes": lambda x, r: x.roll((1, -1), (2, 1)),

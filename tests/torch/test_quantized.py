@@ -58,7 +58,7 @@ class Cat(nn.Module):
 
 
 class Turned(nn.Module):
-    """Of which torch makes batches of products."""
+    """A model from which torch makes batches of products."""
 
     def __init__(self):
         super().__init__()
@@ -97,7 +97,7 @@ def built(name, **config):
 
 
 def steps_off(results, expected, scales):
-    """Of all that is quantized: by how many steps it differs where it does."""
+    """By how many steps what is quantized differs where it does."""
     off = [((a - b) / scale).round().abs() for a, b, scale in zip(results[1:], expected[1:], scales, strict=True)]
     return torch.cat([o.flatten() for o in off])
 

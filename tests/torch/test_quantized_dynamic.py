@@ -175,7 +175,7 @@ def test_dynamic(name, instructions, compile_model, in_bytes, monkeypatch):
 @pytest.mark.parametrize("how", [weight_only, dynamic], ids=["weight only", "dynamic"])
 @pytest.mark.parametrize("name", ["attention", "encoder"])
 def test_blocks(name, how, compile_model, monkeypatch):
-    """Of an encoder, torchao leaves two layers as they are, and attention is a step of the host."""
+    """Torchao leaves two layers of an encoder as they are, and attention is a step of the host."""
     monkeypatch.setattr(torch.backends.mha, "_is_fastpath_enabled", False)  # which torchao's tensors do not know
     model = how(Attention() if name == "attention" else encoder())
     counts = {"host": 0, "linear": 0} if name == "attention" else {"host": 1, "linear": 2}
@@ -202,7 +202,7 @@ def test_export_flow_of_matrices(compile_model):
 
 @pytest.mark.parametrize("scale", [0.02, 1.5])
 def test_static(scale, compile_model, in_bytes):
-    """Of known scales: bytes by bytes, as in any quantized model."""
+    """Known scales give bytes by bytes, as in any quantized model."""
     config = torchao_config(
         "Int8StaticActivationInt8WeightConfig", act_quant_scale=torch.tensor([[[scale]]]), **per_tensor()
     )

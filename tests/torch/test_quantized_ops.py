@@ -35,7 +35,7 @@ def linear_operands(scales=5, shape=(3, 4, 12)):
 
 
 def reals(x, scale, zero_point, weight, weight_scale):
-    """Of float32 scales, exactly."""
+    """The reals of float32 scales, exactly."""
     factors = weight_scale.double().reshape(-1, *[1] * (weight.dim() - 1))
     return (x.double() - zero_point) * torch.tensor(scale).double(), weight.double() * factors
 

@@ -67,7 +67,7 @@ def taken(monkeypatch):
 
 
 def results(door, options) -> list[torch.Tensor]:
-    """Of three calls after each change, where the third has all that the first two have left."""
+    """Results of three calls after each change, where the third has all that the first two have left."""
     torch._dynamo.reset()
     torch.manual_seed(0)
     model, x, found = Model().eval(), torch.randn(2, 3, 9, 9), []

@@ -68,7 +68,7 @@ def test_changes_are_told(change, read) -> None:
     assert not content.unchanged()
     assert kinds.same_kind() == (read and change in CONTENT)
     assert content.are(tensors)
-    # Of another class they would have to be asked for what they are.
+    # Tensors of another class would have to be asked for what they are.
     assert now(lives, tensors).unchanged() == (read and change != "class")
     assert not content.unchanged()
 

@@ -34,7 +34,7 @@ def records(folder: Path, kind: str = "") -> list[Record]:
 
 
 def costs(folder: Path) -> list[Cost]:
-    """Of routines, and of nets, whose signatures speak of their graph."""
+    """Costs of routines, and of nets, whose signatures speak of their graph."""
     found: dict[tuple[str, str], Cost] = {}
     for kind, key, fields in records(folder):
         name = key.signature, key.descriptor

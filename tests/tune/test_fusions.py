@@ -195,7 +195,7 @@ def conv_pool(taps: str = "", residual: bool = False, dilation: int = 1) -> soft
 
 
 def pooled(algorithm: str) -> str:
-    """Of that algorithm's routine, with several bands to an image."""
+    """That algorithm's routine, with several bands to an image."""
     attrs = {"stride": [2, 2], "padding": [1] * 4, "pool_function": "max"}
     attrs |= {"pool_kernel": [3, 3], "pool_stride": [2, 2], "pool_padding": [1] * 4}
     weights = {"conv_weight": np.zeros((40, 3, 3, 3), np.float32)}
@@ -216,7 +216,7 @@ def test_a_net_of_convolution_and_pooling(algorithm: str, threads: int) -> None:
 
 
 def test_pooling_in_bands_keeps_nan() -> None:
-    """Of the exact kernel: where the reference has NaN and nowhere else."""
+    """The exact kernel has NaN where the reference has it and nowhere else."""
     graph = conv_pool()
     x = np.random.default_rng(1).standard_normal(graph.input_shapes[0], dtype=np.float32)
     x[0, 1, 30, 20] = np.nan
@@ -265,7 +265,7 @@ def first_block(project: bool = True, tap: bool = False, residual: bool = False,
 
 
 def filtered(project: bool = True) -> str:
-    """Of the routine that takes such a block, with several bands to an image."""
+    """The routine that takes such a block, with several bands to an image."""
     attrs = {"padding": [1] * 4, "expand_stride": [2, 2], "expand_padding": [1] * 4}
     shapes = {"expand_weight": (40, 4, 3, 3), "depthwise_weight": (40, 1, 3, 3), "project_weight": (24, 40, 1, 1)}
     if not project:

@@ -12,7 +12,7 @@ from softneuro import _C
 
 
 def weight(*zero_points: int) -> tuple[np.ndarray, dict[str, Any]]:
-    """Of one zero point, or one for each output."""
+    """A weight with one zero point, or one for each output."""
     values = np.random.default_rng(0).integers(-127, 128, (8, 6)).astype(np.int8)
     several = {"axis": 0, "scale": [0.004] * 8} if len(zero_points) > 1 else {"scale": 0.004}
     return values, {**several, "zero_point": list(zero_points), "least": -128, "most": 127}

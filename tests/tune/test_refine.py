@@ -61,7 +61,7 @@ def small() -> softneuro.Graph:
 
 
 def wholes(folder: Path) -> list[Cost]:
-    """Of plans that were timed as nets."""
+    """Costs of plans that were timed as nets."""
     return [cost for cost in costs(folder) if cost.signature.startswith("graph ")]
 
 

@@ -71,7 +71,7 @@ def agrees(graph: softneuro.Graph, net: softneuro.Net) -> None:
 @pytest.mark.parametrize("skip", [False, True])
 @pytest.mark.parametrize("descriptor", paired())
 def test_a_net_of_each_pair(descriptor: str, skip: bool) -> None:
-    """Of three convolutions in a chain, either pair; of four, two pairs."""
+    """Takes either pair of three convolutions in a chain; two pairs of four."""
     graph = chain(skip=skip)
     first, _, last = own(graph)
     for plan in (["", descriptor, last], [first, "", descriptor]):
@@ -140,7 +140,7 @@ def test_a_plan_is_an_exact_cover(
     three: str,
     four: str,
 ) -> None:
-    """Of pairs that overlap, with these costs, and layers that cost one each, whatever costs least in all is taken."""
+    """Pairs overlap and have these costs, layers cost one each: what costs least in all is taken."""
     monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path))
     for cost in measured:
         if "graph" in cost.signature:

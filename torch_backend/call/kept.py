@@ -105,7 +105,7 @@ class KeptOutputs:
 
 
 def forget_all() -> None:
-    """Of every graph."""
+    """Forgets what is kept of every graph."""
     for kept in list(_all):
         kept.forget()
 

@@ -90,7 +90,7 @@ class FetchingCall:
         return [found[i] for i in self._outputs]
 
     def _number(self, root: torch.nn.Module) -> int:
-        """Of the module's weights, if they are those known of it; 0 if not."""
+        """The number of the module's weights, if they are those known of it; 0 if not."""
         state = self._watch.state(root) if self._watch is not None else None
         number = self.known_weights.number(root, self._take(root))
         if number and state is not None and state is not self._partial:

@@ -64,7 +64,7 @@ class RootWatch:
         return seen.state if seen is not None else None
 
 
-# Of one frame that is compiled.
+# What is watched for one frame that is compiled.
 Watch = dict[LocalSource, RootWatch]
 
 

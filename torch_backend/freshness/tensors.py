@@ -25,7 +25,7 @@ def versions_of(tensors: Sequence[torch.Tensor]) -> list[int]:
 
 
 def addresses_of(tensors: Sequence[torch.Tensor]) -> list[int]:
-    """Of tensors' memory, as quickly as Python can. Raises RuntimeError for tensors that have none."""
+    """Addresses of tensors' memory, as quickly as Python can. Raises RuntimeError for tensors that have none."""
     return list(map(torch.Tensor.data_ptr, tensors))
 
 

@@ -22,7 +22,7 @@ class WeightSet(NamedTuple):
     """One model's weights for a region; several where compiled code is shared between modules."""
 
     number: int  # by which the op knows it
-    # Of the tensors, not of their memory: a new parameter may take that over, with a version counter of its own.
+    # It watches the tensors, not their memory: a new parameter may take that over, with a version counter of its own.
     watch: softneuro._C.TensorWatch
     scan: softneuro._C.WeightScan  # for changes of bytes that nothing else shows
 
@@ -103,11 +103,11 @@ class Weights:
         self._core.drop_weight_set(number)
 
     def addresses(self) -> tuple[int, ...]:
-        """Of the set last seen, in the op's order; empty if they are gone."""
+        """Addresses of the set last seen, in the op's order; empty if they are gone."""
         return next(reversed(self._sets), ())
 
     def scans(self, addresses: Set[int] | None = None) -> list[softneuro._C.WeightScan]:
-        """Of the sets with weights at these addresses, or of all."""
+        """Scans of the sets with weights at these addresses, or of all."""
         sets = list(self._sets.items())
         return [known.scan for key, known in sets if addresses is None or not addresses.isdisjoint(key)]
 

@@ -32,7 +32,7 @@ bool sums_or_multiplies(const Layer& layer) {
   return function == "add" || function == "sub" || function == "mul";
 }
 
-// Of sums that cannot be NaN, which a quantization makes the least step, and a clamp before it would keep.
+// Whether the layer's sums cannot be NaN, which a quantization makes the least step and a clamp before it would keep.
 bool takes_clamp(const Graph& graph, const Layer& layer) {
   return accepts_activation(layer.type) && sums_or_multiplies(layer) &&
          layer.post.activation.kind == ActivationKind::none && layer.post.quantize == nullptr &&

@@ -67,7 +67,7 @@ struct ConvBfloat16Args {
 
 struct ConvBfloat16Kernels {
   int block;  // c
-  // From rows of weights, [out_channels][in_channels][taps], to conv_bfloat16_packed_bytes, 64-byte aligned.
+  // Packs rows of weights, [out_channels][in_channels][taps], to conv_bfloat16_packed_bytes, 64-byte aligned.
   void (*pack)(const ConvBfloat16Shape&, const float* weights, void* packed);
   // Bytes of scratch that run needs, 64-byte aligned; of the arguments only shape, rows and depth count.
   size_t (*scratch_bytes)(const ConvBfloat16Args&);

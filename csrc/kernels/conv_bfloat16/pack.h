@@ -18,7 +18,7 @@ struct PairRow {
   alignas(64) float values[2 * lanes] = {};
   const float *first = values, *second = values + lanes;
 
-  // Of `channels` channels, `step` floats apart.
+  // Reads `channels` channels, `step` floats apart.
   SN_INLINE PairRow(const float* from, int channels, int step) {
     if (channels >= 2 * lanes && step == 1) {
       first = from, second = from + lanes;

@@ -132,7 +132,7 @@ inline void split_last(const Pixels& pixels, int channels, char* to) {
   }
 }
 
-// Of samples first, first + stride, ... those within [0, in): the first of `count`, and how many.
+// Samples first, first + stride, ... that are within [0, in): the first of `count`, and how many there are.
 struct Inside {
   int skipped, count;
   Inside(int first, int stride, int in, int count) {

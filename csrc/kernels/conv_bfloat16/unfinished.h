@@ -1,4 +1,4 @@
-// From sums to outputs: conv_bfloat16's epilogue.
+// Finishes sums to outputs: conv_bfloat16's epilogue.
 #pragma once
 
 #include "kernels/conv_bfloat16/planes.h"

@@ -37,7 +37,7 @@ struct ConvDepthwiseKernels {
 const ConvDepthwiseKernels* conv_depthwise_kernels(Isa isa);
 
 size_t conv_depthwise_packed_size(int channels, int kernel_h, int kernel_w, int block);  // floats
-// From [channels][kernel_h][kernel_w] to [channels / c][kernel_h][kernel_w][c].
+// Packs [channels][kernel_h][kernel_w] to [channels / c][kernel_h][kernel_w][c].
 void conv_depthwise_pack(int channels, int kernel_h, int kernel_w, int block, const float* weights, float* packed);
 
 }  // namespace softneuro

@@ -59,7 +59,7 @@ struct ConvDirectArgs {
 struct ConvDirectKernels {
   int block;      // c
   int max_panel;  // largest tiling.panel
-  // To [panel][in block][r][s][lane of c][lane of panel]: conv_direct_packed_size floats.
+  // Packs to [panel][in block][r][s][lane of c][lane of panel]: conv_direct_packed_size floats.
   void (*pack)(const ConvDirectShape&, int panel, const WeightRows&, float* packed);
   // Bytes of scratch that run needs, 64-byte aligned; 0 for run_pointwise.
   size_t (*scratch_bytes)(const ConvDirectShape&, const ConvDirectTiling&);
@@ -76,7 +76,7 @@ const ConvDirectKernels* conv_direct_kernels(Isa isa);
 int conv_direct_panels(const ConvDirectShape& shape, int block, int panel);
 size_t conv_direct_packed_size(const ConvDirectShape& shape, int block);            // floats
 size_t conv_direct_panel_size(const ConvDirectShape& shape, int block, int panel);  // of one panel
-// Of one panel and one block of rows, or of pixels.
+// Sums of one panel and one block of rows, or of pixels.
 size_t conv_direct_sums_size(const ConvDirectShape& shape, const ConvDirectTiling& tiling, int block);
 size_t conv_direct_bias_size(const ConvDirectShape& shape, int block);  // floats, output channels rounded up to c
 

@@ -40,7 +40,7 @@ struct ConvFirstKernels {
 const ConvFirstKernels* conv_first_kernels(Isa isa);
 
 size_t conv_first_packed_size(const ConvFirstArgs& sizes, int block);  // floats
-// From [out_channels][in_channels][kernel_h][kernel_w] to [pair of blocks][in channel][r][s][lane of pair].
+// Packs [out_channels][in_channels][kernel_h][kernel_w] to [pair of blocks][in channel][r][s][lane of pair].
 void conv_first_pack(const ConvFirstArgs& sizes, int block, const float* weights, float* packed);
 
 }  // namespace softneuro

@@ -105,7 +105,7 @@ struct Tiles {
 
 // Copies from the rows of src that a band of output rows needs, with the padding in place. Strides of one and two are
 // read where they are, but for the first and last tile of a row, which may reach into the padding:
-// [channel][row][first or last tile][column]. Of other strides all columns are copied and sorted by x % stride_w, so
+// [channel][row][first or last tile][column]. With other strides all columns are copied and sorted by x % stride_w, so
 // that neighbours in a tile are neighbours in memory: [channel][row][phase][column].
 struct Buffer {
   bool edges, left, right;  // only copies of edges; which of them are used

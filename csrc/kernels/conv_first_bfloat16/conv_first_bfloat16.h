@@ -24,7 +24,7 @@ const ConvFirstBfloat16Kernels* conv_first_bfloat16_kernels(Isa isa);
 // Bytes of an output's window once it is split.
 size_t conv_first_bfloat16_pixel_bytes(const ConvFirstArgs& sizes, int block, int parts);
 size_t conv_first_bfloat16_packed_bytes(const ConvFirstArgs& sizes, int block, int parts);
-// From [out_channels][in_channels][kernel_h][kernel_w] to weights of conv_bfloat16.
+// Packs [out_channels][in_channels][kernel_h][kernel_w] to weights of conv_bfloat16.
 void conv_first_bfloat16_pack(const ConvFirstArgs& sizes, const ConvBfloat16Kernels& kernels, int parts,
                               const float* weights, void* packed);
 

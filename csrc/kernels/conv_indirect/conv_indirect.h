@@ -50,7 +50,8 @@ struct ConvIndirectKernels {
 const ConvIndirectKernels* conv_indirect_kernels(Isa isa);
 
 size_t conv_indirect_packed_size(const ConvIndirectArgs& args, int lanes);  // floats
-// From [out_channels][in_channels][kernel_h][kernel_w] to [panel][r][s][in channel][lane of panel], zero past the last.
+// Packs [out_channels][in_channels][kernel_h][kernel_w] to [panel][r][s][in channel][lane of panel], zero past the
+// last.
 void conv_indirect_pack(const ConvIndirectArgs& args, int lanes, const float* weights, float* packed);
 
 }  // namespace softneuro

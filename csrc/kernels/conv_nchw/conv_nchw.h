@@ -48,7 +48,7 @@ const ConvNchwKernels* conv_nchw_kernels(Isa isa);
 // Panels never mix groups: groups * ceil(out_channels / conv_nchw_panel).
 int conv_nchw_panels(const ConvNchwShape& shape);
 size_t conv_nchw_packed_size(const ConvNchwShape& shape);  // floats
-// From [groups * out_channels][in_channels][kernel_h][kernel_w] to [panel][in channel][r][s][channel of the panel].
+// Packs [groups * out_channels][in_channels][kernel_h][kernel_w] to [panel][in channel][r][s][channel of the panel].
 void conv_nchw_pack(const ConvNchwShape& shape, const float* weights, float* packed);
 
 }  // namespace softneuro

@@ -39,7 +39,7 @@ struct Tile {
   const float* residual;  // null: none
   const float* bias;      // null: zero
   size_t dst_plane;
-  // Of each vector: offsets in src and dst, pixels.
+  // Each vector has offsets in src and dst, and pixels.
   ptrdiff_t src_at[max_vectors], dst_at[max_vectors];
   int pixels[max_vectors];
   ClampBounds bounds;

@@ -1,4 +1,4 @@
-// Two sparse convolutions, one tile of the intermediate map at a time. Of each intermediate channel m in turn:
+// Two sparse convolutions, one tile of the intermediate map at a time. Each intermediate channel m takes its turn:
 //
 //   t[p]  = act(bias[m] + sum over the non-zeros of m's kernel of value * src[p + tap])
 //   dst[k][p - tap] += value * t[p]      for the non-zeros of the second layer that read channel m

@@ -11,7 +11,7 @@
 namespace softneuro::SN_ISA {
 namespace conv_sparse {
 
-// Of lambdas on arrays of sums, which would be in memory were one of them called.
+// Lambdas on arrays of sums are inlined: if one were called, the sums would be in memory.
 #define SN_INLINED __attribute__((always_inline))
 
 // Every multiply-add loads its vector, so that sums take as many registers as there are: the more of them, the less

@@ -10,8 +10,8 @@
 // s3 = a11 - a21, s4 = a12 - s2 and the sums of b that pack makes:
 //   c11 = a11 b11 + a12 b21              u = a11 b11 + s2 t2
 //   c12 = u + s1 t1 + s4 b22             c21 = u + s3 t3 - a22 t4             c22 = u + s3 t3 + s1 t1
-// Of odd numbers of blocks the last input block is added to all four as it is, the last output block computed apart; so
-// is a single pixel, by c1 = a1 b11 + a2 b21 and c2 = a1 b11 + a1 t1 + a2 b22.
+// If a number of blocks is odd, the last input block is added to all four as it is, and the last output block is
+// computed apart; so is a single pixel, by c1 = a1 b11 + a2 b21 and c2 = a1 b11 + a1 t1 + a2 b22.
 #pragma once
 
 #include <cstddef>
@@ -63,7 +63,7 @@ struct ConvStrassenBlocks {
 // Panels of pairs of output blocks, as even as can be, then one for the rest.
 int conv_strassen_panels(const PointwiseShape& shape, int block, int panel);
 size_t conv_strassen_packed_size(const PointwiseShape& shape, int block);  // floats
-// From rows of weights, [out_channels][in_channels].
+// Packs rows of weights, [out_channels][in_channels].
 void conv_strassen_pack(const PointwiseShape& shape, int block, int panel, const float* weights, float* packed);
 
 }  // namespace softneuro

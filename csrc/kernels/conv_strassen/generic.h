@@ -182,14 +182,14 @@ class Chain {
     link_.next += static_cast<ptrdiff_t>(first.blocks + second.blocks) * lanes * link_.fetch;
     if (link_.next >= end_) link_.fetch = 0;
   }
-  // To an intermediate result.
+  // Stores to an intermediate result.
   void link(int tile, TileName start, const Operand& first, const Operand& second, TileName dst,
             const float* add = nullptr) {
     link_.start = this->tile(start), link_.dst = this->tile(dst), link_.last = false;
     link_.dst_block = block_floats(panel_.width);
     go(tile, first, second, add);
   }
-  // To the output.
+  // Stores to the output.
   void finish(int tile, TileName start, const Operand& first, const Operand& second, TileName add, int block,
               int pixel) {
     const float* residual = block_.args.epilogue.residual.f32();

@@ -45,7 +45,7 @@ const ConvWinograd1968Kernels* conv_winograd_1968_kernels(Isa isa);
 
 // Floats of the packing.
 size_t conv_winograd_1968_packed_size(const PointwiseShape& shape, int block);
-// From rows of weights, [out_channels][in_channels], and the bias (null: none).
+// Packs rows of weights, [out_channels][in_channels], and the bias (null: none).
 void conv_winograd_1968_pack(const PointwiseShape& shape, int block, const float* weights, const float* bias,
                              float* packed);
 

@@ -29,7 +29,7 @@ struct Scratch {
     samples = memory;
     take_terms(pixels, memory, static_cast<size_t>(ceil_div(s.in_channels, lanes)) * block);
   }
-  // Of pixels from `pixel` on.
+  // Lays out what pixels from `pixel` on need.
   Scratch(const ConvWinograd1968Args& args, int pixel, float* memory) : Scratch(args.shape, args.row_block, memory) {
     if (!args.in_place) return;
     block = plane(args);
@@ -139,7 +139,7 @@ constexpr auto all_tiles() {
 }
 constexpr auto tiles = all_tiles<max_tile>();
 
-// Of a matrix's last columns, fewer than a vector: tiles of `length` rows, `longer` of them with one more.
+// Computes a matrix's last columns, fewer than a vector: tiles of `length` rows, `longer` of them with one more.
 inline void run_narrow(Tile& tile, int count, int length, int longer, int columns) {
   alignas(64) float sums[max_tile * lanes];
   float* dst = tile.dst;

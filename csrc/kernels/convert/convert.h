@@ -10,7 +10,7 @@ namespace softneuro {
 
 enum class Isa : unsigned char;
 
-// dst[i] = src[i] for i < count. Of halves NaN stays NaN, and what float16 cannot hold becomes infinite. To integers go
+// dst[i] = src[i] for i < count. Halves keep NaN, and what float16 cannot hold becomes infinite. To integers go
 // floats that are integers of the type's range. A truth value is whether x != 0.
 using ConvertKernel = void (*)(const void* src, void* dst, int64_t count);
 

@@ -41,7 +41,7 @@ struct WeightBlocks {
 
 struct DotBlocksKernels {
   int lanes;  // outputs of a panel
-  // All panels. Of p the sizes alone are read.
+  // Packs all panels. It reads only the sizes in p.
   void (*pack)(const DotBlocks& p, const WeightBlocks& from, int32_t* packed);
   // Panels [begin, end).
   void (*run)(const DotBlocks& p, int begin, int end);

@@ -20,7 +20,7 @@ SN_INLINE Vf unpack(Vi all) {
   return to_float(all << (24 - 8 * j) >> 24);
 }
 
-// Of some panels, what comes next, and what the current block of each shares.
+// The place in some panels, and what the current block of each shares.
 template <int count, bool zeros>
 struct Walk {
   const int32_t* w[count];

@@ -28,7 +28,7 @@ struct DynamicRow {
 };
 
 struct DynamicRowsKernels {
-  // Of src and zero; NaN, both, if any is NaN or infinite.
+  // The range of src and zero; both ends are NaN if any value is NaN or infinite.
   FloatRange (*range)(const float* src, int64_t count);
   int32_t (*sum)(const uint8_t* src, int64_t count);
   void (*finish)(const DynamicRow&, float* dst, int64_t count);

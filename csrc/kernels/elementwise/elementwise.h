@@ -37,7 +37,7 @@ inline constexpr int elementwise_ops = 0
     ;
 
 // How a row of the grid reads an operand: an element each, one for all, or one block of `isa_block` elements again and
-// again (count is then a multiple of it). Of a pair, one is full.
+// again (count is then a multiple of it). One of a pair is full.
 enum class Access : uint8_t { full, scalar, block };
 
 // dst[r][i] = clamp(op(a[r][i], b[r][i]), lo, hi) for r < rows, i < count. Strides, in elements, lead from row to row;

@@ -1,4 +1,4 @@
-// From sums to elements of dst: gemm_int8's epilogue.
+// Finishes sums to elements of dst: gemm_int8's epilogue.
 #pragma once
 
 #include "kernels/gemm_int8/gemm_int8.h"

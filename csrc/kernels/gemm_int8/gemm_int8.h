@@ -19,7 +19,7 @@ namespace softneuro {
 struct GemmInt8 {
   static constexpr int block = 16;  // columns of a panel, at every level
   static constexpr int group = 4;   // products along k that lie side by side
-  // Of a sum of so many products none can overflow.
+  // A sum of at most so many products cannot overflow.
   static constexpr int most_k = 65536 - 128;
 
   int m = 0, n = 0, k = 0;     // k: a multiple of `group`
@@ -51,10 +51,10 @@ struct GemmInt8Kernels {
 // Null where this build or machine lacks the level.
 const GemmInt8Kernels* gemm_int8_kernels(Isa isa);
 
-// Of all panels, one packing for all levels: [panel][k / group][block][group], k rounded up to whole groups, zeros past
-// column n and past k.
+// Size of all panels, in one packing for all levels: [panel][k / group][block][group], k rounded up to whole groups,
+// with zeros past column n and past k.
 size_t gemm_int8_packed_bytes(int n, int k);
-// Of weights[n][k], with `stride` bytes from row to row.
+// Packs weights[n][k], which have `stride` bytes from row to row.
 void gemm_int8_pack(int n, int k, const int8_t* weights, ptrdiff_t stride, int8_t* packed);
 bool gemm_int8_is_narrow(const int8_t* packed, size_t bytes);
 

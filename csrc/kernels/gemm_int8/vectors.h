@@ -65,7 +65,7 @@ template <int rows, int vectors, bool narrow>
   unroll<rows * vectors>([&](int i) { store(t.sums + i * lanes, sum[i]); });
 }
 
-// Of one panel the groups that count alone.
+// Computes those groups of one panel that are not zeros alone.
 template <int rows, int vectors, bool narrow>
 [[gnu::flatten]] void compute_listed(const Tile& t) {
   using Dot = Dot4<narrow>;

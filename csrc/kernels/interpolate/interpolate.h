@@ -22,7 +22,7 @@ struct InterpolateRow {
   int64_t outputs;
   float* dst;
   int64_t channels;
-  // For interpolate_line only.
+  // Only interpolate_line uses these.
   int64_t width;   // columns of the input
   float* scratch;  // width floats
 };

@@ -32,7 +32,7 @@ struct PoolRow {
   float row_scale;
   int64_t step;  // columns between windows of outputs in [inner_begin, inner_end), all with the same count
   int64_t inner_begin, inner_end;
-  // For pool_line only.
+  // Only pool_line uses these.
   int64_t width;   // columns of src
   float* scratch;  // width floats
 };

@@ -13,7 +13,7 @@ struct CompensatedSum {
 
   SN_INLINE void add(Vf x) {
     const Vf y = x - lost, next = total + y;
-    // Of an infinity nothing is lost: its difference would be NaN.
+    // An infinity loses nothing: its difference would be NaN.
     lost = select(lt(abs(next), set(__builtin_inff())), (next - total) - y, zero());
     total = next;
   }

@@ -20,7 +20,7 @@ struct Row {
       pixels[i] = left < 0 ? 0 : left < p.tile_w ? left : p.tile_w;
     }
   }
-  // Of those from column x on, as many as a vector takes.
+  // How many pixels from column x on a vector takes.
   SN_INLINE int count(int lane, int x) const {
     const int n = pixels[lane] - x;
     return n < 0 ? 0 : n < lanes ? n : lanes;

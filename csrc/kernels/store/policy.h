@@ -22,7 +22,7 @@ constexpr bool is_same = false;
 template <class A>
 constexpr bool is_same<A, A> = true;
 
-// Elements as values. Of n elements, the other lanes are anything.
+// Reads elements as values. Lanes past n elements are anything.
 template <class T, bool quantized = is_quantized<T>>
 struct Reading {
   Reading() = default;

@@ -34,7 +34,7 @@ void transpose_plainly(const uint8_t* src, int64_t src_stride, uint8_t* dst, int
 
 }  // namespace
 
-// In squares of 8 by 8 bytes, each in eight general registers.
+// Transposes squares of 8 by 8 bytes, each in eight general registers.
 void transpose_bytes2d(const uint8_t* src, int64_t src_stride, uint8_t* dst, int64_t dst_stride, int64_t rows,
                        int64_t cols) {
   const int64_t whole_rows = rows / 8 * 8, whole_cols = cols / 8 * 8;

@@ -22,7 +22,7 @@ struct Sharing {
 
 // Where things are; strides in floats.
 struct Plan {
-  // Of L2: small enough to stay there, and so many channels that few sums are taken up again.
+  // A chunk is a part of L2: small enough to stay there, with so many channels that few sums are taken up again.
   static constexpr size_t chunk_bytes = 256 << 10;
 
   // Input blocks whose taps are turned and weighed together: they stay in L1, and sums are seldom taken up again.

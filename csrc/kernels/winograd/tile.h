@@ -115,7 +115,7 @@ constexpr bool has_transform(int tile, int kernel, int stride) {
          (stride == 2 && kernel % 2 == 1 && positions <= winograd_max_axis);
 }
 
-// Of one axis.
+// The steps along one axis.
 struct Passes {
   void (*encode_rows)(const EncodeRows&) = nullptr;
   void (*encode_columns)(const EncodeColumns&) = nullptr;

@@ -71,7 +71,7 @@ SN_INLINE void transform(const Vf (&g)[taps], Vf (&u)[positions]) {
   u[positions - 1] = g[taps - 1];
 }
 
-// Of all phases.
+// Transforms the taps of all phases.
 template <WinogradAxis axis, int taps, int weights>
 SN_INLINE void transform_axis(const Vf (&g)[taps], Vf (&u)[weights]) {
   static_assert(taps == axis.taps && weights == axis.weights());

@@ -43,7 +43,7 @@ double phase_noise(int outputs, int taps) {
   return total;
 }
 
-// Of all phases together, over the power of their result.
+// The noise of all phases together, over the power of their result.
 double noise_gain(const WinogradAxis& axis) {
   double total = 0;
   for (int phase = 0; phase < axis.stride; ++phase) total += phase_noise(axis.tile, axis.phase_taps(phase));

@@ -22,7 +22,7 @@ namespace softneuro {
   return lanes == 16 ? of_eight[pair] : pair % 2 == 0;
 }
 
-// Of a block's vectors of w: what their sums start with, and their scales.
+// What the sums of a block's vectors of w start with, and their scales.
 struct Winograd1968Terms {
   float *start, *scale;  // [lane]
 };

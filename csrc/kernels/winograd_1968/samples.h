@@ -38,7 +38,7 @@ SN_INLINE Vf fold(Vf (&x)[lanes], const Join& join) {
   }
   return x[0];
 }
-// Of `pairs` lanes twice, those that are multiplied with additions; the others are zero.
+// Keeps those lanes of both runs of `pairs` that are multiplied with additions; the others become zero.
 template <int... i>
 SN_INLINE Vf without_others(Vf x, LaneList<i...>) {
   return {__builtin_shufflevector(x.v, zero().v, (adds_first(i % pairs) ? i : lanes)...)};

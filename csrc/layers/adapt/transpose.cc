@@ -11,7 +11,7 @@ class AdaptTranspose final : public Routine {
  public:
   AdaptTranspose(Isa isa, const Layout& from, const Layout& to)
       : Routine(vector_info("adapt", "transpose", isa, from, to)) {}
-  // Of bytes.
+  // Transposes bytes.
   AdaptTranspose(const Schema& from, const Schema& to) : Routine(moving_info("adapt", "transpose", from, to)) {}
 
   Refusal check(const Problem& problem) const override { return refuse_post_ops(problem); }

@@ -1,4 +1,4 @@
-// Of quantized blobs with parameters of their own: each is brought to the output's while it is copied.
+// Concatenates quantized blobs with parameters of their own: each is brought to the output's while it is copied.
 #include "layers/quantized/quantization.h"
 #include "layers/shared/moving.h"
 

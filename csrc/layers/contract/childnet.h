@@ -29,7 +29,7 @@ class ChildnetRoutine : public Routine {
   // The layer types that parts may be of: their routines' sources are its own, too.
   virtual std::vector<std::string_view> part_types() const = 0;
   std::string source_hash() const final;
-  // For problems that it accepts and tunings of its own; throws Error for others.
+  // Takes problems that it accepts and tunings of its own; throws Error for others.
   virtual Childnet childnet(const Problem& problem, const Tuning& tuning) const = 0;
 
   // The parts' packings, each under its number.

@@ -36,7 +36,7 @@ class Packing {
   const Section* find(std::string_view name) const;
   // A part's sections as it declared them.
   Packing part(std::string_view name) const;
-  // Of the memory.
+  // Size of the memory.
   size_t bytes() const;
   // Without what pads, which would keep the smallest models from their best routines: what max_memory counts.
   size_t value_bytes() const;
@@ -58,7 +58,7 @@ class Packed final {
 
   const Packing& packing() const { return packing_; }
   size_t bytes() const { return packing_.bytes(); }
-  // Of all sections, aligned as an AlignedBuffer's.
+  // The memory of all sections, aligned as an AlignedBuffer's.
   std::byte* data() { return memory_.get(); }
   const std::byte* data() const { return memory_.get(); }
 

@@ -27,7 +27,7 @@ namespace softneuro {
     friend bool operator==(const Params&, const Params&) = default;                  \
   }
 
-// Of a list with commas.
+// Splits a list with commas.
 std::vector<std::string> param_names_of(std::string_view list);
 // Throws Error unless there is a value for each of `count` params.
 void check_param_count(const Tuning& tuning, size_t count, std::string_view list);

@@ -42,7 +42,7 @@ struct WorkspaceSize {
 // the caches of the core that wrote there last.
 class Workspace {
  public:
-  // Of as many bytes as are asked for.
+  // Has as many bytes as are asked for.
   Workspace(const WorkspaceSize& size, void* memory)
       : Workspace(static_cast<std::byte*>(memory), static_cast<std::byte*>(memory) + size.shared_lines(),
                   size.stride()) {}
@@ -50,7 +50,7 @@ class Workspace {
 
   std::byte* shared() const { return shared_; }
   std::byte* task(int64_t task) const { return tasks_ + static_cast<size_t>(task) * stride_; }
-  // With less of what tasks share.
+  // The same with less of what tasks share.
   Workspace without(size_t bytes) const { return {shared_ + bytes, tasks_, stride_}; }
 
  private:
@@ -144,7 +144,7 @@ class Routine {
     return packing(problem, tuning).value_bytes();
   }
   // Whatever of the tuning and of the blob shapes a packing depends on; packings of equal weights and keys are shared.
-  // By default all of the tuning.
+  // All of the tuning is the default.
   virtual std::string pack_key(const Problem& problem, const Tuning& tuning) const;
   virtual std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                                   std::shared_ptr<const Packed> packed) const = 0;
@@ -153,9 +153,9 @@ class Routine {
   // held against.
   virtual double expected_error(const Problem&, const Tuning&) const { return 0; }
 
-  // Of a view: elements from the input's start to the output's, the input having these strides.
+  // A view's elements from the input's start to the output's, where the input has these strides.
   virtual int64_t view_offset(const Problem&, const Strides&) const { return 0; }
-  // Of a view with a strided output: its strides, made from the input's.
+  // A view's strides in a strided output, made from the input's.
   virtual Strides view_strides(const Problem& problem, const Strides& in) const;
 
   // `layer/schema/algorithm[_isa]{params}`; the schema is `in[,other...][+residual][->out]`, what is as `in` or `out`

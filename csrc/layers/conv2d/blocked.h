@@ -29,7 +29,7 @@ class BlockedConv2d : public Routine {
  protected:
   int block() const { return info().in.layout.block; }
   int max_panel() const;
-  // With the first of them once more, its weights not packed beforehand.
+  // Adds the first of them once more, its weights not packed beforehand.
   std::vector<Tuning> with_unpacked(const Problem& problem, const std::vector<BlockedParams>& packed) const;
   // What is left to refuse after sizes and groups.
   virtual Refusal check_kernel(const Conv2dParams& p) const = 0;

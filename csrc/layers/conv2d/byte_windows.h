@@ -20,7 +20,7 @@ class ByteWindows {
   // row: bytes from row to row, at least those of a window.
   ByteWindows(const Conv2dParams& p, int64_t row) : p_(p), row_(row) {}
 
-  // Of scratch for so many rows.
+  // Bytes of scratch that so many rows take.
   size_t bytes(int64_t rows) const;
   // Rows [kh][kw][c] of output pixels, with zeros (of no account) behind. src: of a group in an image, of which bytes
   // may be read up to src_end. What lies outside the image is `zero`.

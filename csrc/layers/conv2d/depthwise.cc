@@ -54,7 +54,7 @@ class PreparedDepthwise final : public Prepared {
     const Conv2dParams p = conv2d_params(problem);
     args_ = depthwise_args(p, *problem.layer, *packed_);
     if (p.empty()) return;
-    // In pairs of rows, which the kernel computes together.
+    // The kernel computes pairs of rows together.
     split_ = WorkSplit(p.n, ceil_div(p.c, kernels.block), (p.oh + 1) / 2, worth_threads(p, problem.threads), by, 1);
   }
 

@@ -38,7 +38,7 @@ class PreparedDepthwiseInt8 final : public Prepared {
     args_.zero = bounds.zero;
     args_.least = bounds.zero + static_cast<int32_t>(std::nearbyint(bounds.least));
     args_.most = bounds.zero + static_cast<int32_t>(std::nearbyint(bounds.most));
-    // Of the largest products.
+    // Bounds of the largest products.
     const int64_t blocks = (p_.c + kernels.block - 1) / kernels.block;
     const float products = 2.0F * 255 * 128 * static_cast<float>(p_.kh * p_.kw);
     for (int64_t place = 0; place < blocks * kernels.block; ++place) {

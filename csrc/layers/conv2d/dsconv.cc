@@ -167,7 +167,7 @@ class PreparedDsconv final : public Prepared {
     }
   }
 
-  // With an image's memory in them.
+  // The arguments with an image's memory in them.
   static ConvSparseArgs for_image(const ConvSparseArgs& kernel, const RunArgs& args, bool has_residual, int64_t image) {
     ConvSparseArgs call = kernel;
     call.src = input_image(args, 0, image);
@@ -213,7 +213,7 @@ class Dsconv final : public Routine {
     if (scratch(p, {1, 1, 0}) > static_cast<int64_t>(most_scratch)) return "rows are too long for a window";
     return {};
   }
-  // Of one channel to a group nothing is shared by several sums.
+  // With one channel to a group, several sums share nothing.
   bool promising(const Problem& problem) const override { return conv2d_params(problem).group_k() > 1; }
 
   std::vector<std::string> param_names() const override { return DsconvParams::names(); }

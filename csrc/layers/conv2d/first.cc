@@ -36,7 +36,7 @@ class PreparedFirst final : public PreparedConv2dRows {
 
   size_t rows_scratch(int64_t plane_rows) const override { return kernel_.scratch_bytes(high(plane_rows)); }
   void run_rows(const Conv2dRows& call) const override {
-    // As an image that begins with these rows.
+    // The kernel sees an image that begins with these rows.
     ConvFirstArgs args = high(call.plane_rows);
     args.pad_top -= static_cast<int>(call.rows.begin) * args.stride_h;
     if (call.src_rows) {

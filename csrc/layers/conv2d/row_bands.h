@@ -23,7 +23,7 @@ class KeptRows {
   void begin(int64_t image) {
     if (std::exchange(image_, image) != image) have_ = {0, 0};
   }
-  // Of rows `need`.
+  // The first of the rows `need` that is missing.
   int64_t first_missing(Range need) const {
     return need.begin >= have_.begin ? std::clamp(have_.end, need.begin, need.end) : need.begin;
   }

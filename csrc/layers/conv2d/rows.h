@@ -17,7 +17,7 @@ inline Range rows_below(const Conv2dParams& p, int64_t begin, int64_t end) {
   const int64_t first = std::clamp<int64_t>(top, 0, p.h);
   return {first, std::clamp<int64_t>(bottom, first, p.h)};
 }
-// Of any `rows` output rows.
+// The most input rows that any `rows` output rows read.
 inline int64_t most_rows_below(const Conv2dParams& p, int64_t rows) {
   return std::min(p.h, (rows - 1) * p.sh + (p.kh - 1) * p.dh + 1);
 }

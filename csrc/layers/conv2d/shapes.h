@@ -13,7 +13,7 @@ namespace softneuro {
 inline Conv2dParams conv2d_params(const Problem& problem) { return conv2d_params(*problem.layer, problem.in[0]); }
 
 Refusal check_int_sizes(const Conv2dParams& p);
-// Of a 1x1 convolution. most_channels: of the input, which scratch grows with.
+// Accepts 1x1 convolutions. most_channels limits the input's, which scratch grows with.
 Refusal check_pointwise(const Conv2dParams& p, int64_t most_channels);
 ConvDirectShape direct_shape(const Conv2dParams& p);
 PointwiseShape pointwise_shape(const Conv2dParams& p);

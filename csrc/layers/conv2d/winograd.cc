@@ -83,7 +83,7 @@ class PreparedWinograd final : public PreparedConv2dRows {
   int64_t row_step() const override { return args_.shape.tile_h; }
   size_t rows_scratch(int64_t) const override { return scratch_; }
   void run_rows(const Conv2dRows& call) const override {
-    // As an image that begins with these rows.
+    // The kernel sees an image that begins with these rows.
     WinogradArgs args = args_;
     WinogradShape& s = args.shape;
     s.images = 1;

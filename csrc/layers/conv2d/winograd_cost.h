@@ -15,7 +15,7 @@ struct WinogradTiling {
   double cost, error;
 };
 
-// Of one level, by products with additions for multiplications or by plain ones.
+// What Winograd costs on one level, by products with additions for multiplications or by plain ones.
 class WinogradCost {
  public:
   WinogradCost(const WinogradKernels& kernels, bool adds) : kernels_(kernels), adds_(adds) {}
@@ -30,7 +30,7 @@ class WinogradCost {
   std::vector<WinogradParams> choices(const Conv2dParams& p, int threads, bool has_rows) const;
 
  private:
-  // Of the plain sum, by the same count.
+  // The cost of the plain sum, by the same count.
   double plain(const Conv2dParams& p) const;
   bool keeps_in_registers(const WinogradShape& shape) const;
 

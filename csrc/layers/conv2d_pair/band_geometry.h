@@ -63,7 +63,7 @@ class BandGeometry {
   bool copy(const ConvSparseKernels& kernels, const float* first, int64_t channels, Range rows, float* to) const;
   int64_t source_channel() const { return in_.h * in_.w * unit_; }
 
-  // Of codes, channel of a chunk * taps + tap, in the windows. column_phase: of the intermediate columns.
+  // Offsets of codes, channel of a chunk * taps + tap, in the windows. column_phase counts intermediate columns.
   std::vector<int32_t> first_offsets(int64_t channels, int64_t column_phase) const;
   std::vector<int32_t> second_offsets(int64_t channels) const;
 

@@ -47,7 +47,7 @@ struct Stage {
     args.lists = narrow(lists.panels() / p.groups);
     args.bias = packed->find<float>("bias");
   }
-  // Of a group's chunk: the arguments, and the first input channel.
+  // The arguments for a group's chunk, with its first input channel.
   ConvSparseArgs chunk(int64_t group, int64_t index) const {
     ConvSparseArgs call = args;
     call.weights = &rows[static_cast<size_t>(index * lists.panels() + group * args.lists)];

@@ -26,7 +26,7 @@ struct PairAxis {
   int64_t tiles() const { return (pixels + tile - 1) / tile; }
   // Pixels of a phase that are inside the map and reach one of the outputs.
   Range wanted(int64_t phase, Range outs) const;
-  // Of them those that reach an output by a tap.
+  // The pixels among these that reach an output by the tap.
   Range reaching(const Tap& tap, Range outs) const;
 };
 

@@ -7,8 +7,8 @@
 
 namespace softneuro {
 
-// Of the output, an even number: what lies between the stages then leaves room in L2 for what surrounds them. block: of
-// the channels.
+// Rows of the output, an even number: what lies between the stages then leaves room in L2 for what surrounds them.
+// block counts channels.
 int rows_in_l2(const DepthwiseBlockParams& p, int block);
 // Threads that pay (see split.h).
 int depthwise_block_threads(const DepthwiseBlockParams& p, int threads);

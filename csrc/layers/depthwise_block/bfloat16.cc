@@ -15,7 +15,7 @@
 namespace softneuro {
 namespace {
 
-// Of filtered rows that wait to be split for the last stage: a part of an L1.
+// Filtered rows that wait to be split for the last stage take a part of an L1.
 constexpr int64_t waiting_bytes = 16 << 10;
 constexpr int panel = 2;  // output blocks that share a pass over the input
 

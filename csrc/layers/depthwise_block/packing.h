@@ -22,17 +22,17 @@ struct StagePacking {
   std::function<void(const Conv2dParams&, const Layer& stage, Packed& to)> pack;
 };
 
-// Of the stages around the depthwise one.
+// How the stages around the depthwise one are packed.
 struct BlockPacking {
   StagePacking expand, project;
   int block;
 };
 
-// Of the stages that `p` has: the parts "expand", "depthwise" and "project".
+// Packs the stages that `p` has: the parts "expand", "depthwise" and "project".
 Packing stages_packing(const DepthwiseBlockStages& stages, const DepthwiseBlockParams& p, const BlockPacking& of);
 void pack_stages(const DepthwiseBlockStages& stages, const DepthwiseBlockParams& p, const BlockPacking& of, Packed& to);
 
-// Of all stages of a layer.
+// Packs all stages of a layer.
 Packing depthwise_block_packing(const Problem& problem, const BlockPacking& of);
 void pack_depthwise_block(const Problem& problem, const BlockPacking& of, Packed& to);
 

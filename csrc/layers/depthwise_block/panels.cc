@@ -34,7 +34,7 @@ class PreparedPanels final : public Prepared {
                               .dst = depthwise_.src_plane,
                               .most_pixels = d.h * d.w,
                               .in_place = false});
-    // By panels alone: rows of the second stage reach beyond those of the first.
+    // Work is cut by panels alone: rows of the second stage reach beyond those of the first.
     const int threads = depthwise_block_threads(p, problem.threads);
     split_ = WorkSplit(d.n, ceil_div(blocks_, panel), 1, threads, SplitBy::panels, 1);
     scratch_ = static_cast<size_t>(plane_ * std::min(panel, blocks_)) * sizeof(float);

@@ -11,7 +11,7 @@ namespace softneuro {
 // The panel of a stage with additions, where others have output channel blocks that share a pass over the input.
 constexpr int added_panel = 0;
 
-// Of both stages by their panels.
+// Packs both stages by their panels.
 BlockPacking block_packing(Isa isa, int expand_panel, int project_panel);
 
 struct StagePixels {

@@ -114,7 +114,7 @@ class PreparedDynamicInt8 final : public Prepared {
   }
 
  private:
-  // Of a tile of sums. Its weights stay in the nearer caches while its rows pass.
+  // Limits of a tile of sums. Its weights stay in the nearer caches while its rows pass.
   static constexpr int64_t most_rows = 256, most_sums = 16384;
   static int64_t most_columns(int64_t rows) {
     constexpr int64_t pass = 4 * GemmInt8::block;
@@ -158,7 +158,7 @@ class PreparedDynamicInt8 final : public Prepared {
 
   size_t folded_bytes() const { return static_cast<size_t>(panels_) * GemmInt8::block * sizeof(float); }
 
-  // Of one scale: the kernel finishes its sums itself.
+  // With one scale for all rows, the kernel finishes its sums itself.
   void multiply_all(const RunArgs& args, Range panels, Range rows, std::byte* scratch) const {
     const BlobRows out(args.out), residual(args.in[post_.residual ? 1 : 0]);
     GemmInt8 call = gemm_;

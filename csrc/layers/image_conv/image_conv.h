@@ -28,7 +28,7 @@ ImageConvStages image_conv_stages(const Layer& layer, const TensorDesc& in);
 // For layers that begin with a convolution. Makes a stage the image_conv of these weights, or, with no `values`, the
 // conv2d; bias: null for none.
 void set_conv(Layer& stage, const Constant* values, const Constant& weight, const Constant* bias);
-// Of such a stage.
+// The convolution that such a stage is.
 Conv2dParams conv_params(const Layer& stage, const TensorDesc& in);
 
 class RoutineList;

@@ -124,7 +124,7 @@ class PreparedImageConv final : public PreparedConv2dRows {
   }
 
  private:
-  // Of the reals that a band of output rows needs.
+  // Size of the reals that a band of output rows needs.
   size_t image_bytes() const {
     return round_to_line(static_cast<size_t>(p_.c * most_rows_below(p_, rows_) * p_.w) * sizeof(float));
   }

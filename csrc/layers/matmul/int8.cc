@@ -1,5 +1,4 @@
-// Products of pairs of quantized matrices. Of b, a strip of columns is packed at a time, as signed bytes: 128 less
-// each.
+// Products of pairs of quantized matrices. A strip of columns of b is packed at a time, as signed bytes: 128 less each.
 #include "layers/quantized/int8.h"
 
 #include <algorithm>
@@ -17,7 +16,7 @@ namespace {
 SN_PARAMS(MatmulInt8Params, columns, split);
 
 constexpr int block = GemmInt8::block, group = GemmInt8::group;
-// Of so many products of a byte and another, both less a zero point, no sum overflows.
+// No sum of so many products of a byte and another, both less a zero point, overflows.
 constexpr int64_t most_k = 32768;
 
 int64_t padded_k(const MatmulParams& p) { return (p.k + group - 1) / group * group; }
@@ -29,7 +28,7 @@ struct Panel {
   int32_t* sums;
 };
 
-// Of b[k][n].
+// Packs b[k][n].
 void pack_rows(const Panel& panel, const uint8_t* from, int64_t stride, int64_t k) {
   std::memset(panel.sums, 0, block * sizeof(int32_t));
   for (int64_t l = 0; l < k; l += group, from += group * stride) {
@@ -54,7 +53,7 @@ void pack_rows(const Panel& panel, const uint8_t* from, int64_t stride, int64_t 
   }
 }
 
-// Of b[n][k].
+// Packs b[n][k].
 void pack_columns(const Panel& panel, const uint8_t* from, int64_t stride, int64_t k) {
   for (int column = 0; column < panel.columns; ++column, from += stride) {
     uint8_t* to = panel.to + column * group;

@@ -23,7 +23,7 @@ const LayerDef& pool2d_layer();
 
 // Throws Error if an attribute is missing or out of range.
 Pool2dParams pool2d_params(const Layer& layer);
-// Of attribute `function`: max or avg.
+// Reads the attribute `function`: max or avg.
 bool pool_is_max(const std::string& function);
 int64_t pooled_size(const PoolGeometry& axis, int64_t size, bool ceil_mode);
 

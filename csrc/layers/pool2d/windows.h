@@ -22,7 +22,7 @@ struct PoolWindows {
   PoolAxis rows, cols;
 };
 
-// Of a pool2d.
+// The windows of a pool2d.
 PoolWindows pool2d_windows(const Problem& problem);
 
 using MakePoolWindows = PoolWindows (*)(const Problem& problem);

@@ -8,8 +8,8 @@ namespace softneuro {
 
 // What routines are made for: plain code, which is there to be tested on any machine, and AMX.
 std::vector<Isa> bfloat16_isas();
-// Of each float32 that is made of so many parts: the algorithm's name, and the relative L2 error to expect of sums of
-// so many products.
+// For float32 values that are made of so many parts each: the algorithm's name, and the relative L2 error to expect of
+// sums of so many products.
 const char* bfloat16_algorithm(int parts);
 double bfloat16_error(int parts, Isa isa, int64_t products);
 
@@ -51,7 +51,7 @@ class Bfloat16Routine : public Routine {
   int parts_;
 };
 
-// Of two parts and of three.
+// Adds routines of two parts and of three.
 template <typename R>
 void add_bfloat16_routines(RoutineList& list) {
   for (const int parts : {2, 3}) {

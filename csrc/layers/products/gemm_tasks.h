@@ -19,7 +19,7 @@ inline GemmTiling gemm_tiling(const GemmKernels& kernels, int panel) {
   return tiling;
 }
 
-// Of products whose right side is packed a strip of columns at a time: whole panels of two and of three vectors.
+// Products whose right side is packed a strip of columns at a time: whole panels of two and of three vectors.
 inline constexpr int gemm_strip = 96;
 SN_PARAMS(GemmStripParams, panel, columns, split);
 

@@ -28,7 +28,7 @@ class Winograd1968Routine : public Routine {
 
  private:
   virtual PointwiseShape shape(const Problem& problem) const = 0;
-  // Of an image, or rows of the matrix.
+  // Counts the pixels of an image, or the rows of the matrix.
   virtual int64_t pixels(const Problem& problem) const = 0;
   // How work is best dealt, as a guess.
   virtual int likely_split(const Problem& problem) const = 0;
@@ -42,7 +42,7 @@ bool winograd_1968_promises(Isa isa, int64_t out_channels);
 // The section "weights". The bias is among the terms that kernels read beside each output block's weights.
 Packing winograd_1968_packing(const PointwiseShape& shape, Isa isa);
 void pack_winograd_1968(const Layer& layer, const PointwiseShape& shape, Isa isa, Packed& to);
-// Of samples that are not negative, whose pairs' products add up beside the result.
+// The error for samples that are not negative, whose pairs' products add up beside the result.
 double winograd_1968_error(int64_t in_channels);
 
 // Output blocks.

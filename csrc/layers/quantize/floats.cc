@@ -1,4 +1,4 @@
-// Of floats: each by itself, where it lies.
+// Quantizes floats: each by itself, where it lies.
 #include "layers/quantized/quantization.h"
 #include "layers/shared/moving.h"
 

@@ -1,4 +1,4 @@
-// Of bytes: to steps of another size, or, after an activation, by a table.
+// Quantizes bytes: to steps of another size, or, after an activation, by a table.
 #include "kernels/combine_bytes/combine_bytes.h"
 #include "layers/quantized/lut.h"
 #include "layers/quantized/quantization.h"

@@ -16,14 +16,14 @@ struct DynamicSteps {
   bool reciprocal = false;
   float eps = 0;  // the least scale
 
-  // As hosts compute it in float32, of values in a range that has zero in it. Of a range that is not finite the scale
-  // is NaN, and so is what comes out.
+  // The steps for values in a range that has zero in it, as hosts compute them in float32. If the range is not finite,
+  // the scale is NaN, and so is what comes out.
   QuantizeSteps steps(const FloatRange& range) const;
   // Kernels take unsigned bytes: signed ones are moved up by so many.
   int32_t moved_by() const { return least < 0 ? 128 : 0; }
 };
 
-// Of the attributes `least`, `most`, `symmetric`, `reciprocal` and `eps`. Throws Error about a value out of range.
+// Reads the attributes `least`, `most`, `symmetric`, `reciprocal` and `eps`. Throws Error about a value out of range.
 DynamicSteps dynamic_steps(const Attrs& attrs);
 
 // NaN is in both or none, and stays.

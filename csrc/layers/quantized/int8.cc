@@ -19,7 +19,7 @@ double steps_in_one(const Quantization* q) {
 // Clamps are done in the output's steps, so that a sum is scaled once.
 bool in_steps(const Problem& problem) { return is_clamp(problem.layer->post.activation.kind); }
 
-// Of sums.
+// The unit that sums count in.
 double sum_unit(const Problem& problem) {
   const Quantization* first = problem.layer->post.quantize_first.get();
   return first != nullptr ? steps_in_one(first) : int8_unit(problem);
@@ -30,7 +30,7 @@ double weight_scale(const Quantization& q, int64_t output) {
   return static_cast<double>(q.scales[q.axis < 0 ? 0 : static_cast<size_t>(output) % q.scales.size()]);
 }
 
-// Of weights that have one, as signed bytes.
+// The zero point as signed bytes have it, for weights with one.
 int32_t signed_zero_point(const Quantization& q) { return q.zero_points[0] - (q.is_signed() ? 0 : 128); }
 
 }  // namespace

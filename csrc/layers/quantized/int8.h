@@ -14,7 +14,7 @@ namespace softneuro {
 // The levels that there are kernels for, best first.
 std::vector<Isa> int8_isas();
 
-// Of each group: outputs, and products in one of them.
+// Each group's outputs, and the products in one of them.
 struct Int8Shape {
   int64_t groups = 1, n = 0, k = 0;
 
@@ -22,8 +22,8 @@ struct Int8Shape {
   int padded() const { return static_cast<int>((n + GemmInt8::block - 1) / GemmInt8::block * GemmInt8::block); }
 };
 
-// Of a blob of schema `in`, whose results go to another of its dtype or to floats, as a residual comes.
-// sparse: it leaves groups of zeros out.
+// Describes a routine on a blob of schema `in`, whose results go to another of its dtype or to floats, as a residual
+// comes. sparse: it leaves groups of zeros out.
 RoutineInfo int8_info(const char* layer_type, Isa isa, const Layout& layout, DType out, bool sparse = false);
 // Whether inputs and outputs are quantized as kernels have them.
 Refusal check_int8_blobs(const Problem& problem);
@@ -39,7 +39,7 @@ struct Int8Scales {
 // rows: the weights as [outputs][k].
 Int8Scales int8_scales(const Problem& problem, const Int8Shape& shape, const int8_t* rows);
 
-// Of so many bytes of weights, and so many times as many starts as there are columns, which are padded outputs.
+// Packs so many bytes of weights, and so many times as many starts as there are columns, which are padded outputs.
 Packing int8_packing(const Int8Shape& shape, int64_t bytes, int64_t columns, int64_t starts = 1);
 Packing int8_packing(const Int8Shape& shape);
 // What a packing depends on beside the layer.
@@ -61,9 +61,9 @@ std::shared_ptr<const int8_t> int8_weights(const Problem& problem);
 class Int8RowStarts {
  public:
   Int8RowStarts(const Problem& problem, const Int8Shape& shape);
-  // Of scratch, for so many rows.
+  // Bytes of scratch for so many rows.
   size_t bytes(int64_t rows) const { return zero_ == 0 ? 0 : round_to_line(static_cast<size_t>(rows) * 4); }
-  // Of a call that knows its rows.
+  // Completes a call that knows its rows.
   void set(GemmInt8& call, std::byte* scratch) const;
 
  private:

@@ -13,7 +13,7 @@
 
 namespace softneuro {
 
-// Of a quantized blob: its steps; its elements as they come out of kernels, and go into them.
+// A quantized blob's steps; its elements as they come out of kernels, and go into them.
 QuantizeSteps quantize_steps(const Quantization& quantization);
 ElementFormat quantized_format(const Quantization& quantization);
 
@@ -37,7 +37,7 @@ Refusal check_unsigned(const TensorDesc& desc);
 Refusal check_weight(const ConstantData& weight, int axis);
 // Whether they are signed bytes around zero, with one scale or one for each output.
 Refusal check_signed_weight(const ConstantData& weight, int axis = 0);
-// Of such weights the scale of each index of axis 0.
+// The scale of each index of axis 0 of such weights.
 std::vector<float> output_scales(const ConstantData& weight);
 
 }  // namespace softneuro

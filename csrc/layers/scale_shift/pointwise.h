@@ -19,7 +19,7 @@ class ScaleShiftRoutine : public Routine {
                                           std::shared_ptr<const Packed> packed) const final;
 
  private:
-  // Of a constant with a value for each channel.
+  // The layout of a constant with a value for each channel.
   Layout channels_layout() const;
   // Fills in C values each.
   virtual void values(const Layer& layer, std::span<float> scale, std::span<float> shift) const = 0;

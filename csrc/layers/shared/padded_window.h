@@ -23,25 +23,26 @@ class PaddedWindow {
   // outside: what padding is, of tiled blobs.
   PaddedWindow(const Conv2dParams& p, const ConvSparseKernels& kernels, bool tiled, float outside = 0);
 
-  // Of positions: rows and vectors of the output, and lanes of the last vector.
+  // Counts of positions: rows and vectors of the output, and lanes of the last vector.
   int64_t rows() const { return out_.h; }
   int64_t vectors() const { return vectors_; }
   int64_t last() const { return last_; }
-  // In floats.
+  // Strides in floats.
   int64_t dst_row() const { return dst_row_; }
   int64_t dst_channel() const { return out_.h * dst_row_; }
   int64_t src_channel() const { return src_channel_; }
   int64_t src_row() const { return p_.sh * row_; }
   // Floats of one channel in a window for so many rows of positions.
   int64_t plane(int64_t rows) const;
-  // Of codes: channel of the window * taps + tap.
+  // Offsets of codes: channel of the window * taps + tap.
   std::vector<int32_t> offsets(int64_t channels, int64_t rows) const;
 
   // Whether the blob itself would do: nothing is padded, and its vectors are the window's.
   bool in_place() const;
   // Whether each lane's taps are in its own tile, and none of them is padding.
   bool stays_in_tiles() const;
-  // Of taps, in a plane of the input, where they stay in tiles; from a row or column of positions to the next.
+  // Offsets of taps in a plane of the input, where they stay in tiles; steps from a row or column of positions to the
+  // next.
   std::vector<int32_t> tile_offsets() const;
   int64_t tile_row() const { return p_.sh * in_.w * unit_; }
   int64_t tile_column() const { return p_.sw * unit_; }

@@ -14,7 +14,7 @@ namespace softneuro {
 // The layouts that a level's vector routines work in: nchw, nhwc and its own blocked one.
 std::vector<Schema> vector_schemas(Isa isa);
 
-// Of a level's vector routine that may work in place.
+// Describes a level's vector routine that may work in place.
 RoutineInfo pointwise_info(const char* layer_type, Isa isa, const Schema& schema);
 
 // [1,C,1,...] of `rank` axes.

@@ -44,7 +44,7 @@ class PreparedSqueezeExcite final : public Prepared {
     scratch_ = whole_lines(hidden_);
   }
 
-  // Of each task: the means, the hidden values; and its part of the hidden sums, all parts in one piece.
+  // Each task has the means and the hidden values, and its part of the hidden sums, all parts in one piece.
   WorkspaceSize workspace() const override {
     return {.shared = static_cast<size_t>(tasks_) * static_cast<size_t>(means_ + scratch_ + hidden_) * sizeof(float)};
   }

@@ -20,7 +20,7 @@ Activation stage_activation(const Layer& layer, const std::string& role) {
   return activation;
 }
 
-// Of a stage from `from` channels to its own number, which is returned.
+// Checks a stage from `from` channels to its own number, which is returned.
 int64_t check_stage(const Layer& layer, const std::string& role, int64_t from) {
   const Shape& shape = layer.weight(role + "_weight")->shape();
   if (shape.rank() != 4 || shape[1] != from || shape[2] != 1 || shape[3] != 1) {

@@ -15,7 +15,7 @@ class Permutation {
   // only known when run.
   Permutation(std::span<const int64_t> dims, std::span<const int> perm, Isa isa, int threads);
 
-  // Of floats or bytes.
+  // Permutes floats or bytes.
   void run(const TensorView& src, const TensorView& dst, const ParallelFor& parallel_for) const;
 
  private:

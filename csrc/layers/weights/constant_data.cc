@@ -18,7 +18,7 @@ template <typename T>
 double real_value(T element, const Quantization* q, size_t channel) {
   if constexpr (std::is_same_v<T, QInt8>) {
     const int32_t stored = q->is_signed() ? static_cast<int8_t>(element.bits) : element.bits;
-    // As hosts dequantize: in float32.
+    // Hosts dequantize in float32.
     return static_cast<double>(static_cast<float>(stored - q->zero_points[channel]) * q->scales[channel]);
   } else if constexpr (std::is_integral_v<T>) {
     return static_cast<double>(element);

@@ -42,7 +42,7 @@ class ConstantData {
   const TensorDesc& desc() const { return desc_; }
   const Shape& shape() const { return desc_.shape; }
   int64_t elements() const { return shape().elements(); }
-  // Of the memory that it comes from.
+  // The type of the memory that it comes from.
   DType dtype() const { return rows_ != nullptr ? rows_->dtype() : dtype_; }
   // As reals, dequantized if need be. May compute: keep the result for as long as it is needed, no longer. While
   // somebody holds it, others get the same.

@@ -26,7 +26,7 @@ class HeldRows {
     factors_.assign(rows->factors.begin(), rows->factors.end());
   }
   const float* values() const { return values_.get(); }
-  // By row; null: 1.
+  // One for each row; null: 1.
   const float* factors() const { return factors_.empty() ? nullptr : factors_.data(); }
 
  private:

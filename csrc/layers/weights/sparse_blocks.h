@@ -24,7 +24,7 @@ class SparseBlocks {
                std::shared_ptr<const Packed> packed);
 
   const ConvSparseBlocks& args() const { return args_; }
-  // Of all sums together, for each pixel.
+  // Operations of all sums together, for each pixel.
   double flop() const { return 2.0 * static_cast<double>(offsets_.size()) * block_; }
 
  private:

@@ -20,7 +20,7 @@ constexpr int64_t most_codes = int64_t{1} << 16;
 }  // namespace
 
 int64_t nonzeros(const ConstantData& weight) {
-  // Of the values themselves: a factor of rows may be zero, or make NaN of zeros.
+  // Counts the values themselves: a factor of rows may be zero, or make NaN of zeros.
   const auto values = weight.values();
   return weight.elements() - std::count(values.get(), values.get() + weight.elements(), 0.0F);
 }

@@ -11,7 +11,7 @@
 
 namespace softneuro {
 
-// Of a weight [k][c / groups][taps].
+// The sizes of a weight [k][c / groups][taps].
 struct SparseSizes {
   int64_t groups = 1, k = 0, c = 0, taps = 1;  // channels of one group
   int64_t chunk = 1;                           // input channels of a part
@@ -56,8 +56,8 @@ bool stores_past_caches(bool tiled, int64_t chunks, const Activation& activation
 
 // Whether a channel's list has a code.
 bool has_code(const SparseRows& rows, int index, uint16_t code);
-// Of the sums at `to`, one for each channel, NaN becomes what has a zero weight for the code: what a dense product
-// makes of an input that is not finite.
+// Makes NaN of those sums at `to`, one for each channel, that have a zero weight for the code: a dense product makes
+// that of an input that is not finite.
 void spread_nonfinite(const SparseRows& rows, uint16_t code, float* to, int64_t dst_channel);
 
 }  // namespace softneuro

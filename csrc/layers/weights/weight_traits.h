@@ -28,7 +28,7 @@ struct WeightTraits {
   friend bool operator==(const WeightTraits&, const WeightTraits&) = default;
 };
 
-// Of row-major values.
+// Looks at row-major values.
 WeightTraits find_traits(const Shape& shape, const float* values);
 
 }  // namespace softneuro

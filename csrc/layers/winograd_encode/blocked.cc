@@ -29,7 +29,7 @@ class BlockedEncode final : public Routine {
                                           std::shared_ptr<const Packed>) const override {
     const WinogradShape shape = winograd_encode_shape(*problem.layer, problem.in[0]);
     const int tasks = std::min(problem.threads, std::max(shape.tiles(), 1));
-    // Of the last cache, which the products' weights pass through too.
+    // More than a third of the last cache is much, as the products' weights pass through it too.
     const size_t bytes = static_cast<size_t>(problem.out().shape.elements()) * sizeof(float);
     const bool large = caches().l3 != 0 && bytes > caches().l3 / 3;
     return prepared_call([shape, tasks, large, run = winograd_stages(info().isa)->encode](const RunArgs& args) {

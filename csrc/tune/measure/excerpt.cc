@@ -26,7 +26,7 @@ std::optional<Cut> cut_of(const Shape& shape) {
   return {};
 }
 
-// Of the images that a layer reads and writes, residuals left out.
+// Counts elements of the images that a layer reads and writes, residuals left out.
 double elements(const Problem& problem) {
   return static_cast<double>(problem.in.front().shape.elements()) + static_cast<double>(problem.out().shape.elements());
 }

@@ -9,7 +9,7 @@ namespace {
 constexpr size_t witnesses = 3;
 constexpr size_t least_witnesses = 2;
 // A candidate's ratio may be so much smaller than in the layers that tell about it, and more by each doubling of a size
-// that they are away (logarithms, base 2). Of 18 tunings of networks on an AMX Xeon, half of all candidates would have
+// that they are away (logarithms, base 2). In 18 tunings of networks on an AMX Xeon, half of all candidates would have
 // been left out by it, and what was left out would have made the layers 0.6 % faster.
 constexpr double doubt = 0.4, doubt_per_doubling = 0.25;
 

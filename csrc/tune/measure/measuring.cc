@@ -12,7 +12,7 @@
 namespace softneuro {
 namespace {
 
-// Of the time budget; plans as wholes have the rest.
+// Shares of the time budget; plans as wholes have the rest.
 constexpr double adapt_share = 0.05, unit_share = 0.6, pace_share = 0.08;
 constexpr double late_share = 0.88;  // for layers that come late, as a short look is better than a forecast
 constexpr Profiler::Effort adapt_effort{9, 0.005}, confirming{7, 0.05}, late{3, 0.05};
@@ -96,7 +96,7 @@ void Measuring::recall() {
   }
 }
 
-// Of what a fusion takes the place of, by what is known.
+// What the layers take in whose place a fusion comes, by what is known.
 double Measuring::instead_seconds(size_t item, bool measured) const {
   double sum = 0;
   for (const size_t part : work_.instead[item]) sum += best_seconds(part, measured);
@@ -154,7 +154,7 @@ void Measuring::forget_known(size_t item) {
       static_cast<int>(std::erase_if(missing_[item], [&](Candidate* candidate) { return recall(item, *candidate); }));
 }
 
-// Of what was not measured: not less than what was, which is certain.
+// Forecasts what was not measured: not less than what was, which is certain.
 void Measuring::expect(size_t item, Candidate& candidate, double budget, double best) {
   candidate.seconds = std::max(forecast_.seconds(work_.layers[item].cls, candidate), best);
   candidate.forecast = true;

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t few = 6;              // candidates of which none is left out
 constexpr double least_likely = 1.1;   // of what is left out, times the best
 constexpr double untold_ratio = 1.05;  // of what no layer tells about: behind the best
-// Of a long layer's candidates, by a part of it.
+// A long layer's candidates are sifted by a part of it.
 constexpr int sifting_rounds = 3;
 constexpr double sifting_share = 0.3, hopeless_part = 1.6;
 constexpr double unknown_ratio = 1.3;  // of what the part has no place or there was no time for

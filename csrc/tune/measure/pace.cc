@@ -7,7 +7,7 @@ namespace softneuro {
 namespace {
 
 // The best of each routine, fastest first: as many as might be the fastest of all, had the machine been slower or
-// faster for some of them. Of a layer without fresh ones the best alone, which tells about the pace.
+// faster for some of them. A layer without fresh ones has the best alone, which tells about the pace.
 std::vector<Candidate*> finalists(const TimedLayer& layer) {
   const size_t most = layer.fresh.empty() ? 1 : 3;
   constexpr double within = 1.6;  // of the fastest one's time

@@ -32,8 +32,8 @@ int64_t interruptions() {
   return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
-// Of the best time: what leaves a race. Timings scatter by some ten per cent, a single one may be twice what it should:
-// the more samples, the tighter. Long ones scatter less.
+// Which multiple of the best time leaves a race. Timings scatter by some ten per cent, a single one may be twice what
+// it should: the more samples, the tighter. Long ones scatter less.
 double gate_after(int round, double best) {
   constexpr double long_run = 3e-3;
   if (best > long_run) return round < 2 ? 1.8 : round < 3 ? 1.3 : 1.12;
@@ -178,7 +178,7 @@ Profiler::Contender Profiler::contender(const Entry& entry) {
   return contender;
 }
 
-// Of packed weights of its own.
+// Bytes of packed weights that an entry has to itself.
 size_t Profiler::held_bytes(const Entry& entry) {
   const auto& [routine, tuning] = entry.candidate->choice;
   return StandIns::stands_in(*routine, *entry.problem, tuning) ? 0 : entry.candidate->packed_bytes;

@@ -49,7 +49,7 @@ class Refiner {
     return true;
   }
 
-  // Of a run, as far as is known.
+  // What a run takes, as far as is known.
   double seconds(const DprsResult& plan) const { return plan_cost(objective_.seconds(), plan); }
 
   // Whether a plan's times are to be had without running it.

@@ -15,7 +15,7 @@ TuneResult from_plan(const Graph& graph, const Plan& plan);
 // has plans but none of this model (layer types agree).
 const Plan* find_plan(const PlanFile& file, const Graph& graph, int threads, const std::string& path,
                       bool strict = true);
-// Of the plans for the same model, device and threads the one whose input shapes differ least; null if there is none.
+// The plan for the same model, device and threads whose input shapes differ least; null if there is none.
 const Plan* nearest_plan(const PlanFile& file, const Graph& graph, int threads);
 // By layer, as carry_over() takes them.
 std::vector<std::string> descriptors(const Plan& plan);

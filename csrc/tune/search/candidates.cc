@@ -64,7 +64,7 @@ void drop_lower_levels(std::vector<Candidate>& candidates) {
   const auto isa = [](const Candidate& c) { return c.choice.routine->info().isa; };
   const auto& isas = available_isas();
   const auto rank = [&](Isa level) { return std::find(isas.begin(), isas.end(), vectors_of(level)) - isas.begin(); };
-  // Of one level's vectors, what adds to them is better; but tiles may be too large for a problem.
+  // What adds to one level's vectors is better; but tiles may be too large for a problem.
   const auto better = [&](Isa a, Isa b) {
     if (a == Isa::amx && vectors_of(a) == vectors_of(b)) return false;
     return rank(a) != rank(b) ? rank(a) < rank(b) : a != vectors_of(a) && b == vectors_of(b);
@@ -77,7 +77,7 @@ void drop_lower_levels(std::vector<Candidate>& candidates) {
   });
 }
 
-// Of a fusion, as if all of its stages had the last one's pixels.
+// A fusion's operations, as if all of its stages had the last one's pixels.
 double flops_of_stages(const Problem& problem) {
   double products = 0;
   for (const auto& [role, value] : problem.layer->weights) {

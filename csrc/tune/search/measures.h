@@ -17,7 +17,7 @@ Measure squared_errors(const Graph& graph, const GraphCosts& costs);
 // One where a candidate errs by more than has proven bearable for its layer; where nothing has, only exact ones do not.
 Measure unproven_errors(const Graph& graph, const GraphCosts& costs, const std::vector<double>& proven = {});
 Measure packed_bytes(const Graph& graph, const GraphCosts& costs);
-// Of what steps pass on to others: their outputs. A fusion has none within.
+// What steps pass on to others: their outputs. A fusion passes on nothing within.
 Measure passed_bytes(const Graph& graph, const GraphCosts& costs);
 
 // Seconds for what a plan is to have none of.

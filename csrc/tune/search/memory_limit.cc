@@ -9,13 +9,13 @@ namespace {
 // A second per byte at most. Prices within a thousandth make no difference.
 constexpr PriceRange limit_prices{.highest = 1, .depth = 1 << 24, .precision = 1.001};
 constexpr int price_steps = 24;  // of a bisection
-// Of packed weights that no process would miss: a few per cent of what PyTorch itself takes.
+// No process would miss so many bytes of packed weights: a few per cent of what PyTorch itself takes.
 constexpr double free_bytes = 16 << 20;
 
 struct Totals {
   double seconds = 0, bytes = 0;
 };
-// Of all layers with the labels that are best at a price of bytes, conversions aside.
+// Sums over all layers, with the labels that are best at a price of bytes, conversions aside.
 Totals at_price(const DprsProblem& problem, const Measure& bytes, double price) {
   Totals total;
   for (size_t l = 0; l < problem.layers.size(); ++l) {

@@ -12,7 +12,7 @@ DprsProblem to_dprs(const Graph& graph, const GraphCosts& costs);
 // What computes a layer; null for constants and for layers that a later one's fusion covers.
 const Candidate* chosen_candidate(const GraphCosts& costs, const DprsResult& solution, size_t layer);
 Assignment to_assignment(const Graph& graph, const GraphCosts& costs, const DprsResult& solution);
-// Of everything that was chosen: equal for equal plans of one graph.
+// Names everything that was chosen: equal for equal plans of one graph.
 std::string plan_text(const Assignment& plan);
 // Hash of the sources of a plan's routines, conversions included.
 std::string plan_version(const Assignment& plan);

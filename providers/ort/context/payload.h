@@ -30,7 +30,7 @@ struct SavedRegion {
   std::vector<PackedCache::Item> packings;
 };
 
-// Of everything that plans and packings depend on: version, kernels, device.
+// Names everything that plans and packings depend on: version, kernels, device.
 std::string device_identity();
 
 // Ends in a byte that is not zero. Ops' host pointers and paths are left out.

@@ -18,7 +18,7 @@ using ValueOwner = Owned<OrtValue, fn::ReleaseValue>;
 // A tensor over memory that the caller keeps.
 ValueOwner tensor_over(const void* data, DType type, std::span<const int64_t> dims);
 
-// Of a session's configuration: what a region's own session has to know, to compute as the user's does.
+// The entries of a session's configuration that a region's own session has to know, to compute as the user's does.
 std::map<std::string, std::string> shared_entries(const std::map<std::string, std::string>& entries);
 
 class HostRegion {

@@ -28,8 +28,8 @@ struct HostStep {
   std::string text;          // names the op with all that its results depend on
 };
 
-// Of one node with inputs of these shapes, by the node's; half precision is float32 inside. Throws Error if the host
-// cannot run it, or if its outputs' shapes depend on more.
+// Makes the step of one node with inputs of these shapes, by the node's; half precision is float32 inside. Throws Error
+// if the host cannot run it, or if its outputs' shapes depend on more.
 HostStep make_step(const OpGraph& graph, const OpNode& node, std::span<const StepInput> inputs,
                    const std::vector<bool>& wanted, int threads);
 // Whether make_step() is going to work, as far as is known while shapes are open.

@@ -42,7 +42,7 @@ void expect_scale(const std::string& name, float scale) {
   throw Error(name + " is " + exact_number(static_cast<double>(scale)), {}, "scales are positive and finite");
 }
 
-// Of unsigned bytes, by attributes whose names begin like that.
+// Reads the grid of unsigned bytes from attributes whose names begin like that.
 std::shared_ptr<const Quantization> grid_of(const NodeAttributes& attributes, const std::string& prefix) {
   const std::string scale_name = prefix + "scale", zero_name = prefix + "zero_point";
   const auto scale = attributes.real(scale_name.c_str());
@@ -60,7 +60,7 @@ void set_weights(Layer& layer, std::span<const HostTensor> constants) {
   if (constants.size() > 1) layer.set_weight("bias", constant_of(constants[1]));
 }
 
-// Of weight, scales and perhaps a bias.
+// Completes a layer from weight, scales and perhaps a bias.
 CustomLayer quantized_layer(Layer layer, const NodeAttributes& attributes, std::span<const HostTensor> constants) {
   const HostTensor& weight = constants[0];
   Quantization q;
@@ -132,7 +132,7 @@ NodeAttributes stage_of(const NodeAttributes& attributes, const std::string& pre
   return stage;
 }
 
-// Of x, the first weight and bias, and the second ones.
+// Infers shapes from those of x, the first weight and bias, and the second ones.
 std::vector<int64_t> infer_pair(const NodeAttributes& attributes, std::span<const std::vector<int64_t>> shapes) {
   const std::array<std::vector<int64_t>, 2> first{shapes[0], shapes[1]};
   const std::array<std::vector<int64_t>, 2> second{infer_conv(stage_of(attributes, "first_"), first), shapes[3]};

@@ -71,7 +71,7 @@ class Lowering {
   int blob(size_t input);
   // A known real input as a layer's weight.
   Constant weight(size_t input);
-  // Of a constant input.
+  // Dequantizes a constant input.
   Constant dequantized(const QuantizedInput& input);
   // The constant is made once for these values and `what`, which names all else that decides it, attributes included.
   Constant kept(std::string what, std::vector<int> values, const std::function<Constant()>& make);

@@ -27,8 +27,8 @@ bool has_axis(const OpNode& node, const OpValue& value, int64_t count) {
   return value.has_shape && axis >= 0 && axis < rank && value.dims[static_cast<size_t>(axis)] == count;
 }
 
-// Of a tensor that flows: one scale or those of an axis, and one zero point of the tensor's type or none. Null with the
-// reason otherwise.
+// Finds the grid of a tensor that flows: one scale or those of an axis, and one zero point of the tensor's type or
+// none. Null with the reason otherwise.
 Grid find_grid(const OpGraph& graph, const OpNode& node, const OpValue& value, size_t scale, size_t zero_point,
                std::string& why) {
   const auto constant = [&](size_t input) { return graph.value(node.inputs[input]).constant.get(); };

@@ -18,7 +18,7 @@ struct QuantizedInput {
 struct QuantizedOutput {
   size_t scale, zero_point;
 };
-// Of ops that quantize or dequantize; nothing for others.
+// What ops quantize or dequantize; nothing for others.
 std::vector<QuantizedInput> quantized_inputs(const OpNode& node);
 std::optional<QuantizedOutput> quantized_output(const OpNode& node);
 

@@ -21,7 +21,7 @@ Shape unsqueezed(const Shape& in, const std::vector<int64_t>& axes);
 struct SliceRange {
   int64_t axis, start, end, step;  // within the axis; start <= end if step > 0
 };
-// Of the Slice at hand, bounds cut as ONNX does.
+// Ranges of the Slice at hand, with bounds cut as ONNX does.
 std::vector<SliceRange> slice_ranges(const Lowering& low);
 
 }  // namespace softneuro::ort

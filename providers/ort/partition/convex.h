@@ -7,7 +7,7 @@
 
 namespace softneuro::ort {
 
-// Of the supported nodes, each in topological order.
+// Parts of the supported nodes, each in topological order.
 std::vector<std::vector<int>> convex_parts(const OpGraph& graph, const std::vector<bool>& supported);
 
 }  // namespace softneuro::ort

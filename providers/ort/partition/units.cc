@@ -62,7 +62,7 @@ class Units {
   }
 
  private:
-  // Of what is quantized in the run there are no bytes inside a region.
+  // What is quantized in the run has no bytes inside a region.
   bool leaves_region(size_t n) const {
     const std::vector<int>& outputs = graph_.nodes[n].outputs;
     const bool returned = std::any_of(graph_.outputs.begin(), graph_.outputs.end(), [&](int id) {

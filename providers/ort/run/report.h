@@ -37,7 +37,7 @@ class Report {
   explicit Report(std::string path) : path_(std::move(path)) {}
   bool wanted() const { return !path_.empty(); }
   void write(const Json& object);
-  // Of tuning, a few times a second.
+  // Reports the progress of tuning, a few times a second.
   void progress(int done, int total);
 
  private:

@@ -36,7 +36,7 @@ class QuantizedWeight:
         return QuantizedWeight(self.stored[index], self.scales[index])
 
     def stride(self, axis: int) -> int:
-        """Of the bytes."""
+        """The stride of the bytes."""
         return self.stored.stride(axis)
 
     @property

@@ -45,7 +45,7 @@ _MOST_SCORES = 1 << 20
 
 @dataclass(frozen=True)
 class _Shape:
-    """Of an attention: batch, rows of queries and of keys, heads, columns of one head."""
+    """An attention's batch, rows of queries and of keys, heads, and columns of one head."""
 
     batch: int
     rows: int

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from softneuro.torch_backend.compile.conversion.lowering import Lowering
 
 
-# Of one tensor: other shapes of the same elements in the same order, and the elements as they are.
+# Ops of one tensor: other shapes of the same elements in the same order, and the elements as they are.
 RESHAPES = (
     aten.view.default,
     aten._unsafe_view.default,

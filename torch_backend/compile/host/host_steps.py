@@ -158,7 +158,7 @@ def _stored(dtype: torch.dtype) -> torch.dtype:
 
 
 def _order(value: torch.Tensor) -> tuple[int, ...]:
-    """Of reals that of the host's memory: nets transpose no integers."""
+    """Reals have the order of the host's memory: nets transpose no integers."""
     return axis_order(value.stride() if value.dtype in REALS else [0] * value.dim(), value.shape)
 
 

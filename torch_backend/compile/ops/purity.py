@@ -18,7 +18,7 @@ def is_random(node: Node) -> bool:
 
 
 def is_pure(node: Node) -> bool:
-    """Whether an op gives the same for the same arguments, and does nothing else. Of other libraries' none is known to.
+    """Whether an op gives the same for the same arguments, and does nothing else. None of other libraries is known to.
 
     Only such an op may run once for many calls, or more often than the host runs it.
     """
@@ -29,7 +29,7 @@ def is_pure(node: Node) -> bool:
 
 
 def effects(graph: Graph) -> dict[Node, Node]:
-    """Of each op that may have an effect beside its result, or draw numbers, the one before it: that order stays."""
+    """Maps each op that may have an effect beside its result, or draw numbers, to the one before: that order stays."""
     before: dict[Node, Node] = {}
     last: Node | None = None
     for node in graph.nodes:

@@ -12,7 +12,7 @@ from torch.fx.node import map_aggregate
 
 HALVES = (torch.float16, torch.bfloat16)
 REALS = (torch.float32, *HALVES)
-# Of tensors from the host that regions read as reals: images of bytes.
+# Regions read images of bytes from the host as reals.
 BYTES = (torch.uint8,)
 
 

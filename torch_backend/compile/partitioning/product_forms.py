@@ -190,7 +190,7 @@ def _int_product(match: _Match, node: Node) -> Product:
 
 
 def _range(match: _Match, scale: Node, zero: Node, least: int, most: int) -> tuple[Node, dict[str, Any]]:
-    """Of what, and how, a scale and a zero point are computed."""
+    """What a scale and a zero point are computed of, and how."""
     bounded = match.args(scale, aten.clamp.default)
     divided = match.args(bounded["self"], aten.div.Tensor)
     extent = match.args(divided["self"], aten.maximum.default, aten.sub.Tensor)

@@ -13,7 +13,7 @@ from softneuro.torch_backend.compile.converters.shape import COPIES, RESHAPES
 from softneuro.torch_backend.compile.ops.names import layer_name
 
 BYTES = (torch.uint8, torch.int8)
-# Of one tensor, whose elements they leave as they are.
+# Ops of one tensor, whose elements they leave as they are.
 MOVES = {*RESHAPES, *COPIES, aten.permute.default, aten.transpose.int, aten.t.default}
 
 

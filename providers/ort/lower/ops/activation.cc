@@ -30,7 +30,7 @@ void convert_plain(Lowering& low) {
 constexpr char sigmoid[] = "sigmoid", tanh_[] = "tanh", hardswish[] = "hardswish", mish[] = "mish";
 constexpr char exp[] = "exp", log[] = "log", erf[] = "erf";
 
-// Of bytes it is the number zero that counts, not the zero point.
+// A ReLU on bytes compares with the number zero, not with the zero point.
 void convert_relu(Lowering& low) {
   const int x = low.blob(0);
   if (low.grid() == nullptr) return low.set(activation(low, x, "relu"));

@@ -47,7 +47,7 @@ Refusal check_qlinear(const OpView& view) {
   return find_op(real)->check(view.as(real));
 }
 
-// Of sums of products.
+// The scales of sums of products.
 std::vector<double> sum_scales(Lowering& low) {
   const std::vector<float> a = low.known(1).reals(), b = low.known(4).reals();
   std::vector<double> products;
