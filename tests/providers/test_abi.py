@@ -12,14 +12,14 @@ import pytest
 
 from softneuro import providers
 
-ORT = Path(__file__).parents[2] / "providers" / "ort"
+ABI = Path(__file__).parents[2] / "providers" / "ort" / "abi"
 SLOT = re.compile(r"SN_SLOT\((\w+), (\w+), (\d+), (\d+), ")
 NEWEST = 24  # newest_api in abi.h
 
 
 def slots(table: str) -> dict[str, tuple[int, int]]:
     """name -> (slot, minor version that added it)"""
-    rows = SLOT.findall((ORT / "abi_slots.inc").read_text())
+    rows = SLOT.findall((ABI / "abi_slots.inc").read_text())
     return {name: (int(slot), int(since)) for owner, name, slot, since in rows if owner == table}
 
 
@@ -44,7 +44,7 @@ def function(table: int, slot: int, result: object, *parameters: object) -> ctyp
 
 
 def test_newest_api_is_the_one_tested() -> None:
-    assert f"newest_api = {NEWEST};" in (ORT / "abi.h").read_text()
+    assert f"newest_api = {NEWEST};" in (ABI / "abi.h").read_text()
     for table in ("OrtApi", "OrtEpApi", "OrtModelEditorApi"):
         assert slots(table)
         assert all(since <= 25 for _, since in slots(table).values())
