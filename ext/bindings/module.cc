@@ -49,6 +49,7 @@ PYBIND11_MODULE(_C, m) {
   bindings::bind_routines(m);
   bindings::bind_net(m);
   bindings::bind_weight_scan(m);
+  bindings::bind_partition(m);
   bindings::bind_region(m);
   bindings::bind_tune(m);
   bindings::bind_tuner(m);

@@ -13,25 +13,15 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from softneuro.torch_backend.compile.conversion.products import Product
-from softneuro.torch_backend.compile.converters import decline_reason
-from softneuro.torch_backend.compile.host.host_steps import step_reason
 from softneuro.torch_backend.compile.ops.constants import find_constants, free_of_sizes, free_of_values
 from softneuro.torch_backend.compile.ops.names import layer_name, op_name
 from softneuro.torch_backend.compile.ops.orders import axis_order, hints
-from softneuro.torch_backend.compile.ops.reals import changes_type
 from softneuro.torch_backend.compile.ops.sorting import sort_stable
 from softneuro.torch_backend.compile.ops.strides import mend_strides
 from softneuro.torch_backend.compile.ops.walks import with_sources
-from softneuro.torch_backend.compile.partitioning.cuts import Cut, find_cuts
-from softneuro.torch_backend.compile.partitioning.grouping import (
-    assign_regions,
-    count_ops,
-    find_steps,
-    is_computing,
-    moves_between,
-)
+from softneuro.torch_backend.compile.partitioning.op_graph import tell
 from softneuro.torch_backend.compile.partitioning.product_forms import find_products
-from softneuro.torch_backend.compile.partitioning.quantized import dequantizes, quantizes, read_quantized
+from softneuro.torch_backend.compile.partitioning.quantized import quantizes
 
 
 @dataclass
@@ -64,6 +54,15 @@ class Region:
         return rounding or any(map(quantizes, self.module.graph.nodes))
 
 
+@dataclass(frozen=True)
+class Cut:
+    """Two regions, by number, that would be one without these ops."""
+
+    before: int
+    after: int
+    ops: list[tuple[str, str]]  # op and name
+
+
 @dataclass
 class Partition:
     """Result of the split."""
@@ -75,28 +74,19 @@ class Partition:
     constants: Set[Node] = frozenset()  # of the graph: what follows from weights alone
 
 
-def trim(nodes: list[Node], steps: Set[Node]) -> list[Node]:
-    """Drops moves at the rim whose results only the host reads: the host does them without a copy.
-
-    Conversions of what the region computes stay: a net writes either type. So do Qs and DQs, which the host would
-    compute.
-    """
-    kept = set(nodes)
-    for node in reversed(nodes):
-        moves = node not in steps and node.target is not operator.getitem and not is_computing(node)
-        converts = changes_type(node) or quantizes(node) or dequantizes(node)
-        wanted = any(user in kept for user in node.users) or (converts and node.args[0] in kept)
-        if moves and not wanted:
-            kept.discard(node)
-    return [node for node in nodes if node in kept]
-
-
 def build_region(
-    nodes: list[Node], constants: Set[Node], steps: Mapping[Node, str], products: Sequence[Product] = ()
+    nodes: list[Node],
+    constants: Set[Node],
+    *,
+    ops: int,
+    steps: Sequence[Sequence[Node]] = (),
+    reasons: Mapping[Node, str],
+    products: Sequence[Product] = (),
 ) -> Region:
     """Copies the nodes, and the constants that they need, into a module of their own.
 
-    `steps`: ops of the host, and why they are. `products`: of the whole graph.
+    `ops`: how many of them compute. `steps`: ops of the host that follow each other; `reasons`: by step, why it is one.
+    `products`: of the whole graph.
     """
     inside = set(nodes)
     computed_before = {n for n in constants if n.op == "call_function"}
@@ -120,12 +110,11 @@ def build_region(
         value = node.meta["val"]
         copies[node].meta["order"] = axis_order(hints(value.stride()), hints(value.shape))
     module = GraphModule({}, graph)
-    own = [n for n in nodes if n in steps]
-    joined = assign_regions(graph, {copies[n] for n in own})
+    joined = [[copies[node] for node in step] for step in steps]
     step_ops: dict[str, list[tuple[str, str]]] = {}
-    for node in own:
-        if node.target is not operator.getitem:  # a part of the op before it
-            note(step_ops, node, steps[node])
+    for node in nodes:
+        if node in reasons:
+            note(step_ops, node, reasons[node])
     if joined:
         sort_stable(module, joined)
     return Region(
@@ -137,7 +126,7 @@ def build_region(
         constants={copies[n] for n in [*weights, *computed]},
         weight_nodes=[copies[n] for n in weights],
         content=content_hash(graph),
-        ops=count_ops(nodes, steps.keys()),
+        ops=ops,
         steps=joined,
         step_ops=step_ops,
         products=[product.copied(copies) for product in products if product.root in inside],
@@ -183,65 +172,34 @@ def find_regions(
     partition.constants = constants = find_constants(graph, static)
     known = declined or {}
     products = find_products(graph, constants, known.keys())
-    spelt = {node for product in products for node in product.members}
-    quantized = {**read_quantized(graph, constants, known), **dict.fromkeys(spelt)}
-    supported: set[Node] = set()
-    reasons: dict[Node, str] = {}  # of all others
-    for node in graph.nodes:
-        if node.op != "call_function" or node in constants:
-            continue
-        value = node.meta.get("val")
-        if isinstance(value, torch.SymInt | int | torch.SymBool | torch.SymFloat):
-            continue
-        reason: str | None
-        if node in quantized:
-            reason = quantized[node]
-        else:
-            reason = known[node] if node in known else decline_reason(node, constants)
-        if node.target is operator.getitem and node.args[0] not in supported:
-            reason = "its source stays with the host"
-        if reason is None:
-            supported.add(node)
-        else:
-            reasons[node] = reason
-
-    def possible(node: Node) -> bool:
-        return step_reason(node, constants) is None
-
-    steps = find_steps(graph, supported, set(filter(possible, reasons)) if join else set(), min_region_size)
-    moves = dict.fromkeys(moves_between(supported, steps, possible) if steps else (), "it lies between steps")
-    steps, reasons = steps | moves.keys(), reasons | moves
-    parts: list[list[Node]] = []
-    left = dict(reasons)  # of ops that no region has
-    for nodes in assign_regions(graph, supported | steps):
-        kept = trim(nodes, steps)
-        ops = count_ops(kept, steps)
-        if ops and ops >= min_region_size:
-            left.update(dict.fromkeys(nodes, "it moves elements at the rim of a region"))
-            parts.append(kept)
-            own = {n: reasons[n] for n in kept if n in steps}
-            partition.regions.append(build_region(kept, constants, own, products))
-            continue
-        reason = f"its region has {ops} op(s), fewer than min_region_size={min_region_size}"
-        left.update((node, reason) for node in nodes if node not in steps)
-    _note_host(partition, parts, left)
-    partition.cuts = find_cuts(graph, parts, reasons)
+    told = tell(graph, constants, known, products, join=join)
+    found = told.graph.find_parts(min_region_size=min_region_size, join=join)
+    order = {node: i for i, node in enumerate(graph.nodes)}
+    for part in found.parts:
+        steps = [told.all_nodes(step) for step in part.steps]
+        reasons = {told.nodes[i]: found.step_reasons[i] for step in part.steps for i in step}
+        nodes = sorted(told.all_nodes(part.nodes), key=order.__getitem__)
+        partition.regions.append(
+            build_region(nodes, constants, ops=part.ops, steps=steps, reasons=reasons, products=products)
+        )
+    _note_host(partition, {told.nodes[i]: reason for i, reason in found.host.items()})
+    for before, after, between in found.cuts:
+        if ops := [(op_name(node), layer_name(node)) for node in told.ops(between)]:
+            partition.cuts.append(Cut(before, after, ops))
     return partition
 
 
-def _note_host(partition: Partition, regions: Sequence[Sequence[Node]], reasons: Mapping[Node, str]) -> None:
+def _note_host(partition: Partition, reasons: Mapping[Node, str]) -> None:
     """Names every op that is left to the host once the regions are taken out."""
-    taken = {node for nodes in regions for node in nodes}
-    left: dict[Node, str] = {}
+    left: set[Node] = set()
     for node in reversed(partition.module.graph.nodes):
-        if node.op != "call_function" or node in taken:
-            continue
-        if node not in partition.constants:
-            left[node] = reasons.get(node, "it computes a number, not a tensor")
-        elif any(user in left or user.op == "output" for user in node.users):
-            left[node] = "it follows from weights alone, and only the host reads it"
-    for node in reversed(left):
-        note(partition.host, node, left[node])
+        if node in reasons:
+            left.add(node)
+        elif node in partition.constants and node.op == "call_function":
+            left.update([node] if any(user in left or user.op == "output" for user in node.users) else [])
+    for node in partition.module.graph.nodes:
+        if node in left:
+            note(partition.host, node, reasons.get(node, "it follows from weights alone, and only the host reads it"))
 
 
 def replace_regions(module: GraphModule, regions: Sequence[tuple[Region, str]], target: Any) -> None:

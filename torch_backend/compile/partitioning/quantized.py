@@ -1,8 +1,9 @@
-"""Which quantizations of a graph regions take: a Q with all that reads its bytes, up to the DQs, or nothing of it."""
+"""Quantizations of a graph: a region has a Q with all that reads its bytes, up to the DQs, or nothing of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Set
+from dataclasses import dataclass
 
 import torch
 from torch.fx import Graph, Node
@@ -27,54 +28,44 @@ def dequantizes(node: Node) -> bool:
     return str(node.target) in DEQUANTIZE
 
 
-def read_quantized(graph: Graph, constants: Set[Node], declined: Mapping[Node, str]) -> dict[Node, str | None]:
-    """Why the host keeps each Q and each DQ; None for these, and for moves between them, where a region has them.
+@dataclass(frozen=True)
+class BytesOp:
+    """A Q, a DQ, or a move of bytes between them."""
 
-    `declined`: ops that no region is to have, and why.
-    """
-    found: dict[Node, str | None] = {}
+    reason: str | None  # why the host keeps it, whatever reads its result
+    takes: bool  # it reads the bytes of a Q
+
+
+def read_quantized(graph: Graph, constants: Set[Node], spelt: Set[Node]) -> dict[Node, BytesOp]:
+    """The ops whose bytes are reals inside a region. `spelt`: what is part of a product, whatever it does."""
+    found: dict[Node, BytesOp] = {}
+    origin: dict[Node, Node] = {}  # by what gives bytes: their Q
     for node in graph.nodes:
-        if node in constants:
+        if node in constants or node in spelt:
             continue
-        if dequantizes(node):
-            found.setdefault(node, "its bytes come from no quantization")
-        elif quantizes(node):
-            readers = _readers(node)
-            reasons = (declined.get(n) or _reason(n, node, constants) for n in (node, *readers))
-            reason = found[node] = next((r for r in reasons if r), None)
-            if reason is None:
-                found |= dict.fromkeys(readers)
-            else:
-                found |= dict.fromkeys(filter(dequantizes, readers), "its quantization stays with the host")
+        source = node.args[0] if node.args else None
+        made = origin.get(source) if isinstance(source, Node) else None
+        if quantizes(node):
+            origin[node] = node
+            found[node] = BytesOp(_quantize_reason(Call(node, constants)), takes=False)
+        elif dequantizes(node):
+            found[node] = BytesOp(_dequantize_reason(Call(node, constants), made), takes=made is not None)
+        elif made is not None and node.target in MOVES and len(node.all_input_nodes) == 1:
+            # What another op computes, a size, might put the move into a later region.
+            origin[node] = made
+            found[node] = BytesOp(tensor_reason(Call(node, constants).output, BYTES), takes=True)
     return found
 
 
-def _readers(quantize: Node) -> list[Node]:
-    """What reads the bytes of a Q, at once or after moves."""
-    found: dict[Node, None] = {}
-    open_nodes = list(quantize.users)
-    while open_nodes:
-        node = open_nodes.pop()
-        if node not in found:
-            found[node] = None
-            open_nodes += node.users if node.target in MOVES else ()
-    return list(found)
+def _quantize_reason(call: Call) -> str | None:
+    source = tensor_reason(call.value(call.args["input"]))
+    return source or tensor_reason(call.output, BYTES) or check_grid(call)
 
 
-def _reason(node: Node, quantize: Node, constants: Set[Node]) -> str | None:
-    """Why a Q, or what reads its bytes, is not for regions."""
-    if node.op == "output":
-        return "its bytes are a result"
-    call = Call(node, constants)
-    if node is quantize:
-        source = tensor_reason(call.value(call.args["input"]))
-        return source or tensor_reason(call.output, BYTES) or check_grid(call)
-    if dequantizes(node):
-        made = Call(quantize, constants).args
-        if any(made[name] is not call.args[name] and made[name] != call.args[name] for name in ("scale", "zero_point")):
-            return f"{layer_name(node)} takes its bytes for those of another"
-        return tensor_reason(call.output)
-    # What another op computes, a size, might put the move into a later region.
-    if node.target not in MOVES or len(node.all_input_nodes) != 1:
-        return f"its bytes are read by {node.target}"
-    return tensor_reason(call.output, BYTES)
+def _dequantize_reason(call: Call, quantize: Node | None) -> str | None:
+    if quantize is None:
+        return "its bytes come from no quantization"
+    made = Call(quantize, set()).args
+    if any(made[name] is not call.args[name] and made[name] != call.args[name] for name in ("scale", "zero_point")):
+        return f"{layer_name(call.node)} takes its bytes for those of another"
+    return tensor_reason(call.output)

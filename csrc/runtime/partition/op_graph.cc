@@ -1,0 +1,57 @@
+#include "runtime/partition/op_graph.h"
+
+#include "base/error.h"
+
+namespace softneuro {
+namespace {
+
+void check(const OpGraph& graph, const OpNode& node, size_t n) {
+  const auto text = [&] { return "node " + std::to_string(n); };
+  for (const auto* list : {&node.inputs, &node.outputs}) {
+    for (const int id : *list) {
+      if (id < -1 || id >= static_cast<int>(graph.values.size())) throw Error("it has no such value", text());
+    }
+  }
+  for (const int other : node.after) {
+    if (other < 0 || other >= static_cast<int>(n)) throw Error("it waits for a node that comes later", text());
+  }
+}
+
+}  // namespace
+
+OpLinks links_of(const OpGraph& graph) {
+  const size_t count = graph.nodes.size();
+  const std::vector<std::vector<int>> none(count);
+  OpLinks links{none, none, none, std::vector<bool>(count, false)};
+  std::vector<int> producer(graph.values.size(), -1);
+  for (size_t n = 0; n < count; ++n) {
+    const OpNode& node = graph.nodes[n];
+    check(graph, node, n);
+    links.after[n] = node.after;
+    for (const int id : node.inputs) {
+      if (id < 0 || producer[slot(id)] < 0) continue;
+      links.sources[n].push_back(producer[slot(id)]);
+      links.readers[slot(producer[slot(id)])].push_back(static_cast<int>(n));
+    }
+    for (const int id : node.outputs) {
+      if (id < 0) continue;
+      if (producer[slot(id)] >= 0) throw Error("two nodes make one value", "node " + std::to_string(n));
+      producer[slot(id)] = static_cast<int>(n);
+    }
+  }
+  for (const std::vector<int>& whole : graph.wholes) {
+    for (const int n : whole) {
+      if (n < 0 || n >= static_cast<int>(count)) throw Error("there is no node " + std::to_string(n) + " of a whole");
+    }
+  }
+  for (size_t n = count; n-- > 0;) {
+    for (const int id : graph.nodes[n].outputs) {
+      links.is_read[n] = links.is_read[n] || (id >= 0 && graph.values[slot(id)].is_output);
+    }
+    for (const int reader : links.readers[n]) links.is_read[n] = links.is_read[n] || links.is_read[slot(reader)];
+    for (const int other : links.after[n]) links.is_read[slot(other)] = true;
+  }
+  return links;
+}
+
+}  // namespace softneuro

@@ -1,0 +1,223 @@
+"""Properties of partitions, on random graphs: the same code serves both doors."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import softneuro
+from softneuro._C import OpGraph
+
+REFUSAL = "there is no layer for it"
+
+
+@st.composite
+def told(draw, most=24):
+    """Nodes as (sources, keywords of add_node); each makes one value."""
+    nodes = []
+    for index in range(draw(st.integers(1, most))):
+        near = st.integers(max(0, index - 5), index - 1) if index else st.nothing()
+        sources = draw(st.lists(near, max_size=3, unique=True)) if index else []
+        after = draw(st.lists(near, max_size=1)) if index else []
+        kind = draw(st.sampled_from(["layer", "layer", "layer", "move", "step", "host"]))
+        keywords = {"after": [n for n in after if n not in sources]}
+        if kind == "layer":
+            keywords |= {"ops": draw(st.integers(1, 2))}
+        elif kind == "move":
+            keywords |= {"at_rim": draw(st.sampled_from(["stays", "leaves", "converts"])), "may_be_step": True}
+        else:
+            keywords |= {"refusal": REFUSAL, "may_be_step": kind == "step"}
+        nodes.append((sources, keywords))
+    return nodes
+
+
+def graph_of(nodes, inside=(), outputs=()):
+    graph = OpGraph()
+    read = {source for sources, _ in nodes for source in sources}
+    for index in range(len(nodes)):
+        graph.add_value(is_output=index in outputs or index not in read, stays_inside=index in inside)
+    for index, (sources, keywords) in enumerate(nodes):
+        assert graph.add_node(f"op{index}", sources, [index], **keywords) == index
+    return graph
+
+
+def place_of(found, count):
+    place = [-1] * count
+    for number, part in enumerate(found.parts):
+        for n in part.nodes:
+            assert place[n] == -1  # no node is in two
+            place[n] = number
+    return place
+
+
+def waits_for(nodes):
+    return [[*sources, *keywords.get("after", [])] for sources, keywords in nodes]
+
+
+@given(told(), st.integers(1, 4), st.booleans())
+def test_regions(nodes, least, join):
+    found = graph_of(nodes).find_parts(min_region_size=least, join=join)
+    place = place_of(found, len(nodes))
+    # Regions, and what is outside them, can be put in an order in which each follows what it waits for.
+    groups = {n: ("part", p) if p >= 0 else ("node", n) for n, p in enumerate(place)}
+    before = {group: set() for group in groups.values()}
+    for n, sources in enumerate(waits_for(nodes)):
+        before[groups[n]].update(groups[s] for s in sources if groups[s] != groups[n])
+    done = set()
+    while ready := [group for group in before if group not in done and before[group] <= done]:
+        done.update(ready)
+    assert done == before.keys()
+    # Each is connected, and worth a call.
+    for part in found.parts:
+        reached, nodes_of = {part.nodes[0]}, set(part.nodes)
+        links = [(s, n) for n in nodes_of for s in waits_for(nodes)[n] if s in nodes_of]
+        for _ in nodes_of:
+            reached |= {b for a, b in links if a in reached} | {a for a, b in links if b in reached}
+        trimmed = any(reason.startswith("it moves") for reason in found.host.values())
+        assert reached == nodes_of or trimmed
+        steps = {n for group in part.steps for n in group}
+        assert part.ops == sum(nodes[n][1].get("ops", 0) for n in part.nodes if n not in steps) >= max(least, 1)
+        assert steps == {n for n in part.nodes if n in found.step_reasons}
+        assert join or not steps
+        for n in part.nodes:
+            keywords = nodes[n][1]
+            assert "refusal" not in keywords or (n in steps and keywords["may_be_step"])
+    # Whatever no region has is told of.
+    assert {n for n, p in enumerate(place) if p < 0} == found.host.keys()
+
+
+@given(told(), st.integers(1, 4))
+def test_steps_join_regions(nodes, least):
+    """A step follows an op of its region and is followed by one."""
+    found = graph_of(nodes).find_parts(min_region_size=least)
+    for part in found.parts:
+        steps = {n for group in part.steps for n in group}
+        for after, before in (({}, {}),):
+            for n in part.nodes:
+                own = [s for s in nodes[n][0] if s in part.nodes]
+                after[n] = n not in steps or any(after[s] for s in own)
+            for n in reversed(part.nodes):
+                readers = [r for r in part.nodes if n in nodes[r][0]]
+                before[n] = n not in steps or any(before[r] for r in readers)
+            assert all(after[n] and before[n] for n in steps)
+
+
+@given(told(), st.data())
+def test_what_has_to_be_whole(nodes, data):
+    whole = data.draw(st.lists(st.integers(0, len(nodes) - 1), min_size=1, max_size=4, unique=True))
+    graph = graph_of(nodes)
+    graph.add_whole(sorted(whole))
+    place = place_of(graph.find_parts(min_region_size=1), len(nodes))
+    of_layers = {place[n] for n in whole if "refusal" not in nodes[n][1]}
+    assert len({place[n] for n in whole}) == 1 or of_layers == {-1}
+
+
+@given(told(), st.data())
+def test_what_stays_inside(nodes, data):
+    inside = data.draw(st.sets(st.integers(0, len(nodes) - 1), max_size=4))
+    readers = {n for n, (sources, _) in enumerate(nodes) if inside & set(sources)}
+    takes = data.draw(st.sets(st.sampled_from(sorted(readers)))) if readers else set()
+    nodes = [(sources, {**keywords, "takes_inside": n in takes}) for n, (sources, keywords) in enumerate(nodes)]
+    place = place_of(graph_of(nodes, inside).find_parts(min_region_size=1), len(nodes))
+    for n in inside:
+        if place[n] < 0 or "refusal" in nodes[n][1] or "ops" not in nodes[n][1]:
+            continue
+        own = [r for r in readers if n in nodes[r][0]]
+        assert own
+        assert all(r in takes and place[r] == place[n] for r in own)
+
+
+def chain(*kinds):
+    """Nodes that follow each other: L computes, M moves, S may be a step, H is the host's."""
+    of = {
+        "L": {"ops": 1},
+        "M": {"at_rim": "leaves", "may_be_step": True},
+        "S": {"refusal": REFUSAL, "may_be_step": True},
+        "H": {"refusal": REFUSAL},
+    }
+    return [([n - 1] if n else [], of[kind]) for n, kind in enumerate(kinds)]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "least", "parts"),
+    [
+        ("LLHLL", 1, [[0, 1], [3, 4]]),
+        ("LLSLL", 1, [[0, 1, 2, 3, 4]]),
+        ("LLSLL", 3, []),  # neither side is worth a region
+        ("LSSL", 1, [[0], [3]]),  # the host would do more than the region
+        ("LLSMSLL", 1, [[0, 1, 2, 3, 4, 5, 6]]),
+        ("SLLS", 1, [[1, 2]]),
+        ("MLLM", 1, [[0, 1, 2]]),
+        ("LLHLLHL", 2, [[0, 1], [3, 4]]),
+    ],
+)
+def test_chains(kinds, least, parts):
+    found = graph_of(chain(*kinds)).find_parts(min_region_size=least)
+    assert [part.nodes for part in found.parts] == parts
+
+
+def test_moves_between_steps_are_parts_of_these():
+    found = graph_of(chain(*"LLSMSLL")).find_parts()
+    assert [part.steps for part in found.parts] == [[[2, 3, 4]]]
+    assert found.step_reasons == {2: REFUSAL, 3: "it lies between steps", 4: REFUSAL}
+
+
+def test_cuts():
+    found = graph_of(chain(*"LHHLHL")).find_parts()
+    assert found.cuts == [(0, 1, [1, 2]), (1, 2, [4])]
+
+
+def test_quantized_units():
+    """Where the host computes DQ, op and Q as one, a region has all of them or none."""
+    kinds = [
+        ("dequantize", ""),
+        ("none", ""),
+        ("quantize", ""),
+        ("dequantize", ""),
+        ("none", REFUSAL),
+        ("quantize", ""),
+    ]
+    nodes = [([n - 1] if n else [], {"role": role, "refusal": no, "ops": 1}) for n, (role, no) in enumerate(kinds)]
+    found = graph_of(nodes).find_parts()
+    assert [part.nodes for part in found.parts] == [[0, 1, 2]]
+    assert found.host == {
+        3: "what reads it stays with the host",
+        4: REFUSAL,
+        5: "what it quantizes stays with the host",
+    }
+
+
+@pytest.mark.parametrize("kinds", ["L", "LS", "LH", "LLM", "LSMS", "LLLLSMSHH"])
+def test_large_graphs(kinds):
+    """In time that grows with the graph; its square would be minutes."""
+    count = 200_000 // len(kinds)
+    found = graph_of(chain(*(kinds * count))).find_parts()
+    assert sum(part.ops for part in found.parts) == count * kinds.count("L")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "more", "message"),
+    [
+        ([7], [0], {}, "no such value"),
+        ([], [-2], {}, "no such value"),
+        ([], [0], {"after": [0]}, "comes later"),
+        ([], [0], {"at_rim": "goes"}, "at_rim is 'goes'"),
+        ([], [0], {"role": "q"}, "role is 'q'"),
+    ],
+)
+def test_bad_graphs(inputs, outputs, more, message):
+    graph = OpGraph()
+    graph.add_value()
+
+    def find():
+        graph.add_node("op", inputs, outputs, **more)
+        graph.find_parts()
+
+    with pytest.raises(softneuro.Error, match=message):
+        find()
+
+
+def test_bad_wholes():
+    graph = graph_of(chain(*"LL"))
+    graph.add_whole([0, 2])
+    with pytest.raises(softneuro.Error, match="no node 2"):
+        graph.find_parts()
