@@ -10,13 +10,13 @@ import torch
 from torch.fx import Graph, Node
 
 from softneuro._C import OpGraph
+from softneuro.torch_backend.compile.conversion.products import Product
 from softneuro.torch_backend.compile.converters import decline_reason, find_converter
 from softneuro.torch_backend.compile.host.host_steps import step_reason
 from softneuro.torch_backend.compile.ops.names import op_name
-from softneuro.torch_backend.compile.conversion.products import Product
 from softneuro.torch_backend.compile.ops.purity import effects
-from softneuro.torch_backend.compile.partitioning.quantized import dequantizes, quantizes, read_quantized
 from softneuro.torch_backend.compile.ops.reals import changes_type
+from softneuro.torch_backend.compile.partitioning.quantized import dequantizes, quantizes, read_quantized
 
 _NUMBER = "it computes a number, not a tensor"
 
