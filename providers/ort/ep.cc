@@ -32,14 +32,14 @@ Ep& self(OrtEp* ep) { return *static_cast<Ep*>(ep); }
 
 const char* get_name(const OrtEp*) { return provider_name; }
 
-const std::string& first_output(const OpGraph& graph, const OpNode& node) {
+const std::string& first_output(const HostGraph& graph, const HostNode& node) {
   static const std::string none;
   const auto found = std::find_if(node.outputs.begin(), node.outputs.end(), [](int id) { return id >= 0; });
   return found == node.outputs.end() ? none : graph.value(*found).name;
 }
 
 // Every op of the model's that the node is or stands for, by its name or by that of what it makes.
-void add_ops(JsonList& list, const OpGraph& graph, const OpNode& node, const std::string& reason) {
+void add_ops(JsonList& list, const HostGraph& graph, const HostNode& node, const std::string& reason) {
   const auto add = [&](const std::string& op, const std::string& name) {
     Json row;
     row.add("op", op).add("name", name);
@@ -56,7 +56,7 @@ void add_ops(JsonList& list, const OpGraph& graph, const OpNode& node, const std
   }
 }
 
-void report_partition(Report& report, const OpGraph& graph, const Partition& partition, size_t claimed) {
+void report_partition(Report& report, const HostGraph& graph, const Partition& partition, size_t claimed) {
   if (!report.wanted()) return;
   JsonList host;
   for (const auto& [index, reason] : partition.host) {
@@ -65,7 +65,7 @@ void report_partition(Report& report, const OpGraph& graph, const Partition& par
   JsonList steps;
   for (const Partition::Part& part : partition.parts) {
     for (const int index : part.nodes) {
-      const OpNode& node = graph.nodes[static_cast<size_t>(index)];
+      const HostNode& node = graph.nodes[static_cast<size_t>(index)];
       if (node.is_step) add_ops(steps, graph, node, "");
     }
   }
@@ -75,13 +75,13 @@ void report_partition(Report& report, const OpGraph& graph, const Partition& par
   report.write(line);
 }
 
-void take(OrtEpGraphSupportInfo* info, const OpGraph& graph, const std::vector<int>& indexes) {
+void take(OrtEpGraphSupportInfo* info, const HostGraph& graph, const std::vector<int>& indexes) {
   OrtNodeFusionOptions fusion;
   fusion.version = Runtime::get().api_version();
   fusion.drop_constant_initializers = true;
   std::vector<const OrtNode*> nodes;
   for (const int n : indexes) {
-    const OpNode& node = graph.nodes[static_cast<size_t>(n)];
+    const HostNode& node = graph.nodes[static_cast<size_t>(n)];
     for (const void* host : node.merged) nodes.push_back(static_cast<const OrtNode*>(host));
     nodes.push_back(static_cast<const OrtNode*>(node.host));
   }
@@ -90,7 +90,7 @@ void take(OrtEpGraphSupportInfo* info, const OpGraph& graph, const std::vector<i
 
 // The runtime writes bodies of control flow as they were, but without the initializers of regions that were taken in
 // them; and of the main graph's, only those that a node of it has among its inputs.
-bool leave_body(const OpGraph& graph, Partition& partition) {
+bool leave_body(const HostGraph& graph, Partition& partition) {
   if (!graph.is_body) return false;
   for (const Partition::Part& part : partition.parts) {
     for (const int n : part.nodes) {
@@ -101,9 +101,9 @@ bool leave_body(const OpGraph& graph, Partition& partition) {
   return true;
 }
 
-std::vector<std::string> body_constants(const OpGraph& graph) {
+std::vector<std::string> body_constants(const HostGraph& graph) {
   std::vector<std::string> names;
-  for (const OpNode& node : graph.nodes) {
+  for (const HostNode& node : graph.nodes) {
     for (const int id : node.implicit_inputs) {
       if (graph.value(id).constant) names.push_back(graph.value(id).name);
     }
@@ -112,9 +112,9 @@ std::vector<std::string> body_constants(const OpGraph& graph) {
 }
 
 // The runtime hands a region back without what was found out about it.
-void remember_marks(Ep& ep, const OpGraph& graph, const Partition::Part& part) {
+void remember_marks(Ep& ep, const HostGraph& graph, const Partition::Part& part) {
   for (const int n : part.nodes) {
-    const OpNode& node = graph.nodes[static_cast<size_t>(n)];
+    const HostNode& node = graph.nodes[static_cast<size_t>(n)];
     if (node.is_step) ep.steps.insert(first_output(graph, node));
     for (const int id : node.inputs) {
       if (id >= 0 && graph.value(id).sized) ep.sized.insert(graph.value(id).name);
@@ -122,16 +122,16 @@ void remember_marks(Ep& ep, const OpGraph& graph, const Partition::Part& part) {
   }
 }
 
-void mark(const Ep& ep, OpGraph& region) {
-  for (OpValue& value : region.values) value.sized = ep.sized.contains(value.name);
-  for (OpNode& node : region.nodes) node.is_step = ep.steps.contains(first_output(region, node));
+void mark(const Ep& ep, HostGraph& region) {
+  for (HostValue& value : region.values) value.sized = ep.sized.contains(value.name);
+  for (HostNode& node : region.nodes) node.is_step = ep.steps.contains(first_output(region, node));
 }
 
 void get_capability(Ep& ep, const OrtGraph* host_graph, OrtEpGraphSupportInfo* info) {
-  OpGraph graph = read_graph(host_graph);
+  HostGraph graph = read_graph(host_graph);
   ep.given->put_into(graph);
   merge_patterns(graph);
-  Partition partition = find_parts(graph, ep.settings.options.min_region_size);
+  Partition partition = find_regions(graph, ep.settings.options.min_region_size);
   if (ep.context.write && !leave_body(graph, partition)) ep.for_bodies = body_constants(graph);
   size_t claimed = 0;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -151,7 +151,7 @@ void get_capability(Ep& ep, const OrtGraph* host_graph, OrtEpGraphSupportInfo* i
       continue;
     }
     for (const int n : part.nodes) partition.host[n] = reason;
-    if (!part.has_steps) continue;
+    if (part.steps.empty()) continue;
     Partition apart = without_steps(graph, part, ep.settings.options.min_region_size);
     for (const Partition::Part& one : apart.parts) {
       for (const int n : one.nodes) partition.host.erase(n);
@@ -166,9 +166,9 @@ OrtStatus* get_capability(OrtEp* ep, const OrtGraph* graph, OrtEpGraphSupportInf
   return guarded("GetCapability", [&] { get_capability(self(ep), graph, info); });
 }
 
-OrtNodeComputeInfo* compile_saved(const Ep& ep, const OpGraph& graph, const OrtNode* fused) {
+OrtNodeComputeInfo* compile_saved(const Ep& ep, const HostGraph& graph, const OrtNode* fused) {
   SavedRegion saved = read_context_node(graph, ep.context);
-  const OpNode& node = graph.nodes[0];
+  const HostNode& node = graph.nodes[0];
   const auto names = [&](const std::vector<int64_t>& places, const std::vector<int>& ids) {
     std::vector<std::string> list;
     for (const int64_t place : places) list.push_back(graph.value(ids[static_cast<size_t>(place)]).name);
@@ -176,9 +176,9 @@ OrtNodeComputeInfo* compile_saved(const Ep& ep, const OpGraph& graph, const OrtN
   };
   // The node's values by the names that they have in this model.
   const auto inputs = names(saved.inputs, node.inputs), outputs = names(saved.outputs, node.outputs);
-  OpGraph ops = std::move(saved.ops);
+  HostGraph ops = std::move(saved.ops);
   // What is given and what results have to be what this model declares.
-  const auto same_type = [](const OpValue& own, const OpValue& declared) {
+  const auto same_type = [](const HostValue& own, const HostValue& declared) {
     if (own.type == declared.type) return;
     throw Error("the saved region is damaged: '" + declared.name + "' is " + own.type.name() + ", the model declares " +
                     declared.type.name(),
@@ -188,8 +188,8 @@ OrtNodeComputeInfo* compile_saved(const Ep& ep, const OpGraph& graph, const OrtN
     same_type(ops.value(ops.inputs[i]), graph.value(node.inputs[static_cast<size_t>(saved.inputs[i])]));
   }
   for (size_t i = 0; i < ops.outputs.size(); ++i) {
-    const OpValue& declared = graph.value(node.outputs[static_cast<size_t>(saved.outputs[i])]);
-    OpValue& own = ops.values[static_cast<size_t>(ops.outputs[i])];
+    const HostValue& declared = graph.value(node.outputs[static_cast<size_t>(saved.outputs[i])]);
+    HostValue& own = ops.values[static_cast<size_t>(ops.outputs[i])];
     same_type(own, declared);
     if (declared.has_shape) own.has_shape = true, own.dims = declared.dims, own.symbols = declared.symbols;
   }
@@ -206,14 +206,14 @@ OrtNodeComputeInfo* compile_saved(const Ep& ep, const OpGraph& graph, const OrtN
                      places(outputs, node_values(fused, true)));
 }
 
-OrtNodeComputeInfo* compile_ops(Ep& ep, OpGraph graph, const OrtNode* fused, OrtNode** context_node) {
+OrtNodeComputeInfo* compile_ops(Ep& ep, HostGraph graph, const OrtNode* fused, OrtNode** context_node) {
   graph = tidied(std::move(graph));
   keep_constants(graph);
   const std::string model_path = graph.model_path;
   auto region = std::make_shared<Region>(std::move(graph), ep.settings);
   region->prepare_declared();
   std::vector<size_t> inputs, outputs;
-  const OpGraph& ops = region->ops();
+  const HostGraph& ops = region->ops();
   const auto all_inputs = node_values(fused, false), all_outputs = node_values(fused, true);
   for (const int id : ops.inputs) inputs.push_back(place_of(all_inputs, ops.value(id).name));
   for (const int id : ops.outputs) outputs.push_back(place_of(all_outputs, ops.value(id).name));
@@ -234,7 +234,7 @@ OrtStatus* compile(OrtEp* callee, const OrtGraph** graphs, const OrtNode** fused
     std::fill(infos, infos + count, nullptr);
     try {
       for (size_t i = 0; i < count; ++i) {
-        OpGraph graph = read_graph(graphs[i]);
+        HostGraph graph = read_graph(graphs[i]);
         ep.given->put_into(graph);
         merge_patterns(graph);
         mark(ep, graph);

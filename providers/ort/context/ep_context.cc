@@ -114,7 +114,7 @@ ContextSettings read_context_settings(const std::map<std::string, std::string>& 
   return settings;
 }
 
-bool is_context_node(const OpNode& node) {
+bool is_context_node(const HostNode& node) {
   return node.op == "EPContext" && node.domain == "com.microsoft" && node.text("source", "") == provider_name;
 }
 
@@ -151,8 +151,8 @@ OrtNode* make_context_node(SavedRegion region, const OrtNode* fused, const std::
   return node.release();
 }
 
-SavedRegion read_context_node(const OpGraph& graph, const ContextSettings& settings) {
-  const OpNode& node = graph.nodes.at(0);
+SavedRegion read_context_node(const HostGraph& graph, const ContextSettings& settings) {
+  const HostNode& node = graph.nodes.at(0);
   Memory held = owned(read_bytes(static_cast<const OrtNode*>(node.host), payload_attribute));
   std::string where = "EPContext '" + node.name + "'";
   try {

@@ -20,7 +20,7 @@ struct ContextSettings {
 ContextSettings read_context_settings(const std::map<std::string, std::string>& entries);
 
 // Whether the node is one that make_context_node() made.
-bool is_context_node(const OpNode& node);
+bool is_context_node(const HostNode& node);
 
 // A node that stands for a fused one, to be given to the runtime. `number` tells the regions of a session apart; with
 // embed unset the payload goes to a file beside the model. `more` are inputs that the fused node lacks. Throws Error if
@@ -29,6 +29,6 @@ OrtNode* make_context_node(SavedRegion region, const OrtNode* fused, const std::
                            const ContextSettings& settings, const std::vector<std::string>& more);
 
 // The region of a graph's one node. Throws Error, naming the file if there is one.
-SavedRegion read_context_node(const OpGraph& graph, const ContextSettings& settings);
+SavedRegion read_context_node(const HostGraph& graph, const ContextSettings& settings);
 
 }  // namespace softneuro::ort

@@ -196,31 +196,31 @@ OpAttribute read_attribute(Reader& from) {
   }
 }
 
-void write_ops(Writer& to, const OpGraph& ops) {
+void write_ops(Writer& to, const HostGraph& ops) {
   to.text(ops.name);
   to.list(ops.opsets, [&](const auto& opset) { to.text(opset.first), to.number(opset.second); });
-  to.list(ops.values, [&](const OpValue& value) {
+  to.list(ops.values, [&](const HostValue& value) {
     to.text(value.name), to.number(value.type.number()), to.number(value.has_shape);
     to.numbers(value.dims), to.texts(value.symbols), to.number(value.sized), to.number(value.constant != nullptr);
     if (value.constant) to.tensor(*value.constant);
   });
   to.numbers(ops.inputs), to.numbers(ops.outputs);
-  to.list(ops.nodes, [&](const OpNode& node) {
+  to.list(ops.nodes, [&](const HostNode& node) {
     to.text(node.name), to.text(node.op), to.text(node.domain), to.number(node.since_version), to.number(node.is_step);
     to.numbers(node.inputs), to.numbers(node.outputs);
     to.list(node.attributes, [&](const auto& item) { to.text(item.first), write_attribute(to, item.second); });
   });
 }
 
-OpGraph read_ops(Reader& from) {
-  OpGraph ops;
+HostGraph read_ops(Reader& from) {
+  HostGraph ops;
   ops.name = from.text();
   from.list(2 * sizeof(int64_t), [&] {
     const std::string domain = from.text();
     ops.opsets[domain] = static_cast<int>(from.number(0, 1000));
   });
   from.list(7 * sizeof(int64_t), [&] {
-    OpValue& value = ops.values.emplace_back();
+    HostValue& value = ops.values.emplace_back();
     value.name = from.text(), value.type = from.type(), value.has_shape = from.flag();
     value.dims = from.numbers(-1), value.symbols = from.texts(), value.sized = from.flag();
     if (from.flag()) value.constant = std::make_shared<const HostTensor>(from.tensor());
@@ -228,7 +228,7 @@ OpGraph read_ops(Reader& from) {
   const size_t values = ops.values.size();
   ops.inputs = from.ids(0, values), ops.outputs = from.ids(0, values);
   from.list(8 * sizeof(int64_t), [&] {
-    OpNode& node = ops.nodes.emplace_back();
+    HostNode& node = ops.nodes.emplace_back();
     node.name = from.text(), node.op = from.text(), node.domain = from.text();
     node.since_version = static_cast<int>(from.number(0, 1000)), node.is_step = from.flag();
     node.inputs = from.ids(-1, values), node.outputs = from.ids(-1, values);
@@ -241,11 +241,11 @@ OpGraph read_ops(Reader& from) {
 }
 
 // What the runtime has made sure of when it gives a graph itself.
-void check_ops(const OpGraph& ops) {
+void check_ops(const HostGraph& ops) {
   std::vector<bool> known(ops.values.size());
   for (size_t id = 0; id < known.size(); ++id) known[id] = ops.values[id].constant != nullptr;
   for (const int id : ops.inputs) known[static_cast<size_t>(id)] = true;
-  for (const OpNode& node : ops.nodes) {
+  for (const HostNode& node : ops.nodes) {
     for (const int id : node.inputs) {
       if (id >= 0 && !known[static_cast<size_t>(id)]) damaged("node '" + node.name + "' comes before its input");
     }
@@ -258,7 +258,7 @@ void check_ops(const OpGraph& ops) {
     if (!known[static_cast<size_t>(id)]) damaged("an output is never computed");
   }
   for (const auto& [index, reason] : refused_nodes(ops)) {
-    const OpNode& node = ops.nodes[static_cast<size_t>(index)];
+    const HostNode& node = ops.nodes[static_cast<size_t>(index)];
     throw Error("the saved region holds " + node.op + " '" + node.name +
                 "', which this version does not take: " + reason);
   }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "net/net.h"
-#include "providers/ort/graph/op_graph.h"
+#include "providers/ort/graph/host_graph.h"
 #include "tune/plan/plan.h"
 
 namespace softneuro::ort {
@@ -22,7 +22,7 @@ struct SavedShape {
 };
 
 struct SavedRegion {
-  OpGraph ops;
+  HostGraph ops;
   std::vector<int64_t> inputs, outputs;  // by the region's: place at the EPContext node
   std::string device;                    // device_identity() that the rest is for
   int64_t threads = 1;

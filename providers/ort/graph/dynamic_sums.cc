@@ -56,9 +56,9 @@ class SumFinder : Wires {
 
 }  // namespace
 
-bool is_integer_sum(const OpNode& node) { return node.op == "ConvInteger" && node.domain.empty(); }
+bool is_integer_sum(const HostNode& node) { return node.op == "ConvInteger" && node.domain.empty(); }
 
-std::vector<DynamicSum> find_dynamic_sums(const OpGraph& graph) {
+std::vector<DynamicSum> find_dynamic_sums(const HostGraph& graph) {
   if (std::none_of(graph.nodes.begin(), graph.nodes.end(), is_integer_sum)) return {};
   const SumFinder finder(graph);
   std::vector<DynamicSum> sums;

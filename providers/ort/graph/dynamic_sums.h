@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "providers/ort/graph/op_graph.h"
+#include "providers/ort/graph/host_graph.h"
 
 namespace softneuro::ort {
 
@@ -20,7 +20,7 @@ struct DynamicSum {
   bool has(int node) const { return node == sum || node == cast || node == factor || node == scaled; }
 };
 
-bool is_integer_sum(const OpNode& node);
-std::vector<DynamicSum> find_dynamic_sums(const OpGraph& graph);
+bool is_integer_sum(const HostNode& node);
+std::vector<DynamicSum> find_dynamic_sums(const HostGraph& graph);
 
 }  // namespace softneuro::ort

@@ -53,7 +53,7 @@ class Gelus : Wires {
  private:
   // The operand beside a constant of this value, or -1.
   int operand(int index, const char* op, double wanted) const {
-    const OpNode& found = node(index);
+    const HostNode& found = node(index);
     if (found.op != op || !found.domain.empty() || found.inputs.size() != 2) return -1;
     for (const size_t side : {size_t{1}, size_t{0}}) {
       const int id = found.inputs[side];
@@ -119,8 +119,8 @@ class IntegerProducts : Wires {
 
 }  // namespace
 
-void merge_gelu(OpGraph& graph) {
-  const auto is_erf = [](const OpNode& node) { return node.op == "Erf" && node.domain.empty(); };
+void merge_gelu(HostGraph& graph) {
+  const auto is_erf = [](const HostNode& node) { return node.op == "Erf" && node.domain.empty(); };
   if (std::none_of(graph.nodes.begin(), graph.nodes.end(), is_erf)) return;
   const Gelus gelus(graph);
   std::set<int> gone;
@@ -131,7 +131,7 @@ void merge_gelu(OpGraph& graph) {
     if (!found || graph.value(x).constant) continue;
     const auto& [last, inner] = *found;
     if (gelus.is_taken(last, inner)) continue;
-    OpNode& node = graph.nodes[static_cast<size_t>(last)];
+    HostNode& node = graph.nodes[static_cast<size_t>(last)];
     stand_for(graph, node, "Gelu", inner);
     node.inputs = {x};
     gone.insert(inner.begin(), inner.end());
@@ -139,8 +139,8 @@ void merge_gelu(OpGraph& graph) {
   remove_nodes(graph, gone);
 }
 
-void merge_integer_products(OpGraph& graph) {
-  const auto is_product = [](const OpNode& node) { return node.op == "MatMulInteger" && node.domain.empty(); };
+void merge_integer_products(HostGraph& graph) {
+  const auto is_product = [](const HostNode& node) { return node.op == "MatMulInteger" && node.domain.empty(); };
   if (std::none_of(graph.nodes.begin(), graph.nodes.end(), is_product)) return;
   const IntegerProducts products(graph);
   std::vector<IntegerProducts::Match> matches;
@@ -157,7 +157,7 @@ void merge_integer_products(OpGraph& graph) {
     if (readers.empty() || !std::all_of(readers.begin(), readers.end(), [&](int n) { return scaled.contains(n); }))
       continue;
     if (!gone.contains(match.factor)) match.inner.insert(match.factor);
-    OpNode& node = graph.nodes[static_cast<size_t>(match.last)];
+    HostNode& node = graph.nodes[static_cast<size_t>(match.last)];
     stand_for(graph, node, "MatMulIntegerToFloat", match.inner);
     node.inputs = match.inputs;
     gone.insert(match.inner.begin(), match.inner.end());

@@ -24,7 +24,7 @@ class GraphReader {
  public:
   explicit GraphReader(const OrtGraph* graph) : graph_(graph) {}
 
-  OpGraph read() {
+  HostGraph read() {
     result_.name = get<const char*>(fn::Graph_GetName, graph_);
     if (const char* path = get<const char*>(fn::Graph_GetModelPath, graph_)) result_.model_path = path;
     result_.is_body = get<const OrtNode*>(fn::Graph_GetParentNode, graph_) != nullptr;
@@ -55,7 +55,7 @@ class GraphReader {
     if (name.empty()) return -1;
     const auto [found, is_new] = ids_.try_emplace(name, static_cast<int>(result_.values.size()));
     if (is_new) {
-      OpValue made;
+      HostValue made;
       made.name = name;
       describe(made, info);
       if (get<bool>(fn::ValueInfo_IsConstantInitializer, info)) made.constant = constant(info);
@@ -64,7 +64,7 @@ class GraphReader {
     return found->second;
   }
 
-  static void describe(OpValue& made, const OrtValueInfo* info) {
+  static void describe(HostValue& made, const OrtValueInfo* info) {
     const auto* type = get<const OrtTypeInfo*>(fn::GetValueInfoTypeInfo, info);
     if (type == nullptr) return;
     const auto* tensor = get<const OrtTensorTypeAndShapeInfo*>(fn::CastTypeInfoToTensorInfo, type);
@@ -89,8 +89,8 @@ class GraphReader {
         HostTensor{*type, described.dims, std::shared_ptr<const void>(data, [](const void*) {})});
   }
 
-  OpNode read_node(const OrtNode* node) {
-    OpNode made;
+  HostNode read_node(const OrtNode* node) {
+    HostNode made;
     made.host = node;
     made.name = get<const char*>(fn::Node_GetName, node);
     made.op = get<const char*>(fn::Node_GetOperatorType, node);
@@ -146,7 +146,7 @@ class GraphReader {
   }
 
   const OrtGraph* graph_;
-  OpGraph result_;
+  HostGraph result_;
   std::unordered_map<std::string, int> ids_;
 };
 
@@ -180,10 +180,10 @@ AlignedBuffer read_bytes(const OrtNode* node, const char* name) {
   return buffer;
 }
 
-OpGraph read_graph(const OrtGraph* graph) { return GraphReader(graph).read(); }
+HostGraph read_graph(const OrtGraph* graph) { return GraphReader(graph).read(); }
 
-void keep_constants(OpGraph& graph) {
-  for (OpValue& value : graph.values) {
+void keep_constants(HostGraph& graph) {
+  for (HostValue& value : graph.values) {
     if (!value.constant) continue;
     value.constant = std::make_shared<const HostTensor>(
         copied(value.constant->type, value.constant->dims, value.constant->data.get()));

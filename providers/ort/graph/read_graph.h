@@ -3,14 +3,14 @@
 
 #include "base/arena.h"
 #include "providers/ort/abi/abi.h"
-#include "providers/ort/graph/op_graph.h"
+#include "providers/ort/graph/host_graph.h"
 
 namespace softneuro::ort {
 
 // Constants borrow the runtime's memory, which lives until the end of Compile: see keep_constants().
-OpGraph read_graph(const OrtGraph* graph);
+HostGraph read_graph(const OrtGraph* graph);
 // Copies the memory of every constant, so that the graph outlives the runtime's.
-void keep_constants(OpGraph& graph);
+void keep_constants(HostGraph& graph);
 
 // The attribute of EPContext nodes that read_graph() leaves out.
 inline constexpr char payload_attribute[] = "ep_cache_context";

@@ -4,13 +4,13 @@
 
 namespace softneuro::ort {
 
-Wires::Wires(const OpGraph& graph)
+Wires::Wires(const HostGraph& graph)
     : graph_(graph),
       producer_(graph.values.size(), -1),
       readers_(graph.values.size()),
       free_(graph.values.size(), true) {
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    const OpNode& node = graph.nodes[n];
+    const HostNode& node = graph.nodes[n];
     const auto index = static_cast<int>(n);
     for (const int id : node.outputs) {
       if (id >= 0) producer_[at(id)] = index;
@@ -33,7 +33,7 @@ const std::vector<int>& Wires::readers(int index) const {
 }
 
 int Wires::other_operand(int index, std::string_view op, int value) const {
-  const OpNode& found = node(index);
+  const HostNode& found = node(index);
   if (found.op != op || !found.domain.empty() || found.inputs.size() != 2) return -1;
   return found.inputs[0] == value ? found.inputs[1] : found.inputs[1] == value ? found.inputs[0] : -1;
 }
@@ -43,15 +43,15 @@ bool Wires::is_taken(int last, const std::set<int>& inner) const {
   return taken(last) || std::any_of(inner.begin(), inner.end(), taken);
 }
 
-void stand_for(OpGraph& graph, OpNode& node, std::string_view op, const std::set<int>& others) {
+void stand_for(HostGraph& graph, HostNode& node, std::string_view op, const std::set<int>& others) {
   for (const int index : others) node.merged.push_back(graph.nodes[static_cast<size_t>(index)].host);
   node.op = op, node.domain = "com.microsoft", node.since_version = 1;
   node.attributes.clear();
   graph.opsets.emplace(node.domain, 1);
 }
 
-void remove_nodes(OpGraph& graph, const std::set<int>& gone) {
-  std::vector<OpNode> kept;
+void remove_nodes(HostGraph& graph, const std::set<int>& gone) {
+  std::vector<HostNode> kept;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     if (!gone.contains(static_cast<int>(n))) kept.push_back(std::move(graph.nodes[n]));
   }

@@ -5,16 +5,16 @@
 #include <string_view>
 #include <vector>
 
-#include "providers/ort/graph/op_graph.h"
+#include "providers/ort/graph/host_graph.h"
 
 namespace softneuro::ort {
 
 class Wires {
  public:
-  explicit Wires(const OpGraph& graph);
+  explicit Wires(const HostGraph& graph);
 
-  const OpGraph& graph() const { return graph_; }
-  const OpNode& node(int index) const { return graph_.nodes[at(index)]; }
+  const HostGraph& graph() const { return graph_; }
+  const HostNode& node(int index) const { return graph_.nodes[at(index)]; }
   int producer_of(int value) const { return value < 0 ? -1 : producer_[at(value)]; }
   // The nodes that read a value; null if something else does, too.
   const std::vector<int>* readers_of(int value) const { return free_[at(value)] ? &readers_[at(value)] : nullptr; }
@@ -31,14 +31,14 @@ class Wires {
   static size_t at(int index) { return static_cast<size_t>(index); }
 
  private:
-  const OpGraph& graph_;
+  const HostGraph& graph_;
   std::vector<int> producer_;
   std::vector<std::vector<int>> readers_;
   std::vector<bool> free_;  // neither an output of the graph nor read by a subgraph
 };
 
 // Makes the node an op of the runtime's own domain that stands for others, too.
-void stand_for(OpGraph& graph, OpNode& node, std::string_view op, const std::set<int>& others);
-void remove_nodes(OpGraph& graph, const std::set<int>& gone);
+void stand_for(HostGraph& graph, HostNode& node, std::string_view op, const std::set<int>& others);
+void remove_nodes(HostGraph& graph, const std::set<int>& gone);
 
 }  // namespace softneuro::ort

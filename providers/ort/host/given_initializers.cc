@@ -32,8 +32,8 @@ bool GivenInitializers::is_given(const std::string& name) {
   return found->second;
 }
 
-void GivenInitializers::read(const OpGraph& graph, const std::vector<int>& ids) {
-  OpGraph alone;
+void GivenInitializers::read(const HostGraph& graph, const std::vector<int>& ids) {
+  HostGraph alone;
   alone.opsets = graph.opsets;
   for (const int id : ids) {
     known_[graph.value(id).name] = nullptr;
@@ -56,9 +56,9 @@ void GivenInitializers::read(const OpGraph& graph, const std::vector<int>& ids) 
   }
 }
 
-std::map<int, GivenInitializers::Tensor> GivenInitializers::find(const OpGraph& graph) {
+std::map<int, GivenInitializers::Tensor> GivenInitializers::find(const HostGraph& graph) {
   std::set<int> used;
-  for (const OpNode& node : graph.nodes) {
+  for (const HostNode& node : graph.nodes) {
     used.insert(node.inputs.begin(), node.inputs.end());
     used.insert(node.implicit_inputs.begin(), node.implicit_inputs.end());
   }
@@ -74,10 +74,10 @@ std::map<int, GivenInitializers::Tensor> GivenInitializers::find(const OpGraph& 
   return found;
 }
 
-void GivenInitializers::put_into(OpGraph& graph) {
+void GivenInitializers::put_into(HostGraph& graph) {
   std::map<int, std::string> kept;  // by value: why the host keeps what reads it
   for (const auto& [id, tensor] : find(graph)) {
-    OpValue& value = graph.values[static_cast<size_t>(id)];
+    HostValue& value = graph.values[static_cast<size_t>(id)];
     const bool known = fits(tensor, *value.constant);
     if (!known) {
       kept[id] = "the program gives '" + value.name + "' itself, " +
@@ -85,17 +85,17 @@ void GivenInitializers::put_into(OpGraph& graph) {
     }
     value.constant = known ? tensor : nullptr;
   }
-  for (OpNode& node : graph.nodes) {
+  for (HostNode& node : graph.nodes) {
     for (const int id : node.inputs) {
       if (const auto found = kept.find(id); found != kept.end() && node.not_ours.empty()) node.not_ours = found->second;
     }
   }
 }
 
-bool GivenInitializers::put_into_saved(OpGraph& graph) {
+bool GivenInitializers::put_into_saved(HostGraph& graph) {
   bool any = false;
   for (const auto& [id, tensor] : find(graph)) {
-    OpValue& value = graph.values[static_cast<size_t>(id)];
+    HostValue& value = graph.values[static_cast<size_t>(id)];
     if (!fits(tensor, *value.constant)) {
       throw Error("the program gives '" + value.name + "' itself, which is not what the compiled model has there", {},
                   "load the model that it was made from");

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "providers/ort/graph/op_graph.h"
+#include "providers/ort/graph/host_graph.h"
 #include "providers/ort/host/host_region.h"
 
 namespace softneuro::ort {
@@ -20,18 +20,18 @@ class GivenInitializers {
 
   // Puts the program's values into the graph. The host keeps the nodes that read one which is not known or does not
   // fit.
-  void put_into(OpGraph& graph);
+  void put_into(HostGraph& graph);
   // The same for a graph that nobody else can run: throws Error. Returns whether any value is another one now.
-  bool put_into_saved(OpGraph& graph);
+  bool put_into_saved(HostGraph& graph);
 
  private:
   using Options = Owned<OrtSessionOptions, fn::ReleaseSessionOptions>;
   using Tensor = std::shared_ptr<const HostTensor>;  // null: not known
 
   // By value of the graph; those that its nodes read.
-  std::map<int, Tensor> find(const OpGraph& graph);
+  std::map<int, Tensor> find(const HostGraph& graph);
   bool is_given(const std::string& name);
-  void read(const OpGraph& graph, const std::vector<int>& ids);
+  void read(const HostGraph& graph, const std::vector<int>& ids);
 
   Options options_, asked_options_;  // the second ones have every name that was asked for
   ValueOwner stand_in_;              // their value for it

@@ -13,14 +13,14 @@ using AttributeOwner = Owned<OrtOpAttr, fn::ReleaseOpAttr>;
 
 // Constants get names of their own here. The runtime has optimised the model that they come from, and does it again:
 // for constants that it makes then it takes names that its first pass has given to others, and fails.
-std::string name_of(const OpGraph& ops, int id) {
+std::string name_of(const HostGraph& ops, int id) {
   if (id < 0) return {};
-  const OpValue& value = ops.value(id);
+  const HostValue& value = ops.value(id);
   const bool is_output = std::find(ops.outputs.begin(), ops.outputs.end(), id) != ops.outputs.end();
   return value.constant && !is_output ? "softneuro constant " + std::to_string(id) : value.name;
 }
 
-ValueInfo value_info(const OpValue& value) {
+ValueInfo value_info(const HostValue& value) {
   if (!value.has_shape) throw Error("the rank of '" + value.name + "' is unknown");
   const auto shape =
       create<fn::ReleaseTensorTypeAndShapeInfo, OrtTensorTypeAndShapeInfo>(fn::CreateTensorTypeAndShapeInfo);
@@ -47,7 +47,7 @@ AttributeOwner attribute(const std::string& name, const OpAttribute& value) {
   throw Error("attribute '" + name + "' has a type that cannot be copied");
 }
 
-Owned<OrtNode, fn::ReleaseNode> make_node(const OpGraph& ops, const OpNode& node) {
+Owned<OrtNode, fn::ReleaseNode> make_node(const HostGraph& ops, const HostNode& node) {
   std::vector<std::string> names;
   for (const auto* ids : {&node.inputs, &node.outputs}) {
     for (const int id : *ids) names.push_back(name_of(ops, id));
@@ -67,7 +67,7 @@ Owned<OrtNode, fn::ReleaseNode> make_node(const OpGraph& ops, const OpNode& node
   return made;
 }
 
-Owned<OrtGraph, fn::ReleaseGraph> make_graph(const OpGraph& ops) {
+Owned<OrtGraph, fn::ReleaseGraph> make_graph(const HostGraph& ops) {
   auto graph = create<fn::ReleaseGraph, OrtGraph>(fn::CreateGraph);
   const auto infos = [&](const std::vector<int>& ids, auto set) {
     std::vector<ValueInfo> owners;
@@ -80,7 +80,7 @@ Owned<OrtGraph, fn::ReleaseGraph> make_graph(const OpGraph& ops) {
   infos(ops.inputs, fn::SetGraphInputs);
   infos(ops.outputs, fn::SetGraphOutputs);
   std::set<int> used;
-  for (const OpNode& node : ops.nodes) used.insert(node.inputs.begin(), node.inputs.end());
+  for (const HostNode& node : ops.nodes) used.insert(node.inputs.begin(), node.inputs.end());
   used.insert(ops.outputs.begin(), ops.outputs.end());
   constexpr size_t small = 128;  // bytes; the runtime wants to look into small initializers, so it gets a copy
   for (const int id : used) {
@@ -99,7 +99,7 @@ Owned<OrtGraph, fn::ReleaseGraph> make_graph(const OpGraph& ops) {
     }
     call(fn::AddInitializerToGraph, graph.get(), name_of(ops, id).c_str(), value.release(), outside);
   }
-  for (const OpNode& node : ops.nodes) call(fn::AddNodeToGraph, graph.get(), make_node(ops, node).release());
+  for (const HostNode& node : ops.nodes) call(fn::AddNodeToGraph, graph.get(), make_node(ops, node).release());
   return graph;
 }
 
@@ -132,7 +132,7 @@ struct HostRegion::State {
   std::vector<const char*> inputs, outputs;
 };
 
-HostRegion::HostRegion(const OpGraph& ops, const Settings& settings) : state_(std::make_unique<State>()) {
+HostRegion::HostRegion(const HostGraph& ops, const Settings& settings) : state_(std::make_unique<State>()) {
   for (const auto* ids : {&ops.inputs, &ops.outputs}) {
     for (const int id : *ids) state_->names.push_back(ops.value(id).name);
   }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "providers/ort/abi/api.h"
-#include "providers/ort/graph/op_graph.h"
+#include "providers/ort/graph/host_graph.h"
 #include "providers/ort/graph/read_graph.h"
 
 namespace softneuro::ort {
@@ -34,7 +34,7 @@ class HostRegion {
   };
   // Weights are borrowed: `ops` must outlive this. Throws Error if the runtime does not accept the graph,
   // NotImplemented if it has no kernels for it.
-  HostRegion(const OpGraph& ops, const Settings& settings);
+  HostRegion(const HostGraph& ops, const Settings& settings);
   ~HostRegion();
 
   // Values by the graph's inputs to those of its outputs. Any number of threads at once.

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t elements_of_one_thread = int64_t{1} << 14;
 constexpr int64_t open_size = 16;  // stands for a size that is not known yet
 
-bool is_pure(const OpNode& node) {
+bool is_pure(const HostNode& node) {
   static constexpr std::string_view random[] = {"Bernoulli", "Dropout", "Multinomial"};
   return !node.op.starts_with("Random") && node.implicit_inputs.empty() &&
          std::find(std::begin(random), std::end(random), node.op) == std::end(random);
@@ -24,25 +24,25 @@ bool is_pure(const OpNode& node) {
 
 // The node as a graph of its own, in float32.
 struct Alone {
-  OpGraph graph;
+  HostGraph graph;
   std::vector<size_t> inputs;  // by the graph's: which of the node's
   std::vector<int> outputs;    // by the graph's: value id where the node comes from
   std::string text;            // all that results depend on
 };
 
-Alone alone(const OpGraph& from, const OpNode& node, std::span<const StepInput> inputs,
+Alone alone(const HostGraph& from, const HostNode& node, std::span<const StepInput> inputs,
             const std::vector<bool>& wanted) {
   Alone made;
-  OpGraph& graph = made.graph;
+  HostGraph& graph = made.graph;
   graph.opsets = from.opsets;
-  OpNode copy = node;
+  HostNode copy = node;
   made.text = node.op + " " + std::to_string(node.since_version);
   for (const auto& [name, value] : node.attributes) made.text += " " + name + "=" + attribute_text(value);
   std::map<int, int> ids;
   const auto id_of = [&](int old) {
     const auto [found, is_new] = ids.try_emplace(old, static_cast<int>(graph.values.size()));
     if (is_new) {
-      OpValue& value = graph.values.emplace_back(from.value(old));
+      HostValue& value = graph.values.emplace_back(from.value(old));
       value.constant = nullptr;
       value.symbols.clear();
     }
@@ -53,7 +53,7 @@ Alone alone(const OpGraph& from, const OpNode& node, std::span<const StepInput> 
     if (node.inputs[i] < 0) continue;
     const auto [id, is_new] = id_of(node.inputs[i]);
     copy.inputs[i] = id;
-    OpValue& value = graph.values[static_cast<size_t>(id)];
+    HostValue& value = graph.values[static_cast<size_t>(id)];
     made.text += std::to_string(id) + " ";
     made.text += dtype_name(is_half(value.type) ? DType::float32 : value.type.known());
     if (inputs[i].known) {
@@ -84,7 +84,7 @@ Alone alone(const OpGraph& from, const OpNode& node, std::span<const StepInput> 
 
 // A session with the graph that it borrows constants from.
 struct Step {
-  Step(OpGraph ops, int threads) : graph(std::move(ops)), session(graph, {.threads = threads, .step = true}) {}
+  Step(HostGraph ops, int threads) : graph(std::move(ops)), session(graph, {.threads = threads, .step = true}) {}
 
   void run(std::span<const TensorView> in, std::span<const TensorView> outs) const {
     injected_failure("Step");
@@ -99,13 +99,13 @@ struct Step {
     session.run(given, wanted);
   }
 
-  OpGraph graph;
+  HostGraph graph;
   HostRegion session;
 };
 
 }  // namespace
 
-Refusal may_be_step(const OpGraph& graph, const OpNode& node) {
+Refusal may_be_step(const HostGraph& graph, const HostNode& node) {
   if (!node.domain.empty()) return "it is not one of ONNX's own ops";
   if (!is_pure(node)) return "its results depend on more than its inputs";
   if (node.op == "QuantizeLinear" || node.op == "DequantizeLinear")
@@ -119,7 +119,7 @@ Refusal may_be_step(const OpGraph& graph, const OpNode& node) {
   for (const auto* ids : {&node.inputs, &node.outputs}) {
     for (const int id : *ids) {
       if (id < 0) continue;
-      const OpValue& value = graph.value(id);
+      const HostValue& value = graph.value(id);
       if (!value.type.dtype()) return "'" + value.name + "' is " + value.type.name();
       if (value.grid) return "'" + value.name + "' has bytes with a scale";
       if (!value.has_shape) return "the rank of '" + value.name + "' is unknown";
@@ -132,7 +132,7 @@ Refusal may_be_step(const OpGraph& graph, const OpNode& node) {
   return flows ? Refusal() : Refusal("its operands are constant");
 }
 
-HostStep make_step(const OpGraph& graph, const OpNode& node, std::span<const StepInput> inputs,
+HostStep make_step(const HostGraph& graph, const HostNode& node, std::span<const StepInput> inputs,
                    const std::vector<bool>& wanted, int threads) {
   Alone made = alone(graph, node, inputs, wanted);
   if (made.outputs.empty()) throw Error("none of its outputs is read");
@@ -152,12 +152,12 @@ HostStep make_step(const OpGraph& graph, const OpNode& node, std::span<const Ste
   return result;
 }
 
-Refusal check_step(const OpGraph& graph, const OpNode& node) {
+Refusal check_step(const HostGraph& graph, const HostNode& node) {
   std::vector<StepInput> inputs;
   for (const int id : node.inputs) {
     StepInput& input = inputs.emplace_back();
     if (id < 0) continue;
-    const OpValue& value = graph.value(id);
+    const HostValue& value = graph.value(id);
     if (value.sized) return "'" + value.name + "' follows from shapes that are open";
     if (value.constant) {
       input.known = *value.constant;

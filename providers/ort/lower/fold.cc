@@ -248,12 +248,12 @@ const std::map<std::string, Fold, std::less<>>& folds() {
 
 }  // namespace
 
-bool can_fold(const OpNode& node) { return node.domain.empty() && folds().contains(node.op); }
+bool can_fold(const HostNode& node) { return node.domain.empty() && folds().contains(node.op); }
 
-bool reads_shape_only(const OpNode& node) { return node.domain.empty() && (node.op == "Shape" || node.op == "Size"); }
+bool reads_shape_only(const HostNode& node) { return node.domain.empty() && (node.op == "Shape" || node.op == "Size"); }
 
 bool fold(Lowering& low) {
-  const OpNode& node = low.node();
+  const HostNode& node = low.node();
   if (!can_fold(node)) return false;
   if (!reads_shape_only(node)) {
     for (size_t i = 0; i < node.inputs.size(); ++i) {

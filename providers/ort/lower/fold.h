@@ -4,16 +4,16 @@
 #include <vector>
 
 #include "base/shape.h"
-#include "providers/ort/graph/op_graph.h"
+#include "providers/ort/graph/host_graph.h"
 
 namespace softneuro::ort {
 
 class Lowering;
 
 // Whether the op can be computed ahead once its inputs are known.
-bool can_fold(const OpNode& node);
+bool can_fold(const HostNode& node);
 // Whether it needs its input's shape only.
-bool reads_shape_only(const OpNode& node);
+bool reads_shape_only(const HostNode& node);
 // Computes the node if that can be done now; its outputs are known then.
 bool fold(Lowering& low);
 

@@ -13,7 +13,7 @@
 namespace softneuro::ort {
 namespace {
 
-std::string where_of(const OpNode& node) { return node.op + (node.name.empty() ? "" : " '" + node.name + "'"); }
+std::string where_of(const HostNode& node) { return node.op + (node.name.empty() ? "" : " '" + node.name + "'"); }
 
 }  // namespace
 
@@ -42,7 +42,7 @@ Lowered Lowering::run(std::span<const GivenInput> inputs) {
       result_.inputs.push_back(static_cast<int>(i));
     }
   }
-  for (const OpNode& node : ops_.nodes) {
+  for (const HostNode& node : ops_.nodes) {
     node_ = &node;
     try {
       if (fold(*this)) continue;
@@ -61,7 +61,7 @@ Lowered Lowering::run(std::span<const GivenInput> inputs) {
   int outputs = 0;
   for (const int id : ops_.outputs) {
     const Place& place = values_[static_cast<size_t>(id)];
-    const OpValue& value = ops_.value(id);
+    const HostValue& value = ops_.value(id);
     GivenOutput& given = result_.outputs.emplace_back();
     if (place.blob < 0 && place.known && !(is_real(place.known->type) && place.known->elements() > 0)) {
       given.known = *place.known;
@@ -86,7 +86,7 @@ Lowered Lowering::run(std::span<const GivenInput> inputs) {
   return std::move(result_);
 }
 
-int Lowering::add_input(const OpValue& value, const Shape& shape) {
+int Lowering::add_input(const HostValue& value, const Shape& shape) {
   const DType type = value.type.known();
   if (!value.grid) return result_.graph.add_input(value.name, desc_of(shape, type), f32_nchw.with(type));
   const TensorDesc desc{.shape = shape, .quantization = value.grid};
@@ -124,8 +124,8 @@ void Lowering::convert(const OpEntry& entry) {
   run_by_host();
 }
 
-void Lowering::convert_as(const OpNode& node) {
-  const OpNode* whole = std::exchange(node_, &node);
+void Lowering::convert_as(const HostNode& node) {
+  const HostNode* whole = std::exchange(node_, &node);
   try {
     find_op(node)->convert(*this);
   } catch (...) {
@@ -144,7 +144,7 @@ std::vector<bool> Lowering::wanted_values() const {
     }
   };
   want(ops_.outputs);
-  for (const OpNode& node : ops_.nodes) want(node.inputs);
+  for (const HostNode& node : ops_.nodes) want(node.inputs);
   return wanted;
 }
 
@@ -178,20 +178,20 @@ const Lowering::Place& Lowering::value(size_t input) const {
   const int id = node_->inputs[input];
   const Place& place = values_[static_cast<size_t>(id)];
   if (place.known || place.constant || place.blob >= 0) return place;
-  const OpValue& described = ops_.value(id);
+  const HostValue& described = ops_.value(id);
   if (!described.constant) throw Error("input '" + described.name + "' has no value");
   // Constants are looked up on first use.
   const_cast<Place&>(place).known = *described.constant;
   return place;
 }
 
-const OpValue& Lowering::described(int id) const {
+const HostValue& Lowering::described(int id) const {
   const auto index = static_cast<size_t>(id), own = ops_.values.size();
   return index < own ? ops_.values[index] : added_[index - own];
 }
 
 int Lowering::added(const Shape& shape, Place place) {
-  OpValue value;
+  HostValue value;
   value.name = described(node_->outputs[0]).name, value.type = DType::float32;
   value.has_shape = true, value.dims = to_list(shape);
   added_.push_back(std::move(value));
@@ -207,7 +207,7 @@ int Lowering::added_value(Constant constant) {
 int Lowering::added_value(int blob) { return added(shape_of(blob), {.blob = blob, .known = {}, .constant = nullptr}); }
 
 int Lowering::added_output() {
-  OpValue value = described(node_->outputs[0]);
+  HostValue value = described(node_->outputs[0]);
   value.has_shape = false;
   added_.push_back(std::move(value));
   values_.emplace_back();
@@ -249,7 +249,7 @@ int Lowering::blob(size_t input) {
 int Lowering::blob_of(int id) {
   Place& place = values_[static_cast<size_t>(id)];
   if (place.blob >= 0) return place.blob;
-  const OpValue& value = described(id);
+  const HostValue& value = described(id);
   if (value.constant) place.known = *value.constant;
   if (!place.known && !place.constant) throw Error("value '" + value.name + "' was never computed");
   Layer layer;
@@ -308,7 +308,7 @@ int Lowering::transpose(int blob, const std::vector<int64_t>& perm) {
 }
 
 void Lowering::check_shape(int id, const Shape& shape) const {
-  const OpValue& value = described(id);
+  const HostValue& value = described(id);
   if (!value.has_shape) return;
   bool agrees = value.dims.size() == static_cast<size_t>(shape.rank());
   for (int i = 0; agrees && i < shape.rank(); ++i) {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "providers/ort/graph/op_graph.h"
+#include "providers/ort/graph/host_graph.h"
 #include "providers/ort/lower/quantized_values.h"
 
 namespace softneuro::ort {
@@ -47,14 +47,14 @@ class Lowering {
   using Weights = std::vector<std::pair<std::string, Constant>>;
 
   // `threads`: of steps that the host runs; 0: there are none. `constants` grows.
-  Lowering(const OpGraph& ops, int threads, WeightConstants& constants)
+  Lowering(const HostGraph& ops, int threads, WeightConstants& constants)
       : ops_(ops), threads_(threads), constants_(constants), values_(ops.values.size()) {}
   // Throws Error, naming the op, for what the layers cannot do with these shapes.
   Lowered run(std::span<const GivenInput> inputs);
 
-  const OpGraph& ops() const { return ops_; }
+  const HostGraph& ops() const { return ops_; }
   // What the ops use, of the node at hand.
-  const OpNode& node() const { return *node_; }
+  const HostNode& node() const { return *node_; }
   bool has(size_t input) const { return node_->has_input(input); }
   // Whether a value follows from constants and shapes alone.
   bool is_known(size_t input) const { return value(input).known || value(input).constant; }
@@ -80,7 +80,7 @@ class Lowering {
   int added_value(Constant constant);
   int added_value(int blob);
   int added_output();
-  void convert_as(const OpNode& node);
+  void convert_as(const HostNode& node);
   // The blob of a value that has been computed.
   int blob_of(int id);
 
@@ -107,9 +107,9 @@ class Lowering {
     Constant constant = nullptr;  // that the model dequantizes
   };
   const Place& value(size_t input) const;
-  const OpValue& described(int id) const;
+  const HostValue& described(int id) const;
   std::string name() const;
-  int add_input(const OpValue& value, const Shape& shape);
+  int add_input(const HostValue& value, const Shape& shape);
   int quantized(int blob, const std::shared_ptr<const Quantization>& grid, const std::string& name);
   int added(const Shape& shape, Place place);
   Constant constant(int id, const HostTensor& known);
@@ -119,12 +119,12 @@ class Lowering {
   void run_by_host();
   std::vector<bool> wanted_values() const;
 
-  const OpGraph& ops_;
+  const HostGraph& ops_;
   int threads_;
   WeightConstants& constants_;
   std::vector<Place> values_;
-  std::vector<OpValue> added_;  // beside the graph's: see added_value()
-  const OpNode* node_ = nullptr;
+  std::vector<HostValue> added_;  // beside the graph's: see added_value()
+  const HostNode* node_ = nullptr;
   Lowered result_;
 };
 

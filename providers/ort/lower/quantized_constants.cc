@@ -17,7 +17,7 @@ struct Parameters {
 };
 
 // The axis that a list of scales goes along.
-int64_t axis_of(const OpNode& node, int rank) {
+int64_t axis_of(const HostNode& node, int rank) {
   if (is_dequantize(node)) {
     const int64_t given = node.integer("axis", 1);
     return given < 0 ? given + rank : given;
@@ -26,7 +26,7 @@ int64_t axis_of(const OpNode& node, int rank) {
   return rank - 1;
 }
 
-Parameters parameters_of(const OpGraph& graph, const OpNode& node, const QuantizedInput& input) {
+Parameters parameters_of(const HostGraph& graph, const HostNode& node, const QuantizedInput& input) {
   const auto constant = [&](size_t at, const char* what) -> const HostTensor& {
     const auto& found = node.has_input(at) ? graph.value(node.inputs[at]).constant : nullptr;
     if (!found) throw Error(std::string(what) + " is not constant");
@@ -114,7 +114,7 @@ Constant with_factor(TensorDesc desc, ConstantData::Memory memory, float factor)
 
 }  // namespace
 
-Refusal check_quantized_constant(const OpGraph& graph, const OpNode& node, const QuantizedInput& input) {
+Refusal check_quantized_constant(const HostGraph& graph, const HostNode& node, const QuantizedInput& input) {
   try {
     parameters_of(graph, node, input);
     return {};
@@ -123,7 +123,7 @@ Refusal check_quantized_constant(const OpGraph& graph, const OpNode& node, const
   }
 }
 
-Constant dequantized(const OpGraph& graph, const OpNode& node, const QuantizedInput& input) {
+Constant dequantized(const HostGraph& graph, const HostNode& node, const QuantizedInput& input) {
   Parameters found = parameters_of(graph, node, input);
   const auto positive = [](float scale) { return std::isfinite(scale) && scale > 0; };
   if (found.values.type == DType::int32 || !std::all_of(found.scales.begin(), found.scales.end(), positive)) {

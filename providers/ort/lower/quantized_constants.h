@@ -8,10 +8,10 @@
 namespace softneuro::ort {
 
 // Why layers do not take a constant operand, whose type is one of integers.
-Refusal check_quantized_constant(const OpGraph& graph, const OpNode& node, const QuantizedInput& input);
+Refusal check_quantized_constant(const HostGraph& graph, const HostNode& node, const QuantizedInput& input);
 // Eight bits stay as they are, with their scales. Unsigned ones around 128 become signed, which integer kernels want.
 // 32 bits, and what has scales that are not positive and finite, become reals, computed when somebody asks.
-Constant dequantized(const OpGraph& graph, const OpNode& node, const QuantizedInput& input);
+Constant dequantized(const HostGraph& graph, const HostNode& node, const QuantizedInput& input);
 // Integers with a factor for all, or for each index of the last axis.
 Constant scaled_integers(const HostTensor& values, std::vector<double> factors);
 

@@ -12,14 +12,14 @@ namespace {
 
 using Grid = std::shared_ptr<const Quantization>;
 
-bool has_bytes(const OpValue& value) {
+bool has_bytes(const HostValue& value) {
   return !value.constant && (value.type == ElementType(DType::uint8) || value.type == ElementType(DType::int8));
 }
 
 bool same(const Grid& a, const Grid& b) { return a == b || (a && b && *a == *b); }
 
 // Whether so many scales are those of an axis.
-bool has_axis(const OpNode& node, const OpValue& value, int64_t count) {
+bool has_axis(const HostNode& node, const HostValue& value, int64_t count) {
   if (!(is_quantize(node) || is_dequantize(node)) || node.integer("block_size", 0) != 0 || count == 0) return false;
   const auto rank = static_cast<int64_t>(value.dims.size());
   int64_t axis = node.integer("axis", 1);
@@ -29,7 +29,7 @@ bool has_axis(const OpNode& node, const OpValue& value, int64_t count) {
 
 // Finds the grid of a tensor that flows: one scale or those of an axis, and one zero point of the tensor's type or
 // none. Null with the reason otherwise.
-Grid find_grid(const OpGraph& graph, const OpNode& node, const OpValue& value, size_t scale, size_t zero_point,
+Grid find_grid(const HostGraph& graph, const HostNode& node, const HostValue& value, size_t scale, size_t zero_point,
                std::string& why) {
   const auto constant = [&](size_t input) { return graph.value(node.inputs[input]).constant.get(); };
   const auto refuse = [&](std::string reason) {
@@ -66,7 +66,7 @@ Grid find_grid(const OpGraph& graph, const OpNode& node, const OpValue& value, s
 }
 
 // Passes bytes on whose meaning it does not need: all inputs that are bytes mean the same as the result.
-bool passes_on(const OpNode& node) {
+bool passes_on(const HostNode& node) {
   const OpEntry* entry = find_op(node);
   return entry != nullptr && (entry->holds == Holds::quantized || entry->holds == Holds::bytes) &&
          quantized_inputs(node).empty() && !quantized_output(node);
@@ -74,8 +74,8 @@ bool passes_on(const OpNode& node) {
 
 class Finder {
  public:
-  explicit Finder(OpGraph& graph) : graph_(graph), readers_(graph.values.size()) {
-    for (const OpNode& node : graph.nodes) {
+  explicit Finder(HostGraph& graph) : graph_(graph), readers_(graph.values.size()) {
+    for (const HostNode& node : graph.nodes) {
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         if (node.inputs[i] >= 0) readers_[static_cast<size_t>(node.inputs[i])].push_back({&node, i});
       }
@@ -83,7 +83,7 @@ class Finder {
   }
 
   void find() {
-    for (const OpNode& node : graph_.nodes) {
+    for (const HostNode& node : graph_.nodes) {
       for (const int id : node.outputs) {
         if (id >= 0 && has_bytes(graph_.value(id))) at(id).grid = made(node, graph_.value(id));
       }
@@ -96,13 +96,13 @@ class Finder {
 
  private:
   struct Reader {
-    const OpNode* node;
+    const HostNode* node;
     size_t input;
   };
 
-  OpValue& at(int id) { return graph_.values[static_cast<size_t>(id)]; }
+  HostValue& at(int id) { return graph_.values[static_cast<size_t>(id)]; }
 
-  Grid made(const OpNode& node, const OpValue& value) const {
+  Grid made(const HostNode& node, const HostValue& value) const {
     std::string why;
     if (const auto own = quantized_output(node)) {
       return find_grid(graph_, node, value, own->scale, own->zero_point, why);
@@ -138,7 +138,7 @@ class Finder {
     return nullptr;
   }
 
-  OpGraph& graph_;
+  HostGraph& graph_;
   std::vector<std::vector<Reader>> readers_;
 };
 
@@ -148,14 +148,14 @@ bool is_one(const std::vector<int64_t>& zero_points) {
   return std::all_of(zero_points.begin(), zero_points.end(), [&](int64_t z) { return z == zero_points[0]; });
 }
 
-bool is_quantize(const OpNode& node) { return node.op == "QuantizeLinear" && find_op(node) != nullptr; }
-bool is_dequantize(const OpNode& node) { return node.op == "DequantizeLinear" && find_op(node) != nullptr; }
-bool is_dynamic_quantize(const OpNode& node) { return node.op == "DynamicQuantizeLinear" && find_op(node) != nullptr; }
-bool is_dynamic_product(const OpNode& node) {
+bool is_quantize(const HostNode& node) { return node.op == "QuantizeLinear" && find_op(node) != nullptr; }
+bool is_dequantize(const HostNode& node) { return node.op == "DequantizeLinear" && find_op(node) != nullptr; }
+bool is_dynamic_quantize(const HostNode& node) { return node.op == "DynamicQuantizeLinear" && find_op(node) != nullptr; }
+bool is_dynamic_product(const HostNode& node) {
   return (node.op == "MatMulIntegerToFloat" || node.op == "DynamicQuantizeMatMul") && find_op(node) != nullptr;
 }
 
-std::vector<QuantizedInput> quantized_inputs(const OpNode& node) {
+std::vector<QuantizedInput> quantized_inputs(const HostNode& node) {
   if (is_dequantize(node)) return {{0, 1, 2}};
   const QLinearOp* op = find_qlinear(node);
   if (op == nullptr) return {};
@@ -168,41 +168,41 @@ std::vector<QuantizedInput> quantized_inputs(const OpNode& node) {
   return inputs;
 }
 
-std::optional<QuantizedOutput> quantized_output(const OpNode& node) {
+std::optional<QuantizedOutput> quantized_output(const HostNode& node) {
   if (is_quantize(node)) return QuantizedOutput{1, 2};
   const QLinearOp* op = find_qlinear(node);
   if (op == nullptr || !node.has_input(op->scale)) return {};  // real, as QGemm's may be
   return QuantizedOutput{op->scale, op->scale + 1};
 }
 
-bool is_quantized(const OpGraph& graph) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const OpNode& node) {
+bool is_quantized(const HostGraph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const HostNode& node) {
     return quantized_output(node) || !quantized_inputs(node).empty() || is_dynamic_quantize(node) ||
            is_dynamic_product(node);
   });
 }
 
-bool host_quantizes(const OpGraph& graph) {
+bool host_quantizes(const HostGraph& graph) {
   constexpr int bytes = 4;
-  return is_quantized(graph) || std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const OpNode& node) {
+  return is_quantized(graph) || std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const HostNode& node) {
            return node.op == "MatMulNBits" && node.integer("accuracy_level", 0) == bytes;
          });
 }
 
-bool dequantizes_constant(const OpGraph& graph, const OpNode& node) {
+bool dequantizes_constant(const HostGraph& graph, const HostNode& node) {
   return is_dequantize(node) && node.has_input(0) && graph.value(node.inputs[0]).constant;
 }
 
-void find_grids(OpGraph& graph) {
-  for (OpValue& value : graph.values) value.grid = nullptr;
+void find_grids(HostGraph& graph) {
+  for (HostValue& value : graph.values) value.grid = nullptr;
   if (is_quantized(graph)) Finder(graph).find();
 }
 
-Refusal check_parameters(const OpGraph& graph, const OpNode& node) {
+Refusal check_parameters(const HostGraph& graph, const HostNode& node) {
   std::string why;
   for (const QuantizedInput& input : quantized_inputs(node)) {
     if (!node.has_input(input.value)) return "an operand is missing";
-    const OpValue& value = graph.value(node.inputs[input.value]);
+    const HostValue& value = graph.value(node.inputs[input.value]);
     if (value.constant) {
       if (Refusal no = check_quantized_constant(graph, node, input); !no.accepted()) return no;
       continue;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/refusal.h"
-#include "providers/ort/graph/op_graph.h"
+#include "providers/ort/graph/host_graph.h"
 
 namespace softneuro::ort {
 
@@ -19,29 +19,29 @@ struct QuantizedOutput {
   size_t scale, zero_point;
 };
 // What ops quantize or dequantize; nothing for others.
-std::vector<QuantizedInput> quantized_inputs(const OpNode& node);
-std::optional<QuantizedOutput> quantized_output(const OpNode& node);
+std::vector<QuantizedInput> quantized_inputs(const HostNode& node);
+std::optional<QuantizedOutput> quantized_output(const HostNode& node);
 
-bool is_quantize(const OpNode& node);
-bool is_dequantize(const OpNode& node);
+bool is_quantize(const HostNode& node);
+bool is_dequantize(const HostNode& node);
 // Whether all zero points, of which there is at least one, are the same.
 bool is_one(const std::vector<int64_t>& zero_points);
 // Whose scale follows from the values; and what makes reals of products of its bytes.
-bool is_dynamic_quantize(const OpNode& node);
-bool is_dynamic_product(const OpNode& node);
+bool is_dynamic_quantize(const HostNode& node);
+bool is_dynamic_product(const HostNode& node);
 // Whether the model quantizes anything on its way.
-bool is_quantized(const OpGraph& graph);
+bool is_quantized(const HostGraph& graph);
 // Whether the host computes in steps: what is quantized, and products whose operands it may round to bytes.
-bool host_quantizes(const OpGraph& graph);
+bool host_quantizes(const HostGraph& graph);
 // Whether the node makes a weight of a constant.
-bool dequantizes_constant(const OpGraph& graph, const OpNode& node);
+bool dequantizes_constant(const HostGraph& graph, const HostNode& node);
 
-// Finds OpValue::grid of every value: that of the op that makes it, or that which all its readers name. Ops that move
+// Finds HostValue::grid of every value: that of the op that makes it, or that which all its readers name. Ops that move
 // elements pass it on.
-void find_grids(OpGraph& graph);
+void find_grids(HostGraph& graph);
 
 // Why a node's scales and zero points, if it has any, are not what layers take.
-Refusal check_parameters(const OpGraph& graph, const OpNode& node);
+Refusal check_parameters(const HostGraph& graph, const HostNode& node);
 
 // Inside, bytes are unsigned: those of a signed tensor are 128 more.
 std::shared_ptr<const Quantization> unsigned_grid(const std::shared_ptr<const Quantization>& grid);

@@ -16,7 +16,7 @@ double decimal(float value) {
   return result;
 }
 
-Shape reshaped(const OpNode& node, const Shape& in, const std::vector<int64_t>& wanted) {
+Shape reshaped(const HostNode& node, const Shape& in, const std::vector<int64_t>& wanted) {
   const bool zero_is_zero = node.integer("allowzero", 0) != 0;
   Shape out;
   int open = -1;

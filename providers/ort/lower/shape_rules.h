@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/shape.h"
-#include "providers/ort/graph/op_graph.h"
+#include "providers/ort/graph/host_graph.h"
 
 namespace softneuro::ort {
 
@@ -13,7 +13,7 @@ class Lowering;
 // The real number that a float32 attribute was written as: 0.1, not 0.100000001.
 double decimal(float value);
 // Reshape's target, with its 0 and -1 resolved.
-Shape reshaped(const OpNode& node, const Shape& in, const std::vector<int64_t>& wanted);
+Shape reshaped(const HostNode& node, const Shape& in, const std::vector<int64_t>& wanted);
 // No axes: all of size one.
 Shape squeezed(const Shape& in, const std::vector<int64_t>& axes);
 Shape unsqueezed(const Shape& in, const std::vector<int64_t>& axes);

@@ -7,17 +7,17 @@
 
 namespace softneuro::ort {
 
-Refusal try_layers(const OpGraph& graph, const std::vector<const OpNode*>& nodes) {
-  OpGraph alone;
+Refusal try_layers(const HostGraph& graph, const std::vector<const HostNode*>& nodes) {
+  HostGraph alone;
   std::vector<GivenInput> given;
   std::map<int, int> ids;
-  for (const OpNode* node : nodes) {
-    OpNode copy = *node;
+  for (const HostNode* node : nodes) {
+    HostNode copy = *node;
     for (auto* list : {&copy.inputs, &copy.outputs}) {
       for (int& id : *list) {
         if (id < 0) continue;
         const int old = id;
-        const OpValue& value = graph.value(id);
+        const HostValue& value = graph.value(id);
         const auto [found, is_new] = ids.try_emplace(id, static_cast<int>(alone.values.size()));
         id = found->second;
         if (!is_new) continue;

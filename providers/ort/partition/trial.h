@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "base/refusal.h"
-#include "providers/ort/graph/op_graph.h"
+#include "providers/ort/graph/host_graph.h"
 
 namespace softneuro::ort {
 
 // Converts the last of the nodes alone, with those before it, which dequantize its weights. Accepts what cannot be
 // tried, since some size of it is open. Inputs that are no constants flow.
-Refusal try_layers(const OpGraph& graph, const std::vector<const OpNode*>& nodes);
+Refusal try_layers(const HostGraph& graph, const std::vector<const HostNode*>& nodes);
 
 }  // namespace softneuro::ort

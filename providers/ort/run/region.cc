@@ -23,7 +23,7 @@ struct NotAsSaved : CallersError {
 
 }  // namespace
 
-Region::Region(OpGraph ops, RegionSettings settings) : ops_(std::move(ops)), settings_(std::move(settings)) {
+Region::Region(HostGraph ops, RegionSettings settings) : ops_(std::move(ops)), settings_(std::move(settings)) {
   find_grids(ops_);
   softneuro::RegionSettings core;
   core.name = name();
@@ -44,7 +44,7 @@ std::string Region::name() const { return ops_.outputs.empty() ? "region" : ops_
 std::string Region::content() const {
   constexpr int64_t small = 64;  // elements
   std::set<int> others;
-  for (const OpNode& node : ops_.nodes) {
+  for (const HostNode& node : ops_.nodes) {
     if (node.is_step || !has_weights(node)) others.insert(node.inputs.begin(), node.inputs.end());
   }
   std::string text;
@@ -52,7 +52,7 @@ std::string Region::content() const {
     for (const auto id : ids) text += std::to_string(id) + " ";
     text += "\n";
   };
-  for (const OpNode& node : ops_.nodes) {
+  for (const HostNode& node : ops_.nodes) {
     text += node.domain + "." + node.op + "-" + std::to_string(node.since_version) + (node.is_step ? " step " : " ");
     for (const auto& [name, value] : node.attributes) {
       text += name + "=" + attribute_text(value) + ";";
@@ -60,7 +60,7 @@ std::string Region::content() const {
     list(node.inputs), list(node.outputs);
   }
   for (size_t id = 0; id < ops_.values.size(); ++id) {
-    const OpValue& value = ops_.values[id];
+    const HostValue& value = ops_.values[id];
     text += std::to_string(value.type.number()) + ":";
     list(value.dims);
     if (!value.constant) continue;
@@ -159,7 +159,7 @@ LoweredCall Region::lower(std::span<const RunInput> inputs) {
 std::vector<RunInput> Region::declared_inputs() const {
   std::vector<RunInput> inputs;
   for (const int id : ops_.inputs) {
-    const OpValue& value = ops_.value(id);
+    const HostValue& value = ops_.value(id);
     if (value.sized || !value.has_shape) return {};
     if (std::any_of(value.dims.begin(), value.dims.end(), [](int64_t dim) { return dim < 0; })) return {};
     inputs.push_back({value.type.known(), value.dims, nullptr});

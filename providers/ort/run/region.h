@@ -35,7 +35,7 @@ struct Places {
 class Region {
  public:
   // Constants of `ops` must live as long.
-  Region(OpGraph ops, RegionSettings settings);
+  Region(HostGraph ops, RegionSettings settings);
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
@@ -66,7 +66,7 @@ class Region {
   void note_host(int64_t ns) { host_ns_.store(ns, std::memory_order_relaxed); }
   // The region on the host's CPU provider. Throws NoHost.
   const HostRegion& host();
-  const OpGraph& ops() const { return ops_; }
+  const HostGraph& ops() const { return ops_; }
   const RegionSettings& settings() const { return settings_; }
   int threads() const { return settings_.threads; }
   std::string name() const;
@@ -80,7 +80,7 @@ class Region {
   std::string content() const;
   void note_prepared(const Signature& signature, const ShapeState& state, const Graph* graph);
 
-  OpGraph ops_;
+  HostGraph ops_;
   RegionSettings settings_;
   OutputShapes output_shapes_;
   std::unique_ptr<softneuro::Region> core_;

@@ -11,13 +11,13 @@ namespace softneuro::ort {
 namespace {
 
 // As the numbers that they mean: bytes with a scale are reals.
-Elements elements_of(DType type, const void* data, int64_t count, const OpValue& output) {
+Elements elements_of(DType type, const void* data, int64_t count, const HostValue& output) {
   if (!output.grid) return {type, data, count};
   return {output.type.known(), data, count, static_cast<double>(output.grid->scales[0]),
           static_cast<double>(output.grid->zero_points[0])};
 }
 
-Elements elements_of(const OrtValue* value, const OpValue& output) {
+Elements elements_of(const OrtValue* value, const HostValue& output) {
   const TensorInfo info = tensor_info(value);
   return elements_of(info.type.known(), get<const void*>(fn::GetTensorData, value), Shape(info.dims).elements(),
                      output);
@@ -33,7 +33,7 @@ std::vector<const OrtValue*> host_values(std::span<const RunInput> inputs, std::
 
 // What a region's ops compute in float32, by the host, one after the other if they quantize. All memory but the
 // results' is free again.
-std::vector<ValueOwner> exact_results(const OpGraph& ops, std::span<const RunInput> inputs, int threads) {
+std::vector<ValueOwner> exact_results(const HostGraph& ops, std::span<const RunInput> inputs, int threads) {
   std::vector<HostTensor> wide;
   std::vector<RunInput> given(inputs.begin(), inputs.end());
   for (RunInput& input : given) {
@@ -44,8 +44,8 @@ std::vector<ValueOwner> exact_results(const OpGraph& ops, std::span<const RunInp
     input.data = wide.emplace_back(in_float32(as_it_is)).data.get();
     input.type = wide.back().type;
   }
-  OpGraph exact = in_float32(ops);
-  for (OpNode& node : exact.nodes) node.attributes.erase("accuracy_level");
+  HostGraph exact = in_float32(ops);
+  for (HostNode& node : exact.nodes) node.attributes.erase("accuracy_level");
   std::vector<ValueOwner> owners;
   return HostRegion(exact, {.threads = threads, .plain = is_quantized(ops), .step = true})
       .run(host_values(given, owners));
@@ -147,7 +147,7 @@ double OrtRegionCall::worst_output(const std::function<double(const OutputError&
     if (tensor_info(host_value(i)).dims != to_list(shape)) {
       throw Error("output " + std::to_string(i) + " has another shape than the host's");
     }
-    const OpValue& output = region_.ops().value(region_.ops().outputs[i]);
+    const HostValue& output = region_.ops().value(region_.ops().outputs[i]);
     const Elements result =
         elements_of(net_->output_schemas()[index].dtype, memory_[index].data(), shape.elements(), output);
     std::optional<Elements> exact;

@@ -71,7 +71,7 @@ Refusal check_sum(const OpView& view) {
 }
 
 void convert_sum(Lowering& low) {
-  const OpNode& node = low.node();
+  const HostNode& node = low.node();
   Constant weight = low.kept("bytes of ConvInteger", {node.inputs[1], low.has(3) ? node.inputs[3] : -1}, [&] {
     HostTensor bytes = low.known(1);
     if (bytes.dims.size() == 3) bytes.dims.insert(bytes.dims.begin() + 2, 1);
@@ -108,7 +108,7 @@ Refusal check_transposed(const OpView& view) {
 
 // The whole result is computed unpadded where the two sides of an axis are cropped differently, then cropped.
 void convert_transposed(Lowering& low) {
-  const OpNode& node = low.node();
+  const HostNode& node = low.node();
   const Shape in = low.shape(0), weight = low.shape(1);
   const auto stride = node.integers("strides", {1, 1}), dilation = node.integers("dilations", {1, 1});
   auto extra = node.integers("output_padding", {0, 0});

@@ -13,7 +13,7 @@ struct DynamicPlaces {
   QuantizedInput weight;
   size_t bias;
 };
-DynamicPlaces places_of(const OpNode& node) {
+DynamicPlaces places_of(const HostNode& node) {
   return node.op == "DynamicQuantizeMatMul" ? DynamicPlaces{{1, 2, 3}, 4} : DynamicPlaces{{1, 3, 5}, 6};
 }
 
@@ -22,11 +22,11 @@ bool is_made_by_one(const OpView& view) {
   const std::vector<int> wanted{in[0], in[2], in.size() > 4 ? in[4] : -1};
   const auto& nodes = view.graph().nodes;
   return std::any_of(nodes.begin(), nodes.end(),
-                     [&](const OpNode& node) { return is_dynamic_quantize(node) && node.outputs == wanted; });
+                     [&](const HostNode& node) { return is_dynamic_quantize(node) && node.outputs == wanted; });
 }
 
 Refusal check_product(const OpView& view) {
-  const OpNode& node = view.node();
+  const HostNode& node = view.node();
   const DynamicPlaces at = places_of(node);
   if (view.rank(0) < 1) return "its operand's rank is unknown or 0";
   if (node.op == "MatMulIntegerToFloat" && !is_made_by_one(view)) return "its operand is not quantized in the run";
@@ -41,7 +41,7 @@ Refusal check_product(const OpView& view) {
 }
 
 void convert_product(Lowering& low) {
-  const OpNode& node = low.node();
+  const HostNode& node = low.node();
   const DynamicPlaces at = places_of(node);
   const auto make = [&] {
     // The other way round it would be moved for nothing.

@@ -89,7 +89,7 @@ Refusal check_gemm(const OpView& view) {
 }
 
 void convert_gemm(Lowering& low) {
-  const OpNode& node = low.node();
+  const HostNode& node = low.node();
   const float alpha = node.real("alpha", 1), beta = node.real("beta", 1);
   const bool transpose_a = node.integer("transA", 0) != 0, transpose_b = node.integer("transB", 0) != 0;
   const bool biased = low.has(2) && beta != 0;
@@ -122,7 +122,7 @@ void convert_gemm(Lowering& low) {
 
 // MatMulNBits: x, then integers, scales, zero points, an order of their blocks, and a bias.
 Refusal check_matmul_blocks(const OpView& view) {
-  const OpNode& node = view.node();
+  const HostNode& node = view.node();
   const int64_t bits = node.integer("bits", 4), block = node.integer("block_size", 0);
   if (bits != 4 && bits != 8) return "its weights have " + std::to_string(bits) + " bits";
   if (block < 16 || block > 4096 || !std::has_single_bit(static_cast<uint64_t>(block))) {
@@ -142,7 +142,7 @@ Refusal check_matmul_blocks(const OpView& view) {
 }
 
 void convert_matmul_blocks(Lowering& low) {
-  const OpNode& node = low.node();
+  const HostNode& node = low.node();
   const int64_t bits = node.integer("bits", 4), block = node.integer("block_size", 0);
   const int64_t n = node.integer("N", 0), k = node.integer("K", 0);
   if (low.shape(0)[low.rank(0) - 1] != k) throw Error("its operand has no rows of K=" + std::to_string(k));

@@ -33,7 +33,7 @@ Constant broadcast_to(const Constant& values, const Shape& shape) {
 }
 
 Refusal check_batch_norm(const OpView& view) {
-  const OpNode& node = view.node();
+  const HostNode& node = view.node();
   if (node.since_version < 9 && node.integer("spatial", 1) == 0) return "its statistics are not per channel";
   if (node.integer("training_mode", 0) != 0) return "it is in training mode";
   for (size_t i = 1; i < 5; ++i) {

@@ -6,7 +6,7 @@
 namespace softneuro::ort {
 
 int64_t OpView::dim(size_t index, int axis) const {
-  const OpValue& value = input(index);
+  const HostValue& value = input(index);
   if (!value.has_shape) return -1;
   const int rank = static_cast<int>(value.dims.size());
   const int at = axis < 0 ? axis + rank : axis;
@@ -17,7 +17,7 @@ bool OpView::uses_output(size_t index) const {
   return index < node_.outputs.size() && node_.outputs[index] >= 0 && is_read(graph_, node_.outputs[index]);
 }
 
-const OpEntry* find_op(const OpNode& node) {
+const OpEntry* find_op(const HostNode& node) {
   static const auto table = [] {
     std::unordered_map<std::string_view, const OpEntry*> made;
     for (const auto family : {conv_ops(), linear_ops(), activation_ops(), dynamic_ops(), elementwise_ops(), norm_ops(),
@@ -34,7 +34,7 @@ const OpEntry* find_op(const OpNode& node) {
   return ours ? found->second : nullptr;
 }
 
-void convert_channels_last(Lowering& low, OpNode real) {
+void convert_channels_last(Lowering& low, HostNode real) {
   const int64_t rank = low.rank(0);
   std::vector<int64_t> first{0, rank - 1}, last{0};
   for (int64_t axis = 1; axis + 1 < rank; ++axis) first.push_back(axis), last.push_back(axis + 1);
@@ -45,7 +45,7 @@ void convert_channels_last(Lowering& low, OpNode real) {
   low.set(low.transpose(low.blob_of(real.outputs[0]), last));
 }
 
-bool has_weights(const OpNode& node) {
+bool has_weights(const HostNode& node) {
   const OpEntry* entry = find_op(node);
   for (const auto family : {conv_ops(), linear_ops(), dynamic_ops(), norm_ops(), qlinear_ops()}) {
     for (const OpEntry& one : family) {
@@ -84,7 +84,7 @@ Refusal same_undilated(const OpView& view) {
   return "auto_pad pads its dilated windows";
 }
 
-Windows windows_of(const OpNode& node, std::vector<int64_t> kernel, std::span<const int64_t> sizes) {
+Windows windows_of(const HostNode& node, std::vector<int64_t> kernel, std::span<const int64_t> sizes) {
   const size_t axes = kernel.size();
   Windows windows{std::move(kernel), node.integers("strides", std::vector<int64_t>(axes, 1)),
                   node.integers("dilations", std::vector<int64_t>(axes, 1)),

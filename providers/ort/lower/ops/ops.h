@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/refusal.h"
-#include "providers/ort/graph/op_graph.h"
+#include "providers/ort/graph/host_graph.h"
 #include "providers/ort/lower/lowering.h"
 #include "providers/ort/lower/shape_rules.h"
 
@@ -23,12 +23,12 @@ enum class Kind : unsigned char { flow, constant, sized, weight };
 // A node as it is asked whether it can be claimed.
 class OpView {
  public:
-  OpView(const OpGraph& graph, const OpNode& node, std::span<const Kind> kinds)
+  OpView(const HostGraph& graph, const HostNode& node, std::span<const Kind> kinds)
       : graph_(graph), node_(node), kinds_(kinds) {}
 
-  const OpNode& node() const { return node_; }
+  const HostNode& node() const { return node_; }
   bool has(size_t input) const { return node_.has_input(input); }
-  const OpValue& input(size_t index) const { return graph_.value(node_.inputs[index]); }
+  const HostValue& input(size_t index) const { return graph_.value(node_.inputs[index]); }
   // Constant, or it follows from shapes.
   bool is_known(size_t index) const {
     return has(index) && kinds_[static_cast<size_t>(node_.inputs[index])] != Kind::flow;
@@ -40,20 +40,20 @@ class OpView {
   // -1 if unknown. `axis` may be negative.
   int64_t dim(size_t index, int axis) const;
   bool uses_output(size_t index) const;
-  const OpGraph& graph() const { return graph_; }
+  const HostGraph& graph() const { return graph_; }
   // Another node over the same values.
-  OpView as(const OpNode& node) const { return {graph_, node, kinds_}; }
+  OpView as(const HostNode& node) const { return {graph_, node, kinds_}; }
 
  private:
-  const OpGraph& graph_;
-  const OpNode& node_;
+  const HostGraph& graph_;
+  const HostNode& node_;
   std::span<const Kind> kinds_;
 };
 
 // What the input of an op may hold beside reals.
 enum class Holds : unsigned char {
   reals,
-  quantized,  // tensors of eight bits with a scale, too (OpValue::grid), of which outputs have the same or their own
+  quantized,  // tensors of eight bits with a scale, too (HostValue::grid), of which outputs have the same or their own
   bytes,      // and other integers of eight bits and truth values: float32 has each of them
   anything,   // that the core has a type for, without a scale
 };
@@ -72,9 +72,9 @@ struct OpEntry {
 };
 
 // Null if there is none.
-const OpEntry* find_op(const OpNode& node);
+const OpEntry* find_op(const HostNode& node);
 // Whether real constants of the node are weights of its layer; those of other ops say what these compute.
-bool has_weights(const OpNode& node);
+bool has_weights(const HostNode& node);
 std::span<const OpEntry> conv_ops();
 std::span<const OpEntry> linear_ops();
 std::span<const OpEntry> activation_ops();
@@ -97,11 +97,11 @@ struct QLinearOp {
   int bias = -1;           // integers whose scale is the product of the operands'
 };
 // Null if it is none.
-const QLinearOp* find_qlinear(const OpNode& node);
+const QLinearOp* find_qlinear(const HostNode& node);
 
 // As `real`, which is the node at hand but has the channels of its input and output first, where the node has them
 // last.
-void convert_channels_last(Lowering& low, OpNode real);
+void convert_channels_last(Lowering& low, HostNode real);
 
 // Checks that several families share.
 Refusal accept(const OpView& view);
@@ -114,7 +114,7 @@ struct Windows {
   std::vector<int64_t> kernel, stride, dilation, pads;  // pads: all beginnings, then all ends
 };
 // Resolves auto_pad for these spatial sizes.
-Windows windows_of(const OpNode& node, std::vector<int64_t> kernel, std::span<const int64_t> sizes);
+Windows windows_of(const HostNode& node, std::vector<int64_t> kernel, std::span<const int64_t> sizes);
 Refusal check_auto_pad(const OpView& view);
 // The host pads for dilated windows in its own way, or not at all.
 Refusal same_undilated(const OpView& view);

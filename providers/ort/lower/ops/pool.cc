@@ -5,7 +5,7 @@ namespace softneuro::ort {
 namespace {
 
 Refusal check_pool(const OpView& view) {
-  const OpNode& node = view.node();
+  const HostNode& node = view.node();
   if (Refusal no = rank_is(view, {3, 4}); !no.accepted()) return no;
   if (Refusal no = check_auto_pad(view); !no.accepted()) return no;
   if (Refusal no = same_undilated(view); !no.accepted()) return no;
@@ -26,7 +26,7 @@ Refusal check_pool(const OpView& view) {
 }
 
 void convert_pool(Lowering& low) {
-  const OpNode& node = low.node();
+  const HostNode& node = low.node();
   const Shape in = low.shape(0);
   Windows w = windows_of(node, node.integers("kernel_shape"), std::vector<int64_t>(in.begin() + 2, in.end()));
   int source = low.blob(0);
@@ -75,14 +75,14 @@ void convert_global(Lowering& low) {
       low.add("reduce", {low.blob(0)}, {{"function", max ? "amax" : "mean"}, {"axes", axes}, {"keepdim", int64_t{1}}}));
 }
 
-OpNode channels_first(const OpNode& node) {
-  OpNode real = node;
+HostNode channels_first(const HostNode& node) {
+  HostNode real = node;
   real.op = "MaxPool", real.domain.clear(), real.since_version = 12;
   return real;
 }
 
 Refusal check_channels_last(const OpView& view) {
-  const OpNode real = channels_first(view.node());
+  const HostNode real = channels_first(view.node());
   return check_pool(view.as(real));
 }
 

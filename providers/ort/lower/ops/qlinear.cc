@@ -23,9 +23,9 @@ constexpr QLinearOp forms[] = {
 };
 
 // The op on reals, over the operands as they come.
-OpNode real_node(const OpNode& node) {
+HostNode real_node(const HostNode& node) {
   const QLinearOp& form = *find_qlinear(node);
-  OpNode real = node;
+  HostNode real = node;
   real.op = form.real, real.domain.clear();
   real.since_version = static_cast<int>(node.integer("opset", 13));  // of Softmax; others have not changed since then
   real.inputs.clear();
@@ -37,13 +37,13 @@ OpNode real_node(const OpNode& node) {
 }
 
 Refusal check_qlinear(const OpView& view) {
-  const OpNode& node = view.node();
+  const HostNode& node = view.node();
   const QLinearOp& form = *find_qlinear(node);
   if (form.bias >= 0 && node.has_input(static_cast<size_t>(form.bias))) {
     const HostTensor* bias = view.constant(static_cast<size_t>(form.bias));
     if (bias == nullptr || bias->type != DType::int32) return "its bias is not constant integers of 32 bits";
   }
-  const OpNode real = real_node(node);
+  const HostNode real = real_node(node);
   return find_op(real)->check(view.as(real));
 }
 
@@ -59,9 +59,9 @@ std::vector<double> sum_scales(Lowering& low) {
 }
 
 void convert_qlinear(Lowering& low) {
-  const OpNode& node = low.node();
+  const HostNode& node = low.node();
   const QLinearOp& form = *find_qlinear(node);
-  OpNode real = real_node(node);
+  HostNode real = real_node(node);
   size_t place = 0;
   for (const QuantizedInput& input : quantized_inputs(node)) {
     if (low.is_known(input.value)) real.inputs[place] = low.added_value(low.dequantized(input));
@@ -96,7 +96,7 @@ constexpr OpEntry qlinear_entries[] = {
 
 }  // namespace
 
-const QLinearOp* find_qlinear(const OpNode& node) {
+const QLinearOp* find_qlinear(const HostNode& node) {
   const auto found = std::find_if(std::begin(forms), std::end(forms), [&](const auto& f) { return f.op == node.op; });
   return found == std::end(forms) || find_op(node) == nullptr ? nullptr : found;
 }

@@ -44,7 +44,7 @@ void convert_pad(Lowering& low) {
 }
 
 Refusal check_resize(const OpView& view) {
-  const OpNode& node = view.node();
+  const HostNode& node = view.node();
   if (node.since_version < 11) return "it is older than opset 11";
   if (Refusal no = rank_is(view, {4}); !no.accepted()) return no;
   const std::string mode = node.text("mode", "nearest");
@@ -108,7 +108,7 @@ std::pair<float, float> region_of(Lowering& low, int axis) {
 
 // Where the host takes the outputs of an axis from.
 UpsampleAxis taps_of(Lowering& low, const Resizing& resizing, int axis) {
-  const OpNode& node = low.node();
+  const HostNode& node = low.node();
   const bool linear = node.text("mode", "nearest") == "linear";
   const auto [begin, end] = region_of(low, axis);
   const ResizeAxis along{node.text("coordinate_transformation_mode", "half_pixel"),
@@ -144,7 +144,7 @@ Constant constant_of(const UpsampleAxis& axis) {
 }
 
 void convert_resize(Lowering& low) {
-  const OpNode& node = low.node();
+  const HostNode& node = low.node();
   const Shape in = low.shape(0);
   const Resizing resizing = resizing_of(low);
   if (resizing.out == in) return low.set(low.blob(0));  // nor does the host do anything

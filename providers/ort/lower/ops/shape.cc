@@ -54,7 +54,7 @@ void convert_concat(Lowering& low) {
 }
 
 void convert_split(Lowering& low) {
-  const OpNode& node = low.node();
+  const HostNode& node = low.node();
   const Shape in = low.shape(0);
   const int64_t axis = low.axis(node.integer("axis", 0), in.rank()), size = in[static_cast<int>(axis)];
   std::vector<int64_t> sizes = low.integers(1, "split");

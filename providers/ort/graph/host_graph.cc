@@ -1,4 +1,4 @@
-#include "providers/ort/graph/op_graph.h"
+#include "providers/ort/graph/host_graph.h"
 
 #include <algorithm>
 #include <cstring>
@@ -20,7 +20,7 @@ HostTensor kept(DType type, std::vector<int64_t> dims, const std::vector<T>& val
 }
 
 template <typename T>
-const T* as(const OpNode& node, std::string_view name) {
+const T* as(const HostNode& node, std::string_view name) {
   const OpAttribute* found = node.find(name);
   if (found == nullptr) return nullptr;
   const T* value = std::get_if<T>(found);
@@ -87,19 +87,19 @@ HostTensor in_float32(const HostTensor& tensor) {
   return is_half(tensor.type) ? tensor_of(tensor.dims, tensor.reals()) : tensor;
 }
 
-bool is_fixed(const OpValue& value) {
+bool is_fixed(const HostValue& value) {
   return value.has_shape && std::all_of(value.dims.begin(), value.dims.end(), [](int64_t dim) { return dim >= 0; });
 }
 
 bool is_half(const ElementType& type) { return is_real(type) && type != ElementType(DType::float32); }
 
-bool has_halves(const OpGraph& graph) {
+bool has_halves(const HostGraph& graph) {
   return std::any_of(graph.values.begin(), graph.values.end(),
-                     [](const OpValue& value) { return is_half(value.type); });
+                     [](const HostValue& value) { return is_half(value.type); });
 }
 
 // A bound that a Clip leaves out is the largest number of the type that it has, in whatever it is computed.
-void fill_in_bounds(OpGraph& graph, OpNode& node) {
+void fill_in_bounds(HostGraph& graph, HostNode& node) {
   if (node.op != "Clip" || !node.domain.empty() || node.since_version < 12 || node.inputs.empty()) return;
   const ElementType type = graph.value(node.inputs[0]).type;
   if (!is_half(type)) return;
@@ -107,7 +107,7 @@ void fill_in_bounds(OpGraph& graph, OpNode& node) {
   for (const size_t input : {1, 2}) {
     if (node.has_input(input)) continue;
     node.inputs[input] = static_cast<int>(graph.values.size());
-    OpValue& bound = graph.values.emplace_back();
+    HostValue& bound = graph.values.emplace_back();
     bound.name = "softneuro bound " + std::to_string(graph.values.size());
     bound.type = type, bound.has_shape = true;
     const float limit = largest(type.known());
@@ -115,15 +115,15 @@ void fill_in_bounds(OpGraph& graph, OpNode& node) {
   }
 }
 
-OpGraph in_float32(const OpGraph& graph) {
-  OpGraph wide = graph;
-  for (OpNode& node : wide.nodes) fill_in_bounds(wide, node);
-  for (OpValue& value : wide.values) {
+HostGraph in_float32(const HostGraph& graph) {
+  HostGraph wide = graph;
+  for (HostNode& node : wide.nodes) fill_in_bounds(wide, node);
+  for (HostValue& value : wide.values) {
     if (!is_half(value.type)) continue;
     value.type = DType::float32;
     if (value.constant) value.constant = std::make_shared<const HostTensor>(in_float32(*value.constant));
   }
-  for (OpNode& node : wide.nodes) {
+  for (HostNode& node : wide.nodes) {
     const auto to = node.attributes.find("to");
     if (node.op != "Cast" || to == node.attributes.end()) continue;
     if (is_half(ElementType(static_cast<int>(node.integer("to", 0))))) {
@@ -133,27 +133,27 @@ OpGraph in_float32(const OpGraph& graph) {
   return wide;
 }
 
-const OpAttribute* OpNode::find(std::string_view wanted) const {
+const OpAttribute* HostNode::find(std::string_view wanted) const {
   const auto found = attributes.find(wanted);
   return found == attributes.end() ? nullptr : &found->second;
 }
 
-int64_t OpNode::integer(std::string_view wanted, int64_t fallback) const {
+int64_t HostNode::integer(std::string_view wanted, int64_t fallback) const {
   const auto* value = as<int64_t>(*this, wanted);
   return value != nullptr ? *value : fallback;
 }
 
-float OpNode::real(std::string_view wanted, float fallback) const {
+float HostNode::real(std::string_view wanted, float fallback) const {
   const auto* value = as<float>(*this, wanted);
   return value != nullptr ? *value : fallback;
 }
 
-std::string OpNode::text(std::string_view wanted, std::string_view fallback) const {
+std::string HostNode::text(std::string_view wanted, std::string_view fallback) const {
   const auto* value = as<std::string>(*this, wanted);
   return value != nullptr ? *value : std::string(fallback);
 }
 
-std::vector<int64_t> OpNode::integers(std::string_view wanted, std::vector<int64_t> fallback) const {
+std::vector<int64_t> HostNode::integers(std::string_view wanted, std::vector<int64_t> fallback) const {
   const auto* value = as<std::vector<int64_t>>(*this, wanted);
   return value != nullptr ? *value : fallback;
 }
@@ -174,43 +174,23 @@ std::string attribute_text(const OpAttribute& attribute) {
   return list;
 }
 
-Links links_of(const OpGraph& graph) {
-  const auto at = [](int index) { return static_cast<size_t>(index); };
-  Links links{std::vector<std::vector<int>>(graph.nodes.size()), std::vector<std::vector<int>>(graph.nodes.size())};
-  std::vector<int> producer(graph.values.size(), -1);
-  for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    const OpNode& node = graph.nodes[n];
-    for (const auto* list : {&node.inputs, &node.implicit_inputs}) {
-      for (const int id : *list) {
-        if (id < 0 || producer[at(id)] < 0) continue;
-        links.sources[n].push_back(producer[at(id)]);
-        links.readers[at(producer[at(id)])].push_back(static_cast<int>(n));
-      }
-    }
-    for (const int id : node.outputs) {
-      if (id >= 0) producer[at(id)] = static_cast<int>(n);
-    }
-  }
-  return links;
-}
-
-bool is_read(const OpGraph& graph, int value) {
+bool is_read(const HostGraph& graph, int value) {
   const auto has = [value](const std::vector<int>& ids) {
     return std::find(ids.begin(), ids.end(), value) != ids.end();
   };
-  return has(graph.outputs) || std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const OpNode& node) {
+  return has(graph.outputs) || std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const HostNode& node) {
            return has(node.inputs) || has(node.implicit_inputs);
          });
 }
 
-std::vector<bool> read_nodes(const OpGraph& graph) {
+std::vector<bool> read_nodes(const HostGraph& graph) {
   const auto at = [](int index) { return static_cast<size_t>(index); };
   std::vector<bool> read(graph.values.size(), false), nodes(graph.nodes.size(), false);
   for (const int id : graph.outputs) {
     if (id >= 0) read[at(id)] = true;
   }
   for (size_t n = graph.nodes.size(); n-- > 0;) {
-    const OpNode& node = graph.nodes[n];
+    const HostNode& node = graph.nodes[n];
     nodes[n] = std::any_of(node.outputs.begin(), node.outputs.end(), [&](int id) { return id >= 0 && read[at(id)]; });
     if (!nodes[n]) continue;
     for (const auto* list : {&node.inputs, &node.implicit_inputs}) {
@@ -222,8 +202,8 @@ std::vector<bool> read_nodes(const OpGraph& graph) {
   return nodes;
 }
 
-OpGraph subgraph(const OpGraph& graph, const std::vector<int>& nodes) {
-  OpGraph part;
+HostGraph subgraph(const HostGraph& graph, const std::vector<int>& nodes) {
+  HostGraph part;
   part.name = graph.name, part.model_path = graph.model_path, part.opsets = graph.opsets;
   std::map<int, int> ids;
   std::set<int> made, inputs;
@@ -241,7 +221,7 @@ OpGraph subgraph(const OpGraph& graph, const std::vector<int>& nodes) {
     wanted.insert(graph.nodes[n].implicit_inputs.begin(), graph.nodes[n].implicit_inputs.end());
   }
   for (const int n : nodes) {
-    OpNode node = graph.nodes[static_cast<size_t>(n)];
+    HostNode node = graph.nodes[static_cast<size_t>(n)];
     for (const int input : node.inputs) {
       if (input < 0 || made.contains(input) || graph.value(input).constant || !inputs.insert(input).second) continue;
       part.inputs.push_back(id_of(input));
@@ -258,9 +238,9 @@ OpGraph subgraph(const OpGraph& graph, const std::vector<int>& nodes) {
   return part;
 }
 
-OpGraph tidied(OpGraph graph) {
+HostGraph tidied(HostGraph graph) {
   const std::vector<bool> read = read_nodes(graph);
-  std::vector<OpNode> kept;
+  std::vector<HostNode> kept;
   for (size_t n = 0; n < read.size(); ++n) {
     if (read[n]) kept.push_back(std::move(graph.nodes[n]));
   }

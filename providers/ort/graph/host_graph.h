@@ -44,7 +44,7 @@ using OpAttribute =
 // All that results depend on; nothing of subgraphs and the like, which are not read.
 std::string attribute_text(const OpAttribute& attribute);
 
-struct OpValue {
+struct HostValue {
   std::string name;
   ElementType type;
   bool has_shape = false;
@@ -55,7 +55,7 @@ struct OpValue {
   std::shared_ptr<const Quantization> grid;  // what bytes mean that flow between Q and DQ: see quantized_values.h
 };
 
-struct OpNode {
+struct HostNode {
   std::string name, op, domain;
   int since_version = 0;
   std::vector<int> inputs;  // value ids; -1: left out
@@ -76,30 +76,25 @@ struct OpNode {
   bool has_input(size_t index) const { return index < inputs.size() && inputs[index] >= 0; }
 };
 
-struct OpGraph {
+struct HostGraph {
   std::string name, model_path;
-  std::vector<OpValue> values;
-  std::vector<OpNode> nodes;  // in topological order
+  std::vector<HostValue> values;
+  std::vector<HostNode> nodes;  // in topological order
   std::vector<int> inputs, outputs;
   std::map<std::string, int> opsets;  // by domain
   bool is_body = false;               // of a control-flow node
 
-  const OpValue& value(int id) const { return values[static_cast<size_t>(id)]; }
+  const HostValue& value(int id) const { return values[static_cast<size_t>(id)]; }
 };
 
-// By node: those that make what it reads, and those that read what it makes.
-struct Links {
-  std::vector<std::vector<int>> sources, readers;
-};
-Links links_of(const OpGraph& graph);
 // Whether anything reads a value, a subgraph or the caller too.
-bool is_read(const OpGraph& graph, int value);
+bool is_read(const HostGraph& graph, int value);
 // By node: whether an output of the graph depends on it.
-std::vector<bool> read_nodes(const OpGraph& graph);
+std::vector<bool> read_nodes(const HostGraph& graph);
 // The nodes as a graph of their own: inputs and outputs in order of first use.
-OpGraph subgraph(const OpGraph& graph, const std::vector<int>& nodes);
+HostGraph subgraph(const HostGraph& graph, const std::vector<int>& nodes);
 // The graph without nodes that no output depends on: the same one however the runtime has numbered its values.
-OpGraph tidied(OpGraph graph);
+HostGraph tidied(HostGraph graph);
 
 // One input as a run gives it.
 struct RunInput {
@@ -109,10 +104,10 @@ struct RunInput {
 };
 
 // Whether every size is known ahead.
-bool is_fixed(const OpValue& value);
+bool is_fixed(const HostValue& value);
 bool is_half(const ElementType& type);
-bool has_halves(const OpGraph& graph);
+bool has_halves(const HostGraph& graph);
 // The graph that computes in float32 what this one computes in shorter reals.
-OpGraph in_float32(const OpGraph& graph);
+HostGraph in_float32(const HostGraph& graph);
 
 }  // namespace softneuro::ort
