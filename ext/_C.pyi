@@ -552,6 +552,13 @@ class OutputError:
     def against(self, max_error: float) -> float: ...
     def within(self, max_error: float) -> bool: ...
 
+def judged_error(
+    result: np.ndarray[Any, Any],
+    host: np.ndarray[Any, Any],
+    truth: np.ndarray[Any, Any] | None,
+    in_steps: bool,
+    max_error: float,
+) -> float: ...
 def measure_error(
     result: npt.NDArray[Any], host: npt.NDArray[Any], truth: npt.NDArray[Any] | None = None
 ) -> OutputError: ...

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from softneuro._C import OutputError, error_of_steps
+from softneuro._C import OutputError, error_of_steps, judged_error
 from softneuro._C import measure_error as measure_arrays
 
-__all__ = ["OutputError", "error_of_steps", "measure_error", "relative_error", "worst_error"]
+__all__ = ["OutputError", "error_of_steps", "judged_error", "measure_error", "relative_error", "worst_error"]
 
 
 def measure_error(result: Any, host: Any, truth: Any = None) -> OutputError:

@@ -85,4 +85,16 @@ OutputError measure_error(const Elements& result, const Elements& host, const El
   return {same_finite ? distance(noise, norm) : std::numeric_limits<double>::infinity(), distance(host_noise, norm)};
 }
 
+double judged_error(const Elements& result, const Elements& host, bool in_steps, double max_error,
+                    const std::function<const Elements*()>& truth) {
+  if (!in_steps) return measure_error(result, host, truth()).against(max_error);
+  const double distance = measure_error(result, host).error;
+  if (error_of_steps(distance) == 0) return 0;
+  const Elements* right = truth();
+  if (right == nullptr) return distance;
+  constexpr double most = 1.5;
+  const OutputError exact = measure_error(result, host, right);
+  return exact.error <= most * exact.host ? 0 : distance;
+}
+
 }  // namespace softneuro

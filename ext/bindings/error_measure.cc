@@ -37,6 +37,17 @@ OutputError measure(const py::array& result, const py::array& host, const std::o
   return measure_error(a, b, c ? &*c : nullptr);
 }
 
+double judged(const py::array& result, const py::array& host, const std::optional<py::array>& truth, bool in_steps,
+              double max_error) {
+  const ArrayElements ours(result), theirs(host);
+  std::optional<ArrayElements> right;
+  if (truth) right.emplace(*truth);
+  const std::optional<Elements> exact = right ? std::optional(right->elements()) : std::nullopt;
+  const py::gil_scoped_release release;
+  return judged_error(ours.elements(), theirs.elements(), in_steps, max_error,
+                      [&] { return exact ? &*exact : nullptr; });
+}
+
 }  // namespace
 
 void bind_error_measure(py::module_& m) {
@@ -50,6 +61,8 @@ void bind_error_measure(py::module_& m) {
       .def("within", &OutputError::within, py::arg("max_error"));
   m.def("error_of_steps", &error_of_steps, py::arg("distance"),
         "The error of quantized results: 0 for a distance that two right executions may have.");
+  m.def("judged_error", &judged, py::arg("result"), py::arg("host"), py::arg("truth"), py::arg("in_steps"),
+        py::arg("max_error"), "An output's error on a scale on which max_error is allowed: see csrc/base/error_measure.h.");
   m.def("measure_error", &measure, py::arg("result"), py::arg("host"), py::arg("truth") = py::none(),
         "Distances of a result, and of the host's, from the truth, which is the host's where none is given.");
 }

@@ -202,6 +202,27 @@ def test_compose_activation() -> None:
     assert sorted(f for f in functions if f != "tanh") == ["hardsigmoid"] * 2 + ["hardswish"] * 2 + ["silu"]
 
 
+def test_compose_gelu() -> None:
+    """In each order, and with numbers as halves have them."""
+    net, x = image()
+    blobs = [net.act(x, "tanh") for _ in range(5)]
+
+    def gate(x: int, root: float = 2**0.5) -> int:
+        return net.binary("add", net.act(net.binary("div", x, root), "erf"), 1.0)
+
+    outputs = [
+        net.binary("mul", net.binary("mul", blobs[0], gate(blobs[0])), 0.5),
+        net.binary("div", net.binary("mul", gate(blobs[1]), blobs[1]), 2.0),
+        net.binary("mul", net.binary("mul", blobs[2], 0.5), gate(blobs[2], float(np.float16(2**0.5)))),
+        net.binary("mul", blobs[3], net.binary("mul", gate(blobs[3]), 0.5)),
+        net.binary("mul", net.binary("mul", gate(blobs[4], 1.5), blobs[4]), 0.5),
+    ]
+    layers = net.optimized(*outputs)
+    functions = [layer["attrs"]["function"] for layer in layers]
+    assert functions.count("gelu") == 4
+    assert functions.count("erf") == 1
+
+
 def test_compose_activation_needs_the_same_source_and_numbers() -> None:
     net, x = image()
     y = net.input(1, 8, 6, 6)

@@ -14,7 +14,7 @@ import torch
 
 import softneuro
 from softneuro import tuner
-from softneuro.error_measure import error_of_steps, measure_error, relative_error
+from softneuro.error_measure import judged_error
 from softneuro.torch_backend import registry
 from softneuro.torch_backend.call import raising
 from softneuro.torch_backend.compile.conversion.lowering import Lowered, Lowering
@@ -98,15 +98,14 @@ class Call:
 
     def error(self, max_error: float) -> float:
         """The worst of the net's outputs, on a scale on which max_error is allowed."""
-        if self._region.region.quantizes:
-            pairs = zip(map(numbers, self.nets), map(numbers, self.hosts), strict=True)
-            return max((error_of_steps(relative_error(net, host)) for net, host in pairs), default=0.0)
         if self._truths is None:
             self._truths = self._region.truths([*self._inputs, *self._sizes, *self._weights])
         truths = self._truths or [None] * len(self.hosts)
         errors = (
-            measure_error(numbers(net), numbers(host), None if truth is None else numbers(truth)).against(max_error)
-            for net, host, truth in zip(self.nets, self.hosts, truths, strict=True)
+            judged_error(numbers(net), numbers(host), None if truth is None else numbers(truth), in_steps, max_error)
+            for net, host, truth, in_steps in zip(
+                self.nets, self.hosts, truths, self._region.region.outputs_in_steps, strict=True
+            )
         )
         return max(errors, default=0.0)
 

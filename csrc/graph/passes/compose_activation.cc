@@ -1,5 +1,7 @@
 // Activations that a model spells out in arithmetic get their names: silu = x * sigmoid(x),
-// hardsigmoid = clamp(x + 3, 0, 6) / 6, hardswish = x * hardsigmoid(x) or x * clamp(x + 3, 0, 6) / 6.
+// hardsigmoid = clamp(x + 3, 0, 6) / 6, hardswish = x * hardsigmoid(x) or x * clamp(x + 3, 0, 6) / 6,
+// gelu = x * (1 + erf(x / sqrt(2))) / 2 in any order.
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -55,6 +57,32 @@ int gate_source(const Graph& graph, int blob, int reader) {
   return offset && *offset == 3 ? sum->inputs[0] : -1;
 }
 
+// Whether a number is this one, as float32 or a shorter type has it.
+bool is_number(double value, double wanted) {
+  const auto as = [&](auto kind) {
+    return static_cast<double>(element_value(element_from<decltype(kind)>(static_cast<float>(wanted))));
+  };
+  const double stored[] = {wanted, as(Float16()), as(BFloat16())};
+  return std::any_of(std::begin(stored), std::end(stored), [&](double one) { return std::abs(value - one) < 1e-5; });
+}
+
+// The x of x * factor or x / (1 / factor), else -1.
+int scaled_source(const Layer* layer, double factor) {
+  const auto product = scalar_operand(layer, "mul"), quotient = scalar_operand(layer, "div");
+  const bool matches = (product && is_number(*product, factor)) || (quotient && is_number(*quotient, 1 / factor));
+  return matches ? layer->inputs[0] : -1;
+}
+
+// The x of 1 + erf(x / sqrt(2)), whose value only `reader` reads; -1 if `blob` is something else.
+int gelu_gate_source(const Graph& graph, int blob, int reader) {
+  const Layer* sum = private_producer(graph, blob, reader);
+  const auto offset = scalar_operand(sum, "add");
+  if (!offset || *offset != 1) return -1;
+  const Layer* erf = private_producer(graph, sum->inputs[0], index_of(graph, sum));
+  if (!is_activation(erf, ActivationKind::erf)) return -1;
+  return scaled_source(private_producer(graph, erf->inputs[0], index_of(graph, erf)), std::sqrt(0.5));
+}
+
 // x * gate where the gate is made from x by one of `make`; the x, or -1.
 template <typename Source>
 int gated(const Layer& product, const Source& source) {
@@ -63,6 +91,28 @@ int gated(const Layer& product, const Source& source) {
     if (x != gate && source(gate) == x) return x;
   }
   return -1;
+}
+
+// The x of a GELU whose last layer this is, or -1.
+int gelu_source(const Graph& graph, int index) {
+  const Layer& layer = graph.layers()[static_cast<size_t>(index)];
+  if (is_product(&layer)) {
+    const int x = gated(layer, [&](int blob) {  // x * ((1 + erf) / 2)
+      const Layer* half = private_producer(graph, blob, index);
+      const int sum = scaled_source(half, 0.5);
+      return sum < 0 ? -1 : gelu_gate_source(graph, sum, index_of(graph, half));
+    });
+    if (x >= 0) return x;
+    for (size_t side = 0; side < 2; ++side) {  // (x / 2) * (1 + erf)
+      const int source = scaled_source(private_producer(graph, layer.inputs[side], index), 0.5);
+      if (source >= 0 && gelu_gate_source(graph, layer.inputs[1 - side], index) == source) return source;
+    }
+    return -1;
+  }
+  const int product = scaled_source(&layer, 0.5);  // (x * (1 + erf)) / 2
+  const Layer* inner = product < 0 ? nullptr : private_producer(graph, product, index);
+  if (!is_product(inner)) return -1;
+  return gated(*inner, [&](int blob) { return gelu_gate_source(graph, blob, index_of(graph, inner)); });
 }
 
 struct Found {
@@ -82,6 +132,7 @@ Found match(const Graph& graph, int index) {
     if (const int x = activated(ActivationKind::sigmoid); x >= 0) return {ActivationKind::silu, x};
     if (const int x = activated(ActivationKind::hardsigmoid); x >= 0) return {ActivationKind::hardswish, x};
   }
+  if (const int x = gelu_source(graph, index); x >= 0) return {ActivationKind::gelu, x};
   if (is_sixth(&layer)) {
     const int blob = layer.inputs[0];
     if (const int x = gate_source(graph, blob, index); x >= 0) return {ActivationKind::hardsigmoid, x};

@@ -1,7 +1,6 @@
 #include "providers/ort/graph/patterns.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <set>
 
@@ -10,66 +9,6 @@
 
 namespace softneuro::ort {
 namespace {
-
-// As a constant of the type has it.
-double as_stored(double value, DType type) {
-  return with_dtype(type, [&](auto kind) {
-    return static_cast<double>(element_value(element_from<decltype(kind)>(static_cast<float>(value))));
-  });
-}
-
-class Gelus : Wires {
- public:
-  using Wires::is_taken;
-  using Wires::Wires;
-
-  // A node index and those that it stands for.
-  std::optional<std::pair<int, std::set<int>>> match(int erf, int& x) const {
-    const int scaled = producer_of(node(erf).inputs[0]), plus = only_reader(erf);
-    if (scaled < 0 || plus < 0 || only_reader(scaled) != erf) return {};
-    x = operand(scaled, "Div", std::sqrt(2.0));
-    if (x < 0) x = operand(scaled, "Mul", std::sqrt(0.5));
-    if (x < 0 || operand(plus, "Add", 1) != node(erf).outputs[0]) return {};
-    const int first = only_reader(plus);
-    if (first < 0 || node(first).op != "Mul") return {};
-    const int sum = node(plus).outputs[0], second = only_reader(first);
-    std::set<int> inner{scaled, erf, plus};
-    if (operand(first, "Mul", 0.5) == sum) {  // x * (0.5 * sum)
-      if (second < 0 || other(second, node(first).outputs[0]) != x) return {};
-      inner.insert(first);
-      return std::pair(second, inner);
-    }
-    const int partner = other(first, sum);
-    if (partner == x && second >= 0 && operand(second, "Mul", 0.5) == node(first).outputs[0]) {  // 0.5 * (x * sum)
-      inner.insert(first);
-      return std::pair(second, inner);
-    }
-    const int half = partner < 0 ? -1 : producer_of(partner);  // (0.5 * x) * sum
-    if (half < 0 || only_reader(half) != first || operand(half, "Mul", 0.5) != x) return {};
-    inner.insert(half);
-    return std::pair(first, inner);
-  }
-
- private:
-  // The operand beside a constant of this value, or -1.
-  int operand(int index, const char* op, double wanted) const {
-    const HostNode& found = node(index);
-    if (found.op != op || !found.domain.empty() || found.inputs.size() != 2) return -1;
-    for (const size_t side : {size_t{1}, size_t{0}}) {
-      const int id = found.inputs[side];
-      if (id < 0 || (side == 0 && found.op == "Div")) continue;
-      const auto& constant = graph().value(id).constant;
-      const bool scalar = constant && is_real(constant->type) && constant->elements() == 1;
-      if (scalar && constant->dims.size() <= 1 &&
-          std::abs(constant->number() - as_stored(wanted, constant->type)) < 1e-5) {
-        return found.inputs[1 - side];
-      }
-    }
-    return -1;
-  }
-
-  int other(int index, int value) const { return other_operand(index, "Mul", value); }
-};
 
 class IntegerProducts : Wires {
  public:
@@ -118,26 +57,6 @@ class IntegerProducts : Wires {
 };
 
 }  // namespace
-
-void merge_gelu(HostGraph& graph) {
-  const auto is_erf = [](const HostNode& node) { return node.op == "Erf" && node.domain.empty(); };
-  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), is_erf)) return;
-  const Gelus gelus(graph);
-  std::set<int> gone;
-  for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    int x = -1;
-    if (!is_erf(graph.nodes[n])) continue;
-    const auto found = gelus.match(static_cast<int>(n), x);
-    if (!found || graph.value(x).constant) continue;
-    const auto& [last, inner] = *found;
-    if (gelus.is_taken(last, inner)) continue;
-    HostNode& node = graph.nodes[static_cast<size_t>(last)];
-    stand_for(graph, node, "Gelu", inner);
-    node.inputs = {x};
-    gone.insert(inner.begin(), inner.end());
-  }
-  remove_nodes(graph, gone);
-}
 
 void merge_integer_products(HostGraph& graph) {
   const auto is_product = [](const HostNode& node) { return node.op == "MatMulInteger" && node.domain.empty(); };

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "layers/contract/layer.h"
-#include "providers/ort/graph/op_graph.h"
+#include "providers/ort/graph/host_graph.h"
 
 namespace softneuro::ort {
 

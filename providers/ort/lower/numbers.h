@@ -11,7 +11,7 @@
 
 #include "base/dtype.h"
 #include "base/shape.h"
-#include "providers/ort/graph/op_graph.h"
+#include "providers/ort/graph/host_graph.h"
 
 namespace softneuro::ort {
 

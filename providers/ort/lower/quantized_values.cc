@@ -150,7 +150,9 @@ bool is_one(const std::vector<int64_t>& zero_points) {
 
 bool is_quantize(const HostNode& node) { return node.op == "QuantizeLinear" && find_op(node) != nullptr; }
 bool is_dequantize(const HostNode& node) { return node.op == "DequantizeLinear" && find_op(node) != nullptr; }
-bool is_dynamic_quantize(const HostNode& node) { return node.op == "DynamicQuantizeLinear" && find_op(node) != nullptr; }
+bool is_dynamic_quantize(const HostNode& node) {
+  return node.op == "DynamicQuantizeLinear" && find_op(node) != nullptr;
+}
 bool is_dynamic_product(const HostNode& node) {
   return (node.op == "MatMulIntegerToFloat" || node.op == "DynamicQuantizeMatMul") && find_op(node) != nullptr;
 }
@@ -182,11 +184,26 @@ bool is_quantized(const HostGraph& graph) {
   });
 }
 
-bool host_quantizes(const HostGraph& graph) {
-  constexpr int bytes = 4;
-  return is_quantized(graph) || std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const HostNode& node) {
-           return node.op == "MatMulNBits" && node.integer("accuracy_level", 0) == bytes;
-         });
+std::vector<bool> outputs_in_steps(const HostGraph& graph) {
+  constexpr int bytes = 4;  // of MatMulNBits: it may round its operand
+  std::vector<bool> in_steps(graph.values.size(), false), dequantized(graph.values.size(), false);
+  for (const HostNode& node : graph.nodes) {
+    const bool is_dq = is_dequantize(node);
+    bool steps = quantized_output(node) || (!is_dq && !quantized_inputs(node).empty()) || is_dynamic_quantize(node) ||
+                 is_dynamic_product(node) ||
+                 (node.op == "MatMulNBits" && node.integer("accuracy_level", 0) == bytes);
+    for (const int id : node.inputs) {
+      if (id >= 0) steps = steps || in_steps[static_cast<size_t>(id)] || dequantized[static_cast<size_t>(id)];
+    }
+    for (const int id : node.outputs) {
+      if (id < 0) continue;
+      in_steps[static_cast<size_t>(id)] = steps;
+      dequantized[static_cast<size_t>(id)] = is_dq;
+    }
+  }
+  std::vector<bool> outputs;
+  for (const int id : graph.outputs) outputs.push_back(id >= 0 && in_steps[static_cast<size_t>(id)]);
+  return outputs;
 }
 
 bool dequantizes_constant(const HostGraph& graph, const HostNode& node) {

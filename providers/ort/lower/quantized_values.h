@@ -31,8 +31,9 @@ bool is_dynamic_quantize(const HostNode& node);
 bool is_dynamic_product(const HostNode& node);
 // Whether the model quantizes anything on its way.
 bool is_quantized(const HostGraph& graph);
-// Whether the host computes in steps: what is quantized, and products whose operands it may round to bytes.
-bool host_quantizes(const HostGraph& graph);
+// By output of the graph: whether the model rounds to steps on the way to it, or the host may, which computes an op
+// together with what dequantizes its operands.
+std::vector<bool> outputs_in_steps(const HostGraph& graph);
 // Whether the node makes a weight of a constant.
 bool dequantizes_constant(const HostGraph& graph, const HostNode& node);
 

@@ -28,7 +28,8 @@ Refusal check_tensor(const HostValue& value, const std::string& what, Holds hold
 
 }  // namespace
 
-Classifier::Classifier(const HostGraph& graph, bool tries) : graph_(graph), tries_(tries), kinds_(graph.values.size(), Kind::flow) {
+Classifier::Classifier(const HostGraph& graph, bool tries)
+    : graph_(graph), tries_(tries), kinds_(graph.values.size(), Kind::flow) {
   for (size_t id = 0; id < graph.values.size(); ++id) {
     if (graph.values[id].constant) kinds_[id] = Kind::constant;
   }

@@ -25,6 +25,7 @@ struct NotAsSaved : CallersError {
 
 Region::Region(HostGraph ops, RegionSettings settings) : ops_(std::move(ops)), settings_(std::move(settings)) {
   find_grids(ops_);
+  in_steps_ = ort::outputs_in_steps(ops_);
   softneuro::RegionSettings core;
   core.name = name();
   core.content = content();

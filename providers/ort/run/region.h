@@ -67,6 +67,8 @@ class Region {
   // The region on the host's CPU provider. Throws NoHost.
   const HostRegion& host();
   const HostGraph& ops() const { return ops_; }
+  // By output of the ops.
+  const std::vector<bool>& outputs_in_steps() const { return in_steps_; }
   const RegionSettings& settings() const { return settings_; }
   int threads() const { return settings_.threads; }
   std::string name() const;
@@ -81,6 +83,7 @@ class Region {
   void note_prepared(const Signature& signature, const ShapeState& state, const Graph* graph);
 
   HostGraph ops_;
+  std::vector<bool> in_steps_;
   RegionSettings settings_;
   OutputShapes output_shapes_;
   std::unique_ptr<softneuro::Region> core_;

@@ -124,20 +124,8 @@ void OrtRegionCall::run_net(const Ready& ready) {
 }
 
 double OrtRegionCall::error(double max_error) {
-  if (!host_quantizes(region_.ops())) return worst_output([&](const OutputError& e) { return e.against(max_error); });
-  const double distance = worst_output([](const OutputError& e) { return e.error; }, false);
-  if (error_of_steps(distance) == 0) return 0;
-  // Both may be far from what the ops are one by one, but neither much farther than the other.
-  constexpr double most = 1.5;
-  const double excess = worst_output([](const OutputError& e) { return e.error - most * e.host; });
-  return excess <= 0 ? 0 : distance;
-}
-
-// The largest of a measure of outputs' errors, from the truth if there is another one than the host.
-double OrtRegionCall::worst_output(const std::function<double(const OutputError&)>& measure, bool from_truth) {
-  const bool has_truth = from_truth && (has_halves(region_.ops()) || host_quantizes(region_.ops()));
-  if (has_truth && !truth_known_) truths_ = exact_results(region_.ops(), inputs_, region_.threads());
-  truth_known_ = truth_known_ || has_truth;
+  const bool halves = has_halves(region_.ops());
+  const std::vector<bool>& in_steps = region_.outputs_in_steps();
   const Places& places = *static_cast<const Places*>(door_.get());
   double worst = 0;
   for (size_t i = 0; i < places.outputs.size(); ++i) {
@@ -151,9 +139,12 @@ double OrtRegionCall::worst_output(const std::function<double(const OutputError&
     const Elements result =
         elements_of(net_->output_schemas()[index].dtype, memory_[index].data(), shape.elements(), output);
     std::optional<Elements> exact;
-    if (has_truth) exact = elements_of(truths_[i].get(), output);
-    worst =
-        std::max(worst, measure(measure_error(result, elements_of(host_value(i), output), exact ? &*exact : nullptr)));
+    const auto truth = [&]() -> const Elements* {
+      if (!halves && !in_steps[i]) return nullptr;
+      if (truths_.empty()) truths_ = exact_results(region_.ops(), inputs_, region_.threads());
+      return &exact.emplace(elements_of(truths_[i].get(), output));
+    };
+    worst = std::max(worst, judged_error(result, elements_of(host_value(i), output), in_steps[i], max_error, truth));
   }
   return worst;
 }

@@ -1,7 +1,6 @@
 // One call of a region that finds no net ready.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -65,12 +64,10 @@ class OrtRegionCall : public RegionCall {
   std::vector<const OrtValue*> values_;  // the inputs as the host takes them
   std::vector<OrtValue*> outputs_;       // the session's, if their shapes are known ahead
   std::vector<ValueOwner> hosts_, truths_;
-  bool truth_known_ = false;
   std::shared_ptr<const Net> net_;
   std::shared_ptr<const void> door_;
   std::vector<AlignedBuffer> memory_;  // of the net's outputs
 
-  double worst_output(const std::function<double(const OutputError&)>& measure, bool from_truth = true);
   const OrtValue* host_value(size_t output) const { return in_place() ? outputs_[output] : hosts_[output].get(); }
 };
 

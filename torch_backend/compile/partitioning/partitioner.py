@@ -48,10 +48,14 @@ class Region:
         return found
 
     @functools.cached_property
-    def quantizes(self) -> bool:
-        """Whether any op makes bytes of reals."""
-        rounding = any(product.static or product.dynamic for product in self.products)
-        return rounding or any(map(quantizes, self.module.graph.nodes))
+    def outputs_in_steps(self) -> list[bool]:
+        """By output: whether something on the way to it makes bytes of reals."""
+        rounding = {node for product in self.products if product.static or product.dynamic for node in product.members}
+        found: set[Node] = set()
+        for node in self.module.graph.nodes:
+            if node in rounding or quantizes(node) or not found.isdisjoint(node.all_input_nodes):
+                found.add(node)
+        return [node in found for node in self.module.graph.output_node().args[0]]
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,7 @@ constexpr OpEntry activation_entries[] = {
     {"Selu", accept, convert_selu},
     {"Celu", check_celu, convert_celu},
     {"HardSigmoid", accept, convert_hard_sigmoid},
-    {"Gelu", check_gelu, convert_gelu, false, Holds::reals, Domain::both},  // see patterns.h
+    {"Gelu", check_gelu, convert_gelu, false, Holds::reals, Domain::both},
     {"Swish", accept, convert_swish},
     {"Clip", clip_bounds, convert_clip, false, Holds::quantized},
     {"PRelu", check_prelu, convert_prelu},
