@@ -106,9 +106,10 @@ def test_what_has_to_be_whole(nodes, data):
     whole = data.draw(st.lists(st.integers(0, len(nodes) - 1), min_size=1, max_size=4, unique=True))
     graph = graph_of(nodes)
     graph.add_whole(sorted(whole))
-    place = place_of(graph.find_parts(min_region_size=1), len(nodes))
-    of_layers = {place[n] for n in whole if "refusal" not in nodes[n][1]}
-    assert len({place[n] for n in whole}) == 1 or of_layers == {-1}
+    found = graph.find_parts(min_region_size=1)
+    place = place_of(found, len(nodes))
+    by_layers = [place[n] for n in whole if place[n] >= 0 and n not in found.step_reasons]
+    assert not by_layers or (len(by_layers) == len(whole) and len(set(by_layers)) == 1)
 
 
 @given(told(), st.data())

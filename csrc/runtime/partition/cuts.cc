@@ -23,12 +23,8 @@ std::vector<Cut> find_cuts(const OpLinks& links, const std::vector<int>& part, c
       }
     }
   };
-  std::vector<std::vector<int>> later(part.size());  // what waits for a node
-  for (size_t n = 0; n < part.size(); ++n) {
-    for (const int other : links.after[n]) later[slot(other)].push_back(static_cast<int>(n));
-    collect(links.sources[n], above, n), collect(links.after[n], above, n);
-  }
-  for (size_t n = part.size(); n-- > 0;) collect(links.readers[n], below, n), collect(later[n], below, n);
+  for (size_t n = 0; n < part.size(); ++n) collect(links.sources[n], above, n), collect(links.after[n], above, n);
+  for (size_t n = part.size(); n-- > 0;) collect(links.readers[n], below, n), collect(links.later[n], below, n);
   std::map<std::pair<int, int>, std::vector<int>> between;
   std::map<int, std::vector<int>> waited_for;
   for (size_t n = 0; n < part.size(); ++n) {

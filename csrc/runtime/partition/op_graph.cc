@@ -22,12 +22,13 @@ void check(const OpGraph& graph, const OpNode& node, size_t n) {
 OpLinks links_of(const OpGraph& graph) {
   const size_t count = graph.nodes.size();
   const std::vector<std::vector<int>> none(count);
-  OpLinks links{none, none, none, std::vector<bool>(count, false)};
+  OpLinks links{none, none, none, none, std::vector<bool>(count, false)};
   std::vector<int> producer(graph.values.size(), -1);
   for (size_t n = 0; n < count; ++n) {
     const OpNode& node = graph.nodes[n];
     check(graph, node, n);
     links.after[n] = node.after;
+    for (const int other : node.after) links.later[slot(other)].push_back(static_cast<int>(n));
     for (const int id : node.inputs) {
       if (id < 0 || producer[slot(id)] < 0) continue;
       links.sources[n].push_back(producer[slot(id)]);

@@ -49,7 +49,7 @@ struct OpGraph {
 // By node.
 struct OpLinks {
   std::vector<std::vector<int>> sources, readers;  // along values
-  std::vector<std::vector<int>> after;             // OpNode::after
+  std::vector<std::vector<int>> after, later;      // OpNode::after, and those that wait so for a node
   std::vector<bool> is_read;                       // an output of the graph depends on it, or something waits for it
 };
 // Throws Error for a value that does not exist or that is read before it is made.

@@ -81,7 +81,9 @@ class Cutter {
       const OpNode& node = graph_.nodes[slot(*n)];
       if (steps_[slot(*n)] || node.at_rim == AtRim::stays) continue;
       const auto &readers = links_.readers[slot(*n)], &sources = links_.sources[slot(*n)];
+      const auto& later = links_.later[slot(*n)];
       const bool wanted = std::any_of(readers.begin(), readers.end(), kept) ||
+                          std::any_of(later.begin(), later.end(), kept) ||
                           (node.at_rim == AtRim::converts && std::any_of(sources.begin(), sources.end(), kept));
       kept_[slot(*n)] = wanted;
     }
