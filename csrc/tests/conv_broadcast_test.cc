@@ -1,7 +1,7 @@
 // conv_broadcast against a convolution in double: random shapes, strides, images, work ranges and epilogues.
 #include "kernels/conv_broadcast/conv_broadcast.h"
 
-#include "tests/check.h"
+#include "tests/blocked_conv.h"
 
 namespace softneuro::test {
 namespace {
@@ -10,13 +10,10 @@ void check(Isa isa, const Conv& c) {
   const ConvBroadcastKernels& kernels = *conv_broadcast_kernels(isa);
   const int block = kernels.block, images = pick(1, 2), pixels = c.out_h * c.out_w;
   const auto weights = random_data(c.weights_size());
-  const auto factors = pick(0, 1) ? random_data(c.out_channels) : std::vector<float>();
-  const auto bias = pick(0, 1) ? random_data(c.out_channels) : std::vector<float>();
+  const auto factors = some_data(c.out_channels);
+  const auto bias = some_data(c.out_channels);
   const bool has_residual = pick(0, 1) != 0;
-  std::vector<float> scaled = weights;
-  for (size_t i = 0; i < scaled.size() && !factors.empty(); ++i) {
-    scaled[i] *= factors[i / static_cast<size_t>(c.in_channels)];
-  }
+  const std::vector<float> scaled = scale_rows(weights, factors);
 
   std::vector<float> sources, residuals;
   std::vector<std::vector<double>> expected;
@@ -110,10 +107,7 @@ SN_TEST(conv_broadcast_test) {
   for (const Isa isa : available_isas()) {
     const int block = conv_broadcast_kernels(isa)->block;
     for (int i = 0; i < 300; ++i) {
-      Conv c = random_conv(1, pick(1, 5 * block), pick(1, 5 * block), 1, 1);
-      c.pad_top = c.pad_left = 0;
-      c.out_h = ceil_div(c.h, c.stride_h), c.out_w = ceil_div(c.w, c.stride_w);
-      check(isa, c);
+      check(isa, random_pointwise(pick(1, 5 * block), pick(1, 5 * block)));
     }
   }
 }
