@@ -2,16 +2,11 @@
 // channels, weight and bias per channel.
 #pragma once
 
-#include "layers/contract/layer.h"
+#include "layers/layer_norm/rows.h"
 
 namespace softneuro {
 
-struct GroupNormParams {
-  int64_t groups = 1;
-  double eps = 0;
-};
-
 // Throws Error about groups that do not divide the channels and weights of another shape than [C].
-GroupNormParams group_norm_params(const Layer& layer, const TensorDesc& x);
+NormalizedRows group_norm_params(const Layer& layer, const TensorDesc& x);
 
 }  // namespace softneuro

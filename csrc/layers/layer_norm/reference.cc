@@ -1,24 +1,22 @@
 #include <cmath>
 
-#include "layers/layer_norm/layer_norm.h"
+#include "layers/layer_norm/rows.h"
 
 namespace softneuro {
 
-void layer_norm_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out) {
-  const LayerNormParams p = layer_norm_params(layer, out.shape);
-  const int64_t size = p.normalized.elements();
-  std::vector<double> weight(static_cast<size_t>(size), 1.0), bias(static_cast<size_t>(size), 0.0);
+void normalize_reference(const Layer& layer, const NormalizedRows& rows, const double* x, double* dst) {
+  const auto size = static_cast<double>(rows.size);
+  std::vector<double> weight(static_cast<size_t>(rows.weights), 1.0), bias(static_cast<size_t>(rows.weights), 0.0);
   if (layer.find_weight("weight") != nullptr) weight = reference_weight(layer, "weight");
   if (layer.find_weight("bias") != nullptr) bias = reference_weight(layer, "bias");
-  const int64_t count = out.shape.elements();
-  for (int64_t row = 0; row < count; row += size) {
-    const double* x = in[0].data + row;
+  const int64_t count = rows.images * rows.rows * rows.size;
+  for (int64_t row = 0; row < count; row += rows.size) {
     double mean = 0, variance = 0;
-    for (int64_t i = 0; i < size; ++i) mean += x[i] / static_cast<double>(size);
-    for (int64_t i = 0; i < size; ++i) variance += (x[i] - mean) * (x[i] - mean) / static_cast<double>(size);
-    for (int64_t i = 0; i < size; ++i) {
-      const auto at = static_cast<size_t>(i);
-      out.data[row + i] = (x[i] - mean) / std::sqrt(variance + p.eps) * weight[at] + bias[at];
+    for (int64_t i = row; i < row + rows.size; ++i) mean += x[i] / size;
+    for (int64_t i = row; i < row + rows.size; ++i) variance += (x[i] - mean) * (x[i] - mean) / size;
+    for (int64_t i = row; i < row + rows.size; ++i) {
+      const size_t at = rows.weight_of(i);
+      dst[i] = (x[i] - mean) / std::sqrt(variance + rows.eps) * weight[at] + bias[at];
     }
   }
 }

@@ -1,91 +1,107 @@
-// layer_norm of row-major blobs: each row's statistics, then the row.
+#include "layers/layer_norm/rows.h"
+
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/normalize/normalize.h"
-#include "layers/contract/routine.h"
-#include "layers/layer_norm/layer_norm.h"
 #include "layers/shared/grid.h"
-#include "layers/weights/affine.h"
+#include "layers/layer_norm/layer_norm.h"
 
 namespace softneuro {
 namespace {
 
-class PreparedLayerNorm final : public Prepared {
+class PreparedRows final : public Prepared {
  public:
-  PreparedLayerNorm(const Problem& problem, Isa isa, std::shared_ptr<const Packed> packed)
+  PreparedRows(const NormalizedRows& rows, int threads, Isa isa, std::shared_ptr<const Packed> packed)
       : kernels_(normalize_kernels(isa)),
-        threads_(problem.threads),
+        rows_(rows),
+        threads_(threads),
         packed_(std::move(packed)),
         weight_(find_packed<float>(packed_, "weight")),
-        bias_(find_packed<float>(packed_, "bias")) {
-    const Shape& shape = problem.out().shape;
-    const LayerNormParams params = layer_norm_params(*problem.layer, shape);
-    const int first = shape.rank() - params.normalized.rank();
-    eps_ = static_cast<float>(params.eps);
-    size_ = params.normalized.elements();
-    images_ = first == 0 ? 1 : shape[0];
-    rows_ = first == 0 ? 1 : shape.product(1, first);
-  }
+        bias_(find_packed<float>(packed_, "bias")) {}
 
   void run(const RunArgs& args) const override {
+    if (rows_.size == 0) return;
     Grid grid;
     grid.outer_rank = 1;
-    grid.outer[0] = images_, grid.rows = rows_, grid.work = size_;
+    grid.outer[0] = rows_.images, grid.rows = rows_.rows, grid.work = rows_.size;
     for_each_cell(grid, threads_, args.parallel_for, [&](const Cell& cell) {
       for (int64_t row = cell.row; row < cell.row + cell.rows; ++row) {
-        const float* src = args.in[0].f32() + cell.outer * args.in[0].strides[0] + row * size_;
-        float* dst = args.out.f32() + cell.outer * args.out.strides[0] + row * size_;
-        const Moments m = kernels_.moments(src, size_);
-        const float factor = 1 / std::sqrt(m.variance + eps_);
-        kernels_.normalize({dst, src, weight_, bias_, size_, m.center, factor, -m.offset * factor});
+        const int64_t at = row * rows_.size;
+        run_row(args.out.f32() + cell.outer * args.out.strides[0] + at,
+                args.in[0].f32() + cell.outer * args.in[0].strides[0] + at, rows_.weight_of(at));
       }
     });
   }
 
  private:
+  void run_row(float* dst, const float* src, size_t first_weight) const {
+    const Moments m = kernels_.moments(src, rows_.size);
+    const float factor = 1 / std::sqrt(m.variance + static_cast<float>(rows_.eps)), shift = -m.offset * factor;
+    if (weight_ == nullptr) {
+      return kernels_.normalize({dst, src, nullptr, nullptr, rows_.size, m.center, factor, shift});
+    }
+    const float *weight = weight_ + first_weight, *bias = bias_ + first_weight;
+    if (rows_.plane == 1) return kernels_.normalize({dst, src, weight, bias, rows_.size, m.center, factor, shift});
+    for (int64_t at = 0; at < rows_.size; at += rows_.plane, ++weight, ++bias) {
+      kernels_.normalize(
+          {dst + at, src + at, nullptr, nullptr, rows_.plane, m.center, factor * *weight, *bias + shift * *weight});
+    }
+  }
+
   const NormalizeKernels& kernels_;
+  NormalizedRows rows_;
   int threads_;
   std::shared_ptr<const Packed> packed_;
   const float *weight_, *bias_;  // null: none
-  float eps_ = 0;
-  int64_t images_ = 1, rows_ = 1, size_ = 1;
-};
-
-class LayerNormRows final : public Routine {
- public:
-  explicit LayerNormRows(Isa isa)
-      : Routine({.layer_type = "layer_norm",
-                 .algorithm = "rows",
-                 .isa = isa,
-                 .in = f32_nchw,
-                 .out = f32_nchw,
-                 .inplace_input = 0}) {}
-
-  Refusal check(const Problem& problem) const override {
-    if (!problem.layer->post.empty()) return "takes no post-ops";
-    const Shape& shape = problem.out().shape;
-    if (problem.layer->attrs.integer("axes") == shape.rank() && shape.rank() > 1 && shape[0] > 1) {
-      return "statistics over axis 0, along which a blob may have gaps";
-    }
-    return {};
-  }
-
-  Packing packing(const Problem& problem, const Tuning&) const override {
-    const Shape normalized = layer_norm_params(*problem.layer, problem.out().shape).normalized;
-    return affine_packing(*problem.layer, normalized.elements());
-  }
-  void pack(const Problem& problem, const Tuning&, Packed& to) const override { pack_affine(*problem.layer, to); }
-
-  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
-                                          std::shared_ptr<const Packed> packed) const override {
-    return std::make_unique<PreparedLayerNorm>(problem, info().isa, std::move(packed));
-  }
 };
 
 }  // namespace
 
+NormalizeRoutine::NormalizeRoutine(const char* layer_type, Isa isa, NormalizeParams params)
+    : Routine({.layer_type = layer_type,
+               .algorithm = "rows",
+               .isa = isa,
+               .in = f32_nchw,
+               .out = f32_nchw,
+               .inplace_input = 0}),
+      params_(params) {}
+
+Refusal NormalizeRoutine::check(const Problem& problem) const {
+  if (!problem.layer->post.empty()) return "takes no post-ops";
+  const Shape& shape = problem.out().shape;
+  if (shape.rank() > 1 && params_(*problem.layer, problem.out()).images < shape[0]) {
+    return "statistics over axis 0, along which a blob may have gaps";
+  }
+  return {};
+}
+
+Packing NormalizeRoutine::packing(const Problem& problem, const Tuning&) const {
+  Packing packing;
+  const Layer& layer = *problem.layer;
+  if (layer.weights.empty()) return packing;
+  const int64_t size = params_(layer, problem.out()).weights;
+  for (const char* role : {"weight", "bias"}) add_padded(packing, role, layer.find_weight(role), size);
+  return packing;
+}
+
+void NormalizeRoutine::pack(const Problem& problem, const Tuning&, Packed& to) const {
+  pack_padded(problem.layer->find_weight("bias"), to, "bias");
+  if (const Constant* weight = problem.layer->find_weight("weight")) {
+    pack_padded(weight, to, "weight");
+  } else {
+    std::fill_n(to.at<float>("weight"), to.packing().find("weight")->count, 1.0f);
+  }
+}
+
+std::unique_ptr<const Prepared> NormalizeRoutine::prepare(const Problem& problem, const Tuning&,
+                                                          std::shared_ptr<const Packed> packed) const {
+  return std::make_unique<PreparedRows>(params_(*problem.layer, problem.out()), problem.threads, info().isa,
+                                        std::move(packed));
+}
+
 void layer_norm_rows(RoutineList& list) {
-  for (Isa isa : all_isas()) list.add<LayerNormRows>(isa);
+  for (Isa isa : all_isas()) list.add<NormalizeRoutine>("layer_norm", isa, layer_norm_params);
 }
 
 }  // namespace softneuro
