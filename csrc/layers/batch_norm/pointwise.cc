@@ -7,29 +7,23 @@
 namespace softneuro {
 namespace {
 
-class BatchNormPointwise final : public ScaleShiftRoutine {
-  using ScaleShiftRoutine::ScaleShiftRoutine;
-
-  void values(const Layer& layer, std::span<float> scale, std::span<float> shift) const override {
-    const auto read = [&](const char* role) {
-      const Constant* weight = layer.find_weight(role);
-      return weight == nullptr ? nullptr : (*weight)->values();
-    };
-    const auto mean = read("mean"), variance = read("variance"), weight = read("weight"), bias = read("bias");
-    const double eps = epsilon(layer);
-    for (size_t c = 0; c < scale.size(); ++c) {
-      const double factor = (weight ? double{weight.get()[c]} : 1.0) / std::sqrt(double{variance.get()[c]} + eps);
-      scale[c] = static_cast<float>(factor);
-      shift[c] = static_cast<float>((bias ? double{bias.get()[c]} : 0.0) - double{mean.get()[c]} * factor);
-    }
+ChannelConstants scale_and_shift(const Layer& layer) {
+  const std::vector<double> mean = reference_weight(layer, "mean"), variance = reference_weight(layer, "variance");
+  std::vector<double> scale(mean.size(), 1.0), shift(mean.size(), 0.0);
+  if (layer.find_weight("weight") != nullptr) scale = reference_weight(layer, "weight");
+  if (layer.find_weight("bias") != nullptr) shift = reference_weight(layer, "bias");
+  const double eps = epsilon(layer);
+  for (size_t c = 0; c < mean.size(); ++c) {
+    scale[c] /= std::sqrt(variance[c] + eps);
+    shift[c] -= mean[c] * scale[c];
   }
-};
+  return {scale, shift};
+}
 
 }  // namespace
 
 void batch_norm_pointwise(RoutineList& list) {
-  for (Isa isa : all_isas())
-    for (const Schema& schema : vector_schemas(isa)) list.add<BatchNormPointwise>("batch_norm", isa, schema);
+  add_channel_routines(list, {"batch_norm", ElementwiseOp::scale_shift, {"scale", "shift"}, scale_and_shift});
 }
 
 }  // namespace softneuro

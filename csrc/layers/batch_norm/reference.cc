@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "layers/scale_shift/pointwise.h"
 #include "layers/weights/weights_check.h"
 
 namespace softneuro {
@@ -11,11 +12,8 @@ void batch_norm_reference(const Layer& layer, std::span<const RefTensor> in, Ref
   std::vector<double> weight(size, 1.0), bias(size, 0.0);
   if (layer.find_weight("weight") != nullptr) weight = reference_weight(layer, "weight");
   if (layer.find_weight("bias") != nullptr) bias = reference_weight(layer, "bias");
-  const int64_t plane = out.shape.product(2, out.shape.rank()), count = out.shape.elements();
-  for (int64_t i = 0; i < count; ++i) {
-    const auto c = static_cast<size_t>(i / plane % out.shape[1]);
-    out.data[i] = (in[0].data[i] - mean[c]) / std::sqrt(variance[c] + eps) * weight[c] + bias[c];
-  }
+  for_channels(in[0], out, mean.size(),
+               [&](double x, size_t c) { return (x - mean[c]) / std::sqrt(variance[c] + eps) * weight[c] + bias[c]; });
 }
 
 }  // namespace softneuro

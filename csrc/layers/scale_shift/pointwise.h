@@ -1,28 +1,31 @@
-// x * scale + shift per channel of x[N,C,...], which batch_norm runs as, too.
+// Layers of x[N,C,...] that are one operation of each element and constants of its channel: scale_shift, batch_norm,
+// prelu.
 #pragma once
 
-#include <span>
+#include <vector>
 
 #include "layers/shared/pointwise.h"
 
 namespace softneuro {
 
-// A routine of `layer_type` in one layout, which differs from others in its scales and shifts alone.
-class ScaleShiftRoutine : public Routine {
- public:
-  ScaleShiftRoutine(const char* layer_type, Isa isa, const Schema& schema);
+using ChannelConstants = std::vector<std::vector<double>>;
 
-  Refusal check(const Problem&) const final { return {}; }
-  Packing packing(const Problem& problem, const Tuning& tuning) const final;
-  void pack(const Problem& problem, const Tuning& tuning, Packed& to) const final;
-  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
-                                          std::shared_ptr<const Packed> packed) const final;
-
- private:
-  // The layout of a constant with a value for each channel.
-  Layout channels_layout() const;
-  // Fills in C values each.
-  virtual void values(const Layer& layer, std::span<float> scale, std::span<float> shift) const = 0;
+struct ChannelOp {
+  const char* layer_type;
+  ElementwiseOp op;
+  // The operands behind x, as sections of the packing. Each has as many values as the layer's first weight.
+  std::vector<const char*> constants;
+  ChannelConstants (*values)(const Layer& layer);  // of each constant
 };
+
+// A routine in each layout of each level.
+void add_channel_routines(RoutineList& list, const ChannelOp& op);
+
+// A reference: out = f(x, channel).
+template <typename Function>
+void for_channels(const RefTensor& x, const RefTensor& out, size_t channels, const Function& f) {
+  const int64_t plane = out.shape.product(2, out.shape.rank()), count = out.shape.elements();
+  for (int64_t i = 0; i < count; ++i) out.data[i] = f(x.data[i], static_cast<size_t>(i / plane) % channels);
+}
 
 }  // namespace softneuro
