@@ -8,12 +8,9 @@
 namespace softneuro {
 namespace {
 
-// ConvSparseBlocks' band, and how work is dealt to threads (SplitBy).
-SN_PARAMS(BlockSparseParams, band, split);
-
 class PreparedBlockSparse final : public Prepared {
  public:
-  PreparedBlockSparse(const Problem& problem, const ConvSparseBlocksKernels& kernels, const BlockSparseParams& params,
+  PreparedBlockSparse(const Problem& problem, const ConvSparseBlocksKernels& kernels, const SparseBlocksParams& params,
                       std::shared_ptr<const Packed> packed)
       : kernels_(kernels),
         blocks_(*problem.layer, direct_shape(conv2d_params(problem)), params.band, kernels, std::move(packed)),
@@ -61,15 +58,9 @@ class PreparedBlockSparse final : public Prepared {
   size_t scratch_ = 0;  // bytes of a task
 };
 
-class BlockSparseConv2d final : public Routine {
+class BlockSparseConv2d final : public SparseBlocksRoutine {
  public:
-  explicit BlockSparseConv2d(Isa isa)
-      : Routine({.layer_type = "conv2d",
-                 .algorithm = "block_sparse",
-                 .isa = isa,
-                 .in = f32_blocked(isa_block(isa)),
-                 .out = f32_blocked(isa_block(isa)),
-                 .exploits_sparsity = true}) {}
+  explicit BlockSparseConv2d(Isa isa) : SparseBlocksRoutine("conv2d", isa, f32_blocked(isa_block(isa))) {}
 
   Refusal check(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
@@ -83,43 +74,32 @@ class BlockSparseConv2d final : public Routine {
     if (4 * channels * row * ((p.kh - 1) * p.dh + 1) > static_cast<int64_t>(most_scratch)) {
       return "a row's window is larger than scratch may be";
     }
-    return check_sparse_blocks(*problem.layer->weight("weight"), direct_shape(p), block());
+    return check_weight(problem);
   }
 
-  bool promising(const Problem&) const override { return promising_blocks(block()); }
-
-  std::vector<std::string> param_names() const override { return BlockSparseParams::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
     const int split = likely_split(p.oh * p.ow);
     // What all blocks of outputs read again is to stay in L2, beside the rest or not; what is not copied, in L1.
     const int64_t part = p.pointwise() ? 32 << 10 : l2_bytes() / 8;
     const int near = band(p, part), far = band(p, l2_bytes() / 2);
-    std::vector<Tuning> list{BlockSparseParams{near, split}};
-    if (near != far) list.push_back(BlockSparseParams{far, split});
-    if (problem.threads > 1) list.push_back(BlockSparseParams{near, 1 - split});
+    std::vector<Tuning> list{SparseBlocksParams{near, split}};
+    if (near != far) list.push_back(SparseBlocksParams{far, split});
+    if (problem.threads > 1) list.push_back(SparseBlocksParams{near, 1 - split});
     return list;
   }
 
-  std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
-  Packing packing(const Problem& problem, const Tuning&) const override {
-    return sparse_blocks_packing(*problem.layer, direct_shape(conv2d_params(problem)), block());
-  }
-  void pack(const Problem& problem, const Tuning&, Packed& to) const override {
-    pack_sparse_blocks(*problem.layer, direct_shape(conv2d_params(problem)), block(), to);
-  }
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
-    const auto params = BlockSparseParams::of(tuning);
+    const auto params = SparseBlocksParams::of(tuning);
     const Conv2dParams p = conv2d_params(problem);
     const int64_t outputs = p.pointwise() ? p.oh * p.ow : p.oh;
     parse_within("band", params.band, 1, std::max(narrow(outputs), 1));
-    return std::make_unique<PreparedBlockSparse>(problem, *conv_sparse_blocks_kernels(info().isa), params,
-                                                 std::move(packed));
+    return std::make_unique<PreparedBlockSparse>(problem, kernels(), params, std::move(packed));
   }
 
  private:
-  int block() const { return info().in.layout.block; }
+  ConvDirectShape shape(const Problem& problem) const override { return direct_shape(conv2d_params(problem)); }
   static int64_t copied_row(const Conv2dParams& p) { return (p.ow + p.kw * p.dw / p.sw + 1) * p.sw; }
 
   // Output rows, or pixels, whose input is within so many bytes; of bands of equal height.

@@ -27,14 +27,13 @@ class PreparedDsconv final : public Prepared {
  public:
   PreparedDsconv(const Problem& problem, const ConvSparseKernels& kernels, FiniteKernel finite, bool tiled,
                  const DsconvParams& params, std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)),
-        run_(kernels.run),
+      : run_(kernels.run),
         finite_(finite),
         p_(conv2d_params(problem)),
         window_(p_, kernels, tiled),
-        lists_(sparse_sizes(p_, params.chunk)),
+        lists_(SparseLists(sparse_sizes(p_, params.chunk)), std::move(packed)),
         residual_(problem.layer->post.residual) {
-    args_.bias = packed_->find<float>("bias");
+    args_.bias = lists_.bias();
     args_.activation = problem.layer->post.activation;
     if (p_.empty()) return;
     band_ = std::min<int64_t>(params.band, window_.rows());
@@ -51,9 +50,6 @@ class PreparedDsconv final : public Prepared {
       args_.src_row = window_.dst_row();
     }
     args_.offsets = offsets_.data();
-    for (int64_t chunk = 0; chunk < lists_.chunks(); ++chunk) {
-      for (int64_t panel = 0; panel < lists_.panels(); ++panel) rows_.push_back(lists_.rows(*packed_, panel, chunk));
-    }
     for (int64_t row = 0; row < window_.rows(); ++row) outside_.push_back(window_.outside(row));
     args_.stream = stores_past_caches(tiled, lists_.chunks(), args_.activation,
                                       p_.n * p_.k * args_.dst_channel * static_cast<int64_t>(sizeof(float)));
@@ -81,9 +77,6 @@ class PreparedDsconv final : public Prepared {
   }
 
  private:
-  const SparseRows& list(int64_t panel, int64_t chunk) const {
-    return rows_[static_cast<size_t>(chunk * lists_.panels() + panel)];
-  }
   const float* channel(const ConvSparseArgs& call, int64_t group, int64_t c) const {
     return call.src + (group * p_.group_c() + c) * window_.src_channel();
   }
@@ -102,7 +95,7 @@ class PreparedDsconv final : public Prepared {
         const float* from = channel(call, group, lists_.first(chunk));
         finite = read(from, lists_.channels(chunk), band, window) && finite;
         if (in_place_) part.src = from + row * window_.dst_row();
-        part.weights = &list(panels.begin, chunk);
+        part.weights = &lists_.rows(panels.begin, chunk);
         part.lists = narrow(panels.end - panels.begin);
         part.first = chunk == 0;
         part.final = chunk + 1 == lists_.chunks();
@@ -126,7 +119,7 @@ class PreparedDsconv final : public Prepared {
   template <typename Body>
   void for_channels(Range panels, const Body& body) const {
     for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
-      const SparseRows& all = list(panel, 0);
+      const SparseRows& all = lists_.rows(panel, 0);
       std::for_each(all.channels, all.channels + all.count, body);
     }
   }
@@ -162,7 +155,7 @@ class PreparedDsconv final : public Prepared {
       float* const to = call.dst + window_.out_at(oy, ox);
       const auto code = static_cast<uint16_t>(c * p_.kh * p_.kw + tap);
       for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
-        spread_nonfinite(list(panel, chunk), code, to, window_.dst_channel());
+        spread_nonfinite(lists_.rows(panel, chunk), code, to, window_.dst_channel());
       }
     }
   }
@@ -177,13 +170,11 @@ class PreparedDsconv final : public Prepared {
     return call;
   }
 
-  std::shared_ptr<const Packed> packed_;
   decltype(ConvSparseKernels::run) run_;
   FiniteKernel finite_;
   Conv2dParams p_;
   PaddedWindow window_;
-  SparseLists lists_;
-  std::vector<SparseRows> rows_;               // [chunk][panel]
+  PackedLists lists_;
   std::vector<std::vector<int32_t>> outside_;  // of each row of positions
   std::vector<int32_t> offsets_;
   ConvSparseArgs args_;
@@ -236,14 +227,10 @@ class Dsconv final : public Routine {
     return std::to_string(DsconvParams::of(tuning).chunk);
   }
   Packing packing(const Problem& problem, const Tuning& tuning) const override {
-    Packing packing;
-    lists(problem, tuning).add(packing, *problem.layer->weight("weight"));
-    add_bias(packing, *problem.layer, conv2d_params(problem).k);
-    return packing;
+    return lists(problem, tuning).packing(*problem.layer);
   }
   void pack(const Problem& problem, const Tuning& tuning, Packed& to) const override {
-    lists(problem, tuning).pack(*problem.layer->weight("weight"), to);
-    pack_bias(*problem.layer, to);
+    lists(problem, tuning).pack(*problem.layer, to);
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,

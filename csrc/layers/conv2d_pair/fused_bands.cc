@@ -24,33 +24,21 @@ SparseLists lists_of(const Conv2dParams& p, int chunk) {
   return SparseLists({p.groups, p.group_k(), p.group_c(), p.kh * p.kw, chunk_of(p, chunk)});
 }
 
-// What lists of non-zeros can count.
-Refusal check_lists(const ConstantData& weight, const Conv2dParams& p) {
-  if (most_chunk(p.kh * p.kw) < 1) return "more taps than codes of 16 bits";
-  if (weight.elements() > std::numeric_limits<int32_t>::max()) return "more weights than the lists count";
-  return {};
-}
-
 // One of the convolutions: its non-zeros, and where its channels lie.
 struct Stage {
   Conv2dParams p;
-  SparseLists lists;
-  std::shared_ptr<const Packed> packed;
-  std::vector<SparseRows> rows;  // [chunk][group][panel]
+  PackedLists lists;
   ConvSparseArgs args;
 
   Stage(const Conv2dParams& params, int chunk, std::shared_ptr<const Packed> from)
-      : p(params), lists(lists_of(params, chunk)), packed(std::move(from)) {
-    for (int64_t i = 0; i < lists.chunks(); ++i) {
-      for (int64_t panel = 0; panel < lists.panels(); ++panel) rows.push_back(lists.rows(*packed, panel, i));
-    }
+      : p(params), lists(lists_of(params, chunk), std::move(from)) {
     args.lists = narrow(lists.panels() / p.groups);
-    args.bias = packed->find<float>("bias");
+    args.bias = lists.bias();
   }
   // The arguments for a group's chunk, with its first input channel.
   ConvSparseArgs chunk(int64_t group, int64_t index) const {
     ConvSparseArgs call = args;
-    call.weights = &rows[static_cast<size_t>(index * lists.panels() + group * args.lists)];
+    call.weights = &lists.rows(group * args.lists, index);
     call.first = index == 0;
     call.final = index + 1 == lists.chunks();
     return call;
@@ -254,7 +242,7 @@ class FusedBands final : public Routine {
     const Conv2dPairStages stages = conv2d_pair_stages(problem);
     if (Refusal refusal = check_conv2d_pair(stages); !refusal.accepted()) return refusal;
     for (const auto& [layer, p] : {std::pair{&stages.first, &stages.p1}, {&stages.second, &stages.p2}}) {
-      if (Refusal refusal = check_lists(*layer->weight("weight"), *p); !refusal.accepted()) return refusal;
+      if (Refusal refusal = check_lists(*layer->weight("weight"), p->kh * p->kw); !refusal.accepted()) return refusal;
     }
     if (!stages.p2.empty() && bytes(stages, {1, 1}) > most_scratch) return "the rows of a band are more than 256 MiB";
     return {};
@@ -280,23 +268,17 @@ class FusedBands final : public Routine {
   }
   Packing packing(const Problem& problem, const Tuning& tuning) const override {
     const Conv2dPairStages stages = conv2d_pair_stages(problem);
-    const auto part = [&](const Layer& stage, const Conv2dParams& p) {
-      Packing packing;
-      lists_of(p, BandsParams::of(tuning).chunk).add(packing, *stage.weight("weight"));
-      add_bias(packing, stage, p.k);
-      return packing;
-    };
-    return Packing().add("first", part(stages.first, stages.p1)).add("second", part(stages.second, stages.p2));
+    const int chunk = BandsParams::of(tuning).chunk;
+    return Packing()
+        .add("first", lists_of(stages.p1, chunk).packing(stages.first))
+        .add("second", lists_of(stages.p2, chunk).packing(stages.second));
   }
   void pack(const Problem& problem, const Tuning& tuning, Packed& to) const override {
     const Conv2dPairStages stages = conv2d_pair_stages(problem);
-    const auto pack_part = [&](const char* name, const Layer& stage, const Conv2dParams& p) {
-      Packed part = to.part(name);
-      lists_of(p, BandsParams::of(tuning).chunk).pack(*stage.weight("weight"), part);
-      pack_bias(stage, part);
-    };
-    pack_part("first", stages.first, stages.p1);
-    pack_part("second", stages.second, stages.p2);
+    const int chunk = BandsParams::of(tuning).chunk;
+    Packed first = to.part("first"), second = to.part("second");
+    lists_of(stages.p1, chunk).pack(stages.first, first);
+    lists_of(stages.p2, chunk).pack(stages.second, second);
   }
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {

@@ -29,12 +29,6 @@ void for_non_zeros(const Conv2dParams& p, const float* values, const Body& body)
   }
 }
 
-int64_t non_zeros(const Layer& stage) {
-  const Constant& weight = stage.weight("weight");
-  const auto values = weight->values();
-  return weight->elements() - std::count(values.get(), values.get() + weight->elements(), 0.0F);
-}
-
 // [begin][m + 1] from the number of non-zeros in each row.
 void to_begins(int64_t* begin, int64_t rows) {
   int64_t sum = 0;
@@ -269,7 +263,7 @@ class FusedDsconv final : public Routine {
   Packing packing(const Problem& problem, const Tuning&) const override {
     const Conv2dPairStages stages = conv2d_pair_stages(problem);
     const auto rows_of = [](const Layer& stage, int64_t rows, bool by_channel) {
-      const int64_t count = non_zeros(stage);
+      const int64_t count = count_nonzeros(*stage.weight("weight"));
       Packing packing;
       packing.add("begin", rows + 1, DType::int64).add("taps", count, DType::int32).add("values", count);
       if (by_channel) packing.add("kernels", count, DType::int32);

@@ -12,7 +12,7 @@ class PreparedBfloat16Linear final : public Prepared {
   PreparedBfloat16Linear(const Problem& problem, const ConvBfloat16Kernels& kernels, const ConvBfloat16Args& args,
                          int split, std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)), kernels_(kernels), args_(args), residual_(problem.layer->post.residual) {
-    const LinearParams p = linear_params(*problem.layer, problem.in[0]);
+    const LinearParams p = linear_params(problem);
     const SplitBy by = parse_split(split);
     if (p.rows * p.k == 0) return;
     split_ = split_linear(p, conv_bfloat16_panels(args_.shape, kernels.block), problem.threads, by);
@@ -53,15 +53,13 @@ class Bfloat16Linear final : public Bfloat16Routine {
   Bfloat16Linear(Isa isa, int parts) : Bfloat16Routine("linear", isa, f32_nchw, parts) {}
 
  private:
-  static LinearParams params(const Problem& problem) { return linear_params(*problem.layer, problem.in[0]); }
-
   Refusal is_convolution(const Problem& problem) const override {
-    const LinearParams p = params(problem);
+    const LinearParams p = linear_params(problem);
     return check_kernel_sizes({p.rows, p.k, p.c});
   }
 
   ConvBfloat16Shape shape(const Problem& problem) const override {
-    const LinearParams p = params(problem);
+    const LinearParams p = linear_params(problem);
     const auto rows = static_cast<int>(p.rows);
     return {.in_channels = static_cast<int>(p.c),
             .out_channels = static_cast<int>(p.k),
@@ -69,7 +67,7 @@ class Bfloat16Linear final : public Bfloat16Routine {
             .x = {.in = 1, .out = 1}};
   }
 
-  int likely_split(const Problem& problem) const override { return likely_linear_split(params(problem)); }
+  int likely_split(const Problem& problem) const override { return likely_linear_split(linear_params(problem)); }
 
   std::unique_ptr<const Prepared> prepare_tiles(const Problem& problem, const ConvBfloat16Args& args, int split,
                                                 std::shared_ptr<const Packed> packed) const override {

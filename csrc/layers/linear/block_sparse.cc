@@ -4,14 +4,10 @@
 
 #include "layers/contract/params.h"
 #include "layers/linear/rows.h"
-#include "layers/shared/kernel_sizes.h"
 #include "layers/weights/sparse_blocks.h"
 
 namespace softneuro {
 namespace {
-
-// Rows at a time, and how work is dealt to threads (SplitBy).
-SN_PARAMS(BlockSparseParams, band, split);
 
 ConvDirectShape shape_of(const LinearParams& p, int band) {
   ConvDirectShape shape;
@@ -25,7 +21,7 @@ ConvDirectShape shape_of(const LinearParams& p, int band) {
 class PreparedBlockSparse final : public Prepared {
  public:
   PreparedBlockSparse(const Problem& problem, const LinearParams& p, const ConvSparseBlocksKernels& kernels,
-                      const BlockSparseParams& params, std::shared_ptr<const Packed> packed)
+                      const SparseBlocksParams& params, std::shared_ptr<const Packed> packed)
       : kernels_(kernels),
         blocks_(*problem.layer, shape_of(p, params.band), params.band, kernels, std::move(packed)),
         residual_(problem.layer->post.residual) {
@@ -70,57 +66,38 @@ class PreparedBlockSparse final : public Prepared {
   size_t scratch_ = 0;  // bytes of a task
 };
 
-class BlockSparseLinear final : public Routine {
+class BlockSparseLinear final : public SparseBlocksRoutine {
  public:
-  explicit BlockSparseLinear(Isa isa)
-      : Routine({.layer_type = "linear",
-                 .algorithm = "block_sparse",
-                 .isa = isa,
-                 .in = f32_nchw,
-                 .out = f32_nchw,
-                 .exploits_sparsity = true}) {}
+  explicit BlockSparseLinear(Isa isa) : SparseBlocksRoutine("linear", isa, f32_nchw) {}
 
   Refusal check(const Problem& problem) const override {
-    const LinearParams p = params(problem);
+    const LinearParams p = linear_params(problem);
     if (p.k % block() != 0) return "outputs are not a multiple of " + std::to_string(block());
     if (const Refusal sizes = check_kernel_sizes({p.rows, p.k, p.c, p.c * most_band}); !sizes.accepted()) return sizes;
-    return check_sparse_blocks(*problem.layer->weight("weight"), shape_of(p, 1), block());
+    return check_weight(problem);
   }
 
-  bool promising(const Problem&) const override { return promising_blocks(block()); }
-
-  std::vector<std::string> param_names() const override { return BlockSparseParams::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const override {
-    const LinearParams p = params(problem);
+    const LinearParams p = linear_params(problem);
     const int split = likely_linear_split(p);
     // What all blocks of outputs read again is to stay in L1.
     const int near = band(p, 24 << 10);
-    std::vector<Tuning> list{BlockSparseParams{near, split}};
-    if (problem.threads > 1 && p.rows > 1) list.push_back(BlockSparseParams{near, 1 - split});
+    std::vector<Tuning> list{SparseBlocksParams{near, split}};
+    if (problem.threads > 1 && p.rows > 1) list.push_back(SparseBlocksParams{near, 1 - split});
     return list;
   }
 
-  std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
-  Packing packing(const Problem& problem, const Tuning&) const override {
-    return sparse_blocks_packing(*problem.layer, shape_of(params(problem), 1), block());
-  }
-  void pack(const Problem& problem, const Tuning&, Packed& to) const override {
-    pack_sparse_blocks(*problem.layer, shape_of(params(problem), 1), block(), to);
-  }
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
-    const auto own = BlockSparseParams::of(tuning);
+    const auto own = SparseBlocksParams::of(tuning);
     parse_within("band", own.band, 1, most_band);
-    return std::make_unique<PreparedBlockSparse>(problem, params(problem), kernels(), own, std::move(packed));
+    return std::make_unique<PreparedBlockSparse>(problem, linear_params(problem), kernels(), own, std::move(packed));
   }
 
  private:
   static constexpr int most_band = 28 * 16;
 
-  static LinearParams params(const Problem& problem) { return linear_params(*problem.layer, problem.in[0]); }
-  const ConvSparseBlocksKernels& kernels() const { return *conv_sparse_blocks_kernels(info().isa); }
-  int block() const { return static_cast<int>(isa_block(info().isa)); }
-
+  ConvDirectShape shape(const Problem& problem) const override { return shape_of(linear_params(problem), 1); }
   // Rows whose values are within so many bytes, tiles of which are whole.
   static int band(const LinearParams& p, int64_t bytes) {
     constexpr int64_t tile = 28;

@@ -115,21 +115,19 @@ class DecodedBytes final : public Routine {
       : Routine({.layer_type = "linear", .algorithm = "decoded_int8", .isa = isa, .in = f32_nchw, .out = f32_nchw}) {}
 
   Refusal check(const Problem& problem) const override {
-    const LinearParams p = linear_params(*problem.layer, problem.in[0]);
+    const LinearParams p = linear_params(problem);
     if (const Refusal refusal = check_signed_weight(*problem.layer->weight("weight")); !refusal.accepted()) {
       return refusal;
     }
     return check_gemm_sizes(p.rows, p.k, p.c);
   }
   // With few rows a panel's floats are not worth their making.
-  bool promising(const Problem& problem) const override {
-    return linear_params(*problem.layer, problem.in[0]).rows > DotRows::most_of_bytes;
-  }
+  bool promising(const Problem& problem) const override { return linear_params(problem).rows > DotRows::most_of_bytes; }
   std::vector<std::string> param_names() const override { return DecodedParams::names(); }
   std::vector<Tuning> tunings(const Problem&) const override { return {DecodedParams{2}, DecodedParams{3}}; }
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed>) const override {
-    return std::make_unique<PreparedDecodedBytes>(problem, linear_params(*problem.layer, problem.in[0]), info().isa,
+    return std::make_unique<PreparedDecodedBytes>(problem, linear_params(problem), info().isa,
                                                   DecodedParams::of(tuning).panel);
   }
 };

@@ -16,7 +16,7 @@ class PreparedDot final : public Prepared {
  public:
   PreparedDot(const Problem& problem, DotRowsKernel run, DType type, const DotParams& params)
       : run_(run), residual_(problem.layer->post.residual) {
-    const LinearParams p = linear_params(*problem.layer, problem.in[0]);
+    const LinearParams p = linear_params(problem);
     const ConstantData& weight = *problem.layer->weight("weight");
     args_.type = type;
     if (type == DType::float32) {
@@ -72,7 +72,7 @@ class DotLinear final : public Routine {
         weights_(weights) {}
 
   Refusal check(const Problem& problem) const override {
-    const LinearParams p = linear_params(*problem.layer, problem.in[0]);
+    const LinearParams p = linear_params(problem);
     const ConstantData& weight = *problem.layer->weight("weight");
     if (weights_ == DType::int8) {
       if (const Refusal refusal = check_signed_weight(weight); !refusal.accepted()) return refusal;
@@ -87,7 +87,7 @@ class DotLinear final : public Routine {
 
   std::vector<std::string> param_names() const override { return DotParams::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const override {
-    const auto vectors = static_cast<int>(linear_params(*problem.layer, problem.in[0]).rows);
+    const auto vectors = static_cast<int>(linear_params(problem).rows);
     std::vector<Tuning> list{DotParams{4, 1}, DotParams{4, 0}};
     if (DotRows::has_streams(8, vectors)) list.push_back(DotParams{8, 1}), list.push_back(DotParams{8, 0});
     return list;
@@ -95,7 +95,7 @@ class DotLinear final : public Routine {
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed>) const override {
-    const auto vectors = static_cast<int>(linear_params(*problem.layer, problem.in[0]).rows);
+    const auto vectors = static_cast<int>(linear_params(problem).rows);
     const auto params = DotParams::of(tuning);
     if (!DotRows::has_streams(params.streams, vectors)) {
       throw Error("streams must be 4, or 8 for one row, not " + std::to_string(params.streams));

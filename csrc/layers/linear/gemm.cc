@@ -14,7 +14,7 @@ class PreparedLinear final : public Prepared {
   PreparedLinear(const Problem& problem, const GemmKernels& kernels, const LinearGemmParams& params,
                  std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual) {
-    const LinearParams p = linear_params(*problem.layer, problem.in[0]);
+    const LinearParams p = linear_params(problem);
     gemm_.n = static_cast<int>(p.k);
     gemm_.k = static_cast<int>(p.c);
     gemm_.tiling = gemm_tiling(kernels, params.panel);
@@ -61,13 +61,13 @@ class GemmLinear final : public Routine {
       : Routine({.layer_type = "linear", .algorithm = "gemm", .isa = isa, .in = f32_nchw, .out = f32_nchw}) {}
 
   Refusal check(const Problem& problem) const override {
-    const LinearParams p = linear_params(*problem.layer, problem.in[0]);
+    const LinearParams p = linear_params(problem);
     return check_gemm_sizes(p.rows, p.k, p.c);
   }
 
   std::vector<std::string> param_names() const override { return LinearGemmParams::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const override {
-    const LinearParams p = linear_params(*problem.layer, problem.in[0]);
+    const LinearParams p = linear_params(problem);
     const int split = likely_linear_split(p);
     std::vector<Tuning> list{LinearGemmParams{2, split}, LinearGemmParams{3, split}};
     if (p.rows < 4) list.push_back(LinearGemmParams{1, split});
@@ -79,7 +79,7 @@ class GemmLinear final : public Routine {
     return "panel " + std::to_string(LinearGemmParams::of(tuning).panel);
   }
   Packing packing(const Problem& problem, const Tuning&) const override {
-    const LinearParams p = linear_params(*problem.layer, problem.in[0]);
+    const LinearParams p = linear_params(problem);
     Packing packing;
     packing.add("weights", gemm_packed_size(narrow(p.k), narrow(p.c), gemm_kernels(info().isa)->lanes), DType::float32,
                 p.k * p.c);
@@ -87,7 +87,7 @@ class GemmLinear final : public Routine {
     return packing;
   }
   void pack(const Problem& problem, const Tuning& tuning, Packed& to) const override {
-    const LinearParams p = linear_params(*problem.layer, problem.in[0]);
+    const LinearParams p = linear_params(problem);
     const GemmKernels& kernels = *gemm_kernels(info().isa);
     const int panel = gemm_tiling(kernels, LinearGemmParams::of(tuning).panel).panel;
     const auto weight = problem.layer->weight("weight")->values();

@@ -24,7 +24,7 @@ class PreparedInt8Linear final : public Prepared {
                      DType residual, std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)),
         kernels_(kernels),
-        p_(linear_params(*problem.layer, problem.in[0])),
+        p_(linear_params(problem)),
         gemm_(int8_gemm(problem, int8_shape(p_), *packed_, residual)),
         residual_(problem.layer->post.residual),
         row_starts_(problem, int8_shape(p_)) {
@@ -100,7 +100,7 @@ class Int8Linear final : public Routine {
   Int8Linear(Isa isa, DType out, bool sparse) : Routine(int8_info("linear", isa, Layout::nchw(), out, sparse)) {}
 
   Refusal check(const Problem& problem) const override {
-    const LinearParams p = linear_params(*problem.layer, problem.in[0]);
+    const LinearParams p = linear_params(problem);
     if (const Refusal refusal = check_int8(problem, int8_shape(p), 0, !sparse()); !refusal.accepted()) return refusal;
     if (const Refusal refusal = check_kernel_sizes({p.rows, p.k, p.c}); !refusal.accepted() || !sparse())
       return refusal;
@@ -109,7 +109,7 @@ class Int8Linear final : public Routine {
 
   std::vector<std::string> param_names() const override { return LinearInt8Params::names(); }
   std::vector<Tuning> tunings(const Problem& problem) const override {
-    const LinearParams p = linear_params(*problem.layer, problem.in[0]);
+    const LinearParams p = linear_params(problem);
     const int split = static_cast<int>(p.rows < p.k ? SplitBy::panels : SplitBy::rows);
     std::vector<Tuning> list{LinearInt8Params{split}};
     if (problem.threads > 1 && p.rows > 1) list.push_back(LinearInt8Params{1 - split});
@@ -118,12 +118,12 @@ class Int8Linear final : public Routine {
 
   std::string pack_key(const Problem& problem, const Tuning&) const override { return int8_pack_key(problem); }
   Packing packing(const Problem& problem, const Tuning&) const override {
-    Packing packing = int8_packing(int8_shape(linear_params(*problem.layer, problem.in[0])));
+    Packing packing = int8_packing(int8_shape(linear_params(problem)));
     if (sparse()) lists(problem).add(packing);
     return packing;
   }
   void pack(const Problem& problem, const Tuning&, Packed& to) const override {
-    pack_int8(problem, int8_shape(linear_params(*problem.layer, problem.in[0])), int8_weights(problem).get(), to);
+    pack_int8(problem, int8_shape(linear_params(problem)), int8_weights(problem).get(), to);
     if (sparse()) lists(problem).pack(to);
   }
 
@@ -136,7 +136,7 @@ class Int8Linear final : public Routine {
  private:
   bool sparse() const { return info().exploits_sparsity; }
   static Int8Lists lists(const Problem& problem) {
-    return {int8_shape(linear_params(*problem.layer, problem.in[0])), int8_weights(problem).get()};
+    return {int8_shape(linear_params(problem)), int8_weights(problem).get()};
   }
 };
 

@@ -14,5 +14,6 @@ struct LinearParams {
 LinearParams linear_sizes(const Layer& layer, const TensorDesc& in);
 // With attributes, of which there are none.
 LinearParams linear_params(const Layer& layer, const TensorDesc& in);
+inline LinearParams linear_params(const Problem& problem) { return linear_params(*problem.layer, problem.in[0]); }
 
 }  // namespace softneuro

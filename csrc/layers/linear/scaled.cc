@@ -24,14 +24,14 @@ class ScaledLinear final : public Routine {
                  .spreads_nonfinite = true}) {}
 
   Refusal check(const Problem& problem) const override {
-    const LinearParams p = params(problem);
+    const LinearParams p = linear_params(problem);
     if (p.rows > DotScaled::most_vectors) return "more than " + std::to_string(DotScaled::most_vectors) + " rows";
     return check_kernel_sizes({p.rows, p.k, p.c});
   }
 
   // Weights that stay in a core's own caches are near enough.
   bool promising(const Problem& problem) const override {
-    const LinearParams p = params(problem);
+    const LinearParams p = linear_params(problem);
     return 4 * p.k * p.c > (int64_t{1} << 20);
   }
 
@@ -44,7 +44,7 @@ class ScaledLinear final : public Routine {
     return "bits " + std::to_string(ScaledParams::of(tuning).bits);
   }
   Packing packing(const Problem& problem, const Tuning& tuning) const override {
-    const LinearParams p = params(problem);
+    const LinearParams p = linear_params(problem);
     const int bits = checked(tuning).bits, lanes = kernels().lanes;
     Packing packing;
     packing.add("weights", dot_scaled_packed_size(narrow(p.k), narrow(p.c), bits, lanes), DType::int32);
@@ -52,7 +52,7 @@ class ScaledLinear final : public Routine {
     return packing;
   }
   void pack(const Problem& problem, const Tuning& tuning, Packed& to) const override {
-    const LinearParams p = params(problem);
+    const LinearParams p = linear_params(problem);
     kernels().pack(narrow(p.k), narrow(p.c), checked(tuning).bits, problem.layer->weight("weight")->values().get(),
                    to.at<int32_t>("weights"));
     pack_bias(*problem.layer, to);
@@ -60,7 +60,7 @@ class ScaledLinear final : public Routine {
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
-    const LinearParams p = params(problem);
+    const LinearParams p = linear_params(problem);
     const ScaledParams own = checked(tuning);
     DotScaled args{};
     args.weights = packed->at<int32_t>("weights");
@@ -77,7 +77,6 @@ class ScaledLinear final : public Routine {
   }
 
  private:
-  static LinearParams params(const Problem& problem) { return linear_params(*problem.layer, problem.in[0]); }
   static ScaledParams checked(const Tuning& tuning) {
     const auto own = ScaledParams::of(tuning);
     if (!DotScaled::has_bits(own.bits)) throw Error("bits must be 16 or 20, not " + std::to_string(own.bits));

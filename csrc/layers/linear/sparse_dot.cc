@@ -19,7 +19,7 @@ class PreparedSparseDot final : public Prepared {
   PreparedSparseDot(const Problem& problem, const DotSparseKernels& kernels, const SparseDotParams& params,
                     std::shared_ptr<const Packed> packed)
       : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual) {
-    const LinearParams p = linear_params(*problem.layer, problem.in[0]);
+    const LinearParams p = linear_params(problem);
     args_.weights = packed_->at<int32_t>("weights");
     args_.starts = packed_->at<int64_t>("starts");
     args_.k = narrow(p.c);
@@ -86,7 +86,7 @@ class SparseDotLinear final : public Routine {
                  .exploits_sparsity = true}) {}
 
   Refusal check(const Problem& problem) const override {
-    const LinearParams p = params(problem);
+    const LinearParams p = linear_params(problem);
     if (p.rows > DotSparse::most_vectors) return "more than " + std::to_string(DotSparse::most_vectors) + " rows";
     if (const Refusal refusal = check_kernel_sizes({p.rows, p.k, p.c}); !refusal.accepted()) return refusal;
     return check_zeros(*problem.layer->weight("weight"));
@@ -109,7 +109,7 @@ class SparseDotLinear final : public Routine {
     return "bits " + std::to_string(SparseDotParams::of(tuning).bits);
   }
   Packing packing(const Problem& problem, const Tuning& tuning) const override {
-    const LinearParams p = params(problem);
+    const LinearParams p = linear_params(problem);
     const auto weight = problem.layer->weight("weight")->values();
     Packing packing;
     packing.add("weights",
@@ -121,7 +121,7 @@ class SparseDotLinear final : public Routine {
     return packing;
   }
   void pack(const Problem& problem, const Tuning& tuning, Packed& to) const override {
-    const LinearParams p = params(problem);
+    const LinearParams p = linear_params(problem);
     const int bits = checked(tuning).bits;
     const auto weight = problem.layer->weight("weight")->values();
     const size_t size = dot_sparse_pack(narrow(p.k), narrow(p.c), bits, weight.get(), nullptr, nullptr);
@@ -137,7 +137,6 @@ class SparseDotLinear final : public Routine {
   }
 
  private:
-  static LinearParams params(const Problem& problem) { return linear_params(*problem.layer, problem.in[0]); }
   static SparseDotParams checked(const Tuning& tuning) {
     const auto own = SparseDotParams::of(tuning);
     if (!DotSparse::has_form(own.bits)) throw Error("bits must be 1, 8 or 16, not " + std::to_string(own.bits));

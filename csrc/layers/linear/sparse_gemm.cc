@@ -25,8 +25,7 @@ class PreparedSparseGemm final : public Prepared {
  public:
   PreparedSparseGemm(const Problem& problem, const LinearParams& p, Isa isa, const SparseGemmParams& params,
                      const SparseLists& lists, std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)),
-        lists_(lists),
+      : lists_(lists, std::move(packed)),
         run_(conv_sparse_kernels(isa)->run),
         turn_(transpose2d_kernel(isa)),
         finite_(finite_kernel(isa)),
@@ -35,22 +34,19 @@ class PreparedSparseGemm final : public Prepared {
         activation_(problem.layer->post.activation),
         residual_(problem.layer->post.residual) {
     if (p.rows * p.k == 0) return;
-    for (int64_t chunk = 0; chunk < lists_.chunks(); ++chunk) {
-      for (int64_t panel = 0; panel < lists_.panels(); ++panel) rows_.push_back(lists_.rows(*packed_, panel, chunk));
-    }
     const int64_t band = std::min<int64_t>(params.band, p.rows);
     vectors_ = std::min<int64_t>(ceil_div(band, lanes_), tile_vectors(lanes_));
     width_ = round_up(band, vectors_ * lanes_);
     most_ = std::min<int64_t>(params.chunk, p.c);
     for (int64_t c = 0; c < most_; ++c) offsets_.push_back(narrow(c * width_));
     args_.offsets = offsets_.data();
-    args_.bias = packed_->find<float>("bias");
+    args_.bias = lists_.bias();
     args_.src_row = args_.dst_row = vectors_ * lanes_;
     args_.dst_channel = width_;
     args_.vectors = narrow(vectors_);
     args_.last = lanes_;
     if (!residual_) args_.activation = activation_;
-    const double flop = 2.0 * static_cast<double>(p.rows) * static_cast<double>(packed_->bytes() / 6);
+    const double flop = 2.0 * static_cast<double>(p.rows) * static_cast<double>(lists_.bytes() / 6);
     split_ = WorkSplit(1, lists_.panels(), p.rows,
                        worth_threads(flop, 4.0 * static_cast<double>(p.rows * (p.c + p.k)), problem.threads),
                        parse_split(params.split));
@@ -85,15 +81,11 @@ class PreparedSparseGemm final : public Prepared {
   }
 
  private:
-  const SparseRows& list(int64_t panel, int64_t chunk) const {
-    return rows_[static_cast<size_t>(chunk * lists_.panels() + panel)];
-  }
-
   void run_part(const EvenRows& part, Range panels, std::byte* scratch) const {
     auto* const turned = reinterpret_cast<float*>(scratch);
     auto* const sums = reinterpret_cast<float*>(scratch + turned_);
     const int64_t first = first_output(panels.begin),
-                  outputs = first_output(panels.end - 1) + list(panels.end - 1, 0).count - first;
+                  outputs = first_output(panels.end - 1) + lists_.rows(panels.end - 1, 0).count - first;
     ConvSparseArgs call = args_;
     call.rows = narrow(ceil_div<int64_t>(part.count, args_.src_row));
     call.src = turned;
@@ -107,7 +99,7 @@ class PreparedSparseGemm final : public Prepared {
       for (int64_t c = 0; c < features; ++c) {
         finite = finite_(turned + c * width_, static_cast<size_t>(part.count)) && finite;
       }
-      call.weights = &list(panels.begin, chunk);
+      call.weights = &lists_.rows(panels.begin, chunk);
       call.first = chunk == 0;
       call.final = chunk + 1 == lists_.chunks();
       run_(call);
@@ -128,7 +120,7 @@ class PreparedSparseGemm final : public Prepared {
 
   // Lists have a panel's outputs in any order.
   int64_t first_output(int64_t panel) const {
-    const SparseRows& all = list(panel, 0);
+    const SparseRows& all = lists_.rows(panel, 0);
     return *std::min_element(all.channels, all.channels + all.count);
   }
 
@@ -140,19 +132,14 @@ class PreparedSparseGemm final : public Prepared {
         for (int64_t c = 0; c < lists_.channels(chunk); ++c) {
           if (std::isfinite(x[c])) continue;
           for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
-            const SparseRows& weights = list(panel, chunk);
-            for (int i = 0; i < weights.count; ++i) {
-              if (has_code(weights, i, static_cast<uint16_t>(c))) continue;
-              part.dst[row * part.dst_stride + weights.channels[i]] = std::numeric_limits<float>::quiet_NaN();
-            }
+            spread_nonfinite(lists_.rows(panel, chunk), static_cast<uint16_t>(c), part.dst + row * part.dst_stride, 1);
           }
         }
       }
     }
   }
 
-  std::shared_ptr<const Packed> packed_;
-  SparseLists lists_;
+  PackedLists lists_;
   decltype(ConvSparseKernels::run) run_;
   Transpose2dKernel turn_;
   FiniteKernel finite_;
@@ -160,7 +147,6 @@ class PreparedSparseGemm final : public Prepared {
   int lanes_;
   Activation activation_;
   bool residual_;
-  std::vector<SparseRows> rows_;  // [chunk][panel]
   std::vector<int32_t> offsets_;
   ConvSparseArgs args_;
   int64_t vectors_ = 1, width_ = 0;  // side by side; rows of a band, in whole vectors
@@ -180,7 +166,7 @@ class SparseGemmLinear final : public Routine {
                  .exploits_sparsity = true}) {}
 
   Refusal check(const Problem& problem) const override {
-    const LinearParams p = params(problem);
+    const LinearParams p = linear_params(problem);
     if (p.rows < 2) return "a single row";
     if (const Refusal sizes = check_kernel_sizes({p.rows, p.k, p.c}); !sizes.accepted()) return sizes;
     return check_sparse(*problem.layer->weight("weight"), 1);
@@ -189,7 +175,7 @@ class SparseGemmLinear final : public Routine {
   std::vector<std::string> param_names() const override { return SparseGemmParams::names(); }
   // Chunks of features that stay in L1: the sparser, the more of them pay for what sums cost between chunks.
   std::vector<Tuning> tunings(const Problem& problem) const override {
-    const LinearParams p = params(problem);
+    const LinearParams p = linear_params(problem);
     const int lanes = conv_sparse_kernels(info().isa)->lanes, wide = tile_vectors(lanes), half = (wide + 1) / 2;
     const int split = likely_linear_split(p), rows = narrow(round_up(std::max<int64_t>(p.rows, 1), lanes));
     const auto params_of = [&](int vectors, int bytes, int by) {
@@ -206,30 +192,25 @@ class SparseGemmLinear final : public Routine {
     return std::to_string(SparseGemmParams::of(tuning).chunk);
   }
   Packing packing(const Problem& problem, const Tuning& tuning) const override {
-    Packing packing;
-    lists(problem, tuning).add(packing, *problem.layer->weight("weight"));
-    add_bias(packing, *problem.layer, params(problem).k);
-    return packing;
+    return lists(problem, tuning).packing(*problem.layer);
   }
   void pack(const Problem& problem, const Tuning& tuning, Packed& to) const override {
-    lists(problem, tuning).pack(*problem.layer->weight("weight"), to);
-    pack_bias(*problem.layer, to);
+    lists(problem, tuning).pack(*problem.layer, to);
   }
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
     const auto own = SparseGemmParams::of(tuning);
     parse_within("band", own.band, 1, most_band);
     parse_within("chunk", own.chunk, 1, narrow(most_chunk(1)));
-    return std::make_unique<PreparedSparseGemm>(problem, params(problem), info().isa, own, lists(problem, tuning),
-                                                std::move(packed));
+    return std::make_unique<PreparedSparseGemm>(problem, linear_params(problem), info().isa, own,
+                                                lists(problem, tuning), std::move(packed));
   }
 
  private:
   static constexpr int most_band = 1 << 10;
 
-  static LinearParams params(const Problem& problem) { return linear_params(*problem.layer, problem.in[0]); }
   static SparseLists lists(const Problem& problem, const Tuning& tuning) {
-    const LinearParams p = params(problem);
+    const LinearParams p = linear_params(problem);
     return SparseLists(
         {.k = p.k, .c = p.c, .chunk = std::clamp(SparseGemmParams::of(tuning).chunk, 1, narrow(most_chunk(1)))});
   }

@@ -12,7 +12,7 @@ class StrassenLinear final : public StrassenRoutine {
  private:
   Refusal is_product(const Problem&) const override { return {}; }
   MatrixView matrices(const Problem& problem) const override {
-    const LinearParams p = linear_params(*problem.layer, problem.in[0]);
+    const LinearParams p = linear_params(problem);
     const Shape& shape = problem.in[0].shape;
     if (shape.rank() <= 2) return {1, p.rows, p.k, p.c, true};
     return {shape[0], shape[0] > 0 ? p.rows / shape[0] : 0, p.k, p.c, false};

@@ -15,37 +15,50 @@ int64_t all_vectors(const ConvDirectShape& shape, int block) {
 
 }  // namespace
 
-Refusal check_sparse_blocks(const ConstantData& weight, const ConvDirectShape& shape, int block) {
+SparseBlocksRoutine::SparseBlocksRoutine(const char* layer_type, Isa isa, const Schema& schema)
+    : Routine({.layer_type = layer_type,
+               .algorithm = "block_sparse",
+               .isa = isa,
+               .in = schema,
+               .out = schema,
+               .by_pattern = true}) {}
+
+Refusal SparseBlocksRoutine::check_weight(const Problem& problem) const {
+  const ConstantData& weight = *problem.layer->weight("weight");
   if (const Refusal refusal = check_zeros(weight); !refusal.accepted()) return refusal;
-  if (weight.traits().zero_vectors < block) {
-    return "too few blocks of " + std::to_string(block) + " outputs are all zero";
+  if (weight.traits().zero_vectors < block()) {
+    return "too few blocks of " + std::to_string(block()) + " outputs are all zero";
   }
-  return all_vectors(shape, block) > std::numeric_limits<int32_t>::max()
+  return all_vectors(shape(problem), block()) > std::numeric_limits<int32_t>::max()
              ? Refusal("sizes are beyond the kernels' 32-bit offsets")
              : Refusal();
 }
 
-bool promising_blocks(int block) { return block == isa_block(available_isas().front()); }
+// False for vectors that are narrower than the machine's: weights may have zeros enough for these alone, and still they
+// lose.
+bool SparseBlocksRoutine::promising(const Problem&) const { return block() == isa_block(available_isas().front()); }
 
-Packing sparse_blocks_packing(const Layer& layer, const ConvDirectShape& shape, int block) {
-  const int64_t vectors =
-      conv_sparse_blocks_pack(shape, block, layer.weight("weight")->values().get(), nullptr, nullptr, nullptr);
-  const int64_t blocks = conv_sparse_blocks_count(shape, block);
+Packing SparseBlocksRoutine::packing(const Problem& problem, const Tuning&) const {
+  const auto values = problem.layer->weight("weight")->values();
+  const ConvDirectShape conv = shape(problem);
+  const int64_t vectors = conv_sparse_blocks_pack(conv, block(), values.get(), nullptr, nullptr, nullptr);
+  const int64_t blocks = conv_sparse_blocks_count(conv, block());
   Packing packing;
-  packing.add("weights", vectors * block);
+  packing.add("weights", vectors * block());
   packing.add("taps", vectors, DType::int32);
   packing.add("starts", blocks + 1, DType::int32);
-  add_bias(packing, layer, blocks * block);
+  add_bias(packing, *problem.layer, blocks * block());
   return packing;
 }
 
-void pack_sparse_blocks(const Layer& layer, const ConvDirectShape& shape, int block, Packed& to) {
-  const auto values = layer.weight("weight")->values();
-  const int64_t vectors = conv_sparse_blocks_pack(shape, block, values.get(), nullptr, nullptr, nullptr);
+void SparseBlocksRoutine::pack(const Problem& problem, const Tuning&, Packed& to) const {
+  const auto values = problem.layer->weight("weight")->values();
+  const ConvDirectShape conv = shape(problem);
+  const int64_t vectors = conv_sparse_blocks_pack(conv, block(), values.get(), nullptr, nullptr, nullptr);
   expect_unchanged(vectors == to.packing().find("taps")->count);
-  conv_sparse_blocks_pack(shape, block, values.get(), to.at<int32_t>("starts"), to.at<int32_t>("taps"),
+  conv_sparse_blocks_pack(conv, block(), values.get(), to.at<int32_t>("starts"), to.at<int32_t>("taps"),
                           to.at<float>("weights"));
-  pack_bias(layer, to);
+  pack_bias(*problem.layer, to);
 }
 
 SparseBlocks::SparseBlocks(const Layer& layer, const ConvDirectShape& shape, int band,

@@ -19,16 +19,14 @@ constexpr int64_t most_codes = int64_t{1} << 16;
 
 }  // namespace
 
-int64_t nonzeros(const ConstantData& weight) {
-  // Counts the values themselves: a factor of rows may be zero, or make NaN of zeros.
-  const auto values = weight.values();
-  return weight.elements() - std::count(values.get(), values.get() + weight.elements(), 0.0F);
-}
-
 int64_t most_chunk(int64_t taps) { return most_codes / std::max<int64_t>(taps, 1); }
 
 Refusal check_sparse(const ConstantData& weight, int64_t taps) {
   if (const Refusal zeros = check_zeros(weight); !zeros.accepted()) return zeros;
+  return check_lists(weight, taps);
+}
+
+Refusal check_lists(const ConstantData& weight, int64_t taps) {
   if (most_chunk(taps) < 1) return "more taps than codes of 16 bits";
   if (weight.elements() > std::numeric_limits<int32_t>::max()) return "more weights than the lists count";
   return {};
@@ -48,15 +46,23 @@ int64_t SparseLists::panel_channels(int64_t panel) const {
   return std::min(panel_, sizes_.k - panel % group_panels_ * panel_);
 }
 
-void SparseLists::add(Packing& packing, const ConstantData& weight) const {
-  const int64_t count = nonzeros(weight), lists = panels() * chunks_;
+Packing SparseLists::packing(const Layer& layer) const {
+  const int64_t count = count_nonzeros(*layer.weight("weight")), lists = panels() * chunks_;
+  Packing packing;
   packing.add("values", count);
   packing.add("codes", 2 * count, DType::uint8);
   packing.add("starts", lists * (panel_ + 1), DType::int32);
   packing.add("channels", lists * panel_, DType::int32);
+  add_bias(packing, layer, sizes_.groups * sizes_.k);
+  return packing;
 }
 
-void SparseLists::pack(const ConstantData& weight, Packed& to) const {
+void SparseLists::pack(const Layer& layer, Packed& to) const {
+  pack_lists(*layer.weight("weight"), to);
+  pack_bias(layer, to);
+}
+
+void SparseLists::pack_lists(const ConstantData& weight, Packed& to) const {
   const auto held = weight.values();
   auto* value = to.at<float>("values");
   auto* code = reinterpret_cast<uint16_t*>(to.at<uint8_t>("codes"));
@@ -101,11 +107,18 @@ void SparseLists::pack(const ConstantData& weight, Packed& to) const {
   expect_unchanged(at == room);
 }
 
-SparseRows SparseLists::rows(const Packed& packed, int64_t panel, int64_t chunk) const {
+SparseRows SparseLists::read(const Packed& packed, int64_t panel, int64_t chunk) const {
   const int64_t list = panel * chunks_ + chunk;
   return {packed.at<float>("values"), reinterpret_cast<const uint16_t*>(packed.at<uint8_t>("codes")),
           packed.at<int32_t>("starts") + list * (panel_ + 1), packed.at<int32_t>("channels") + list * panel_,
           static_cast<int>(panel_channels(panel))};
+}
+
+PackedLists::PackedLists(const SparseLists& lists, std::shared_ptr<const Packed> packed)
+    : SparseLists(lists), packed_(std::move(packed)) {
+  for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
+    for (int64_t panel = 0; panel < panels(); ++panel) rows_.push_back(read(*packed_, panel, chunk));
+  }
 }
 
 bool stores_past_caches(bool tiled, int64_t chunks, const Activation& activation, int64_t bytes) {
@@ -114,14 +127,11 @@ bool stores_past_caches(bool tiled, int64_t chunks, const Activation& activation
   return tiled && chunks == 1 && is_clamp(activation.kind) && bytes > 16 * l2_bytes();
 }
 
-bool has_code(const SparseRows& rows, int index, uint16_t code) {
-  return std::binary_search(rows.codes + rows.starts[index], rows.codes + rows.starts[index + 1], code);
-}
-
 void spread_nonfinite(const SparseRows& rows, uint16_t code, float* to, int64_t dst_channel) {
   for (int i = 0; i < rows.count; ++i) {
     float& value = to[rows.channels[i] * dst_channel];
-    if (!std::isnan(value) && !has_code(rows, i, code)) value = std::numeric_limits<float>::quiet_NaN();
+    const bool in_list = std::binary_search(rows.codes + rows.starts[i], rows.codes + rows.starts[i + 1], code);
+    if (!std::isnan(value) && !in_list) value = std::numeric_limits<float>::quiet_NaN();
   }
 }
 

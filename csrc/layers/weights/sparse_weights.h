@@ -1,6 +1,8 @@
 // What routines ask that skip zeros of weights.
 #pragma once
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/refusal.h"
 #include "layers/weights/constant_data.h"
@@ -15,6 +17,12 @@ inline Refusal check_zeros(const ConstantData& weight) {
 inline Refusal check_zero_blocks(const ConstantData& weight) {
   if (const Refusal refusal = check_zeros(weight); !refusal.accepted()) return refusal;
   return weight.traits().zero_blocks ? Refusal() : Refusal("too few blocks of 16 outputs and 4 inputs are all zero");
+}
+
+// Of the values themselves: a factor of rows may be zero, or make NaN of zeros.
+inline int64_t count_nonzeros(const ConstantData& weight) {
+  const auto values = weight.values();
+  return weight.elements() - std::count(values.get(), values.get() + weight.elements(), 0.0F);
 }
 
 // What is packed is counted first, and the memory is the host's, who may write to it meanwhile: there is room for as
