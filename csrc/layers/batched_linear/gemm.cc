@@ -10,11 +10,11 @@ namespace {
 
 SN_PARAMS(BatchedGemmParams, panel);
 
-class PreparedBatchedGemm final : public Prepared {
+class PreparedBatchedGemm final : public PreparedSplit {
  public:
   PreparedBatchedGemm(const Problem& problem, const GemmKernels& kernels, int panel,
                       std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)), weights_(packed_->at<float>("weights")), run_(kernels.run) {
+      : PreparedSplit(problem, std::move(packed)), weights_(packed_->at<float>("weights")), run_(kernels.run) {
     const BatchedLinearParams p = batched_linear_params(*problem.layer, problem.in[0]);
     gemm_.m = static_cast<int>(p.rows);
     gemm_.n = static_cast<int>(p.k);
@@ -28,29 +28,22 @@ class PreparedBatchedGemm final : public Prepared {
     scratch_ = round_to_line(kernels.scratch_bytes(gemm_.m, gemm_.k, gemm_.tiling));
   }
 
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
-
   void run(const RunArgs& args) const override {
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      split_.for_task(task, [&](int64_t index, Range panels, Range rows) {
-        GemmArgs call = gemm_;
-        call.a = args.in[0].f32() + index * args.in[0].strides[0];
-        call.b = weights_ + index * matrix_;
-        call.dst = args.out.f32() + index * args.out.strides[0];
-        run_(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), static_cast<int>(rows.begin),
-             static_cast<int>(rows.end), args.workspace.task(task));
-      });
+    for_pieces(args, [&](int64_t index, Range panels, Range rows, std::byte* scratch) {
+      GemmArgs call = gemm_;
+      call.a = args.in[0].f32() + index * args.in[0].strides[0];
+      call.b = weights_ + index * matrix_;
+      call.dst = args.out.f32() + index * args.out.strides[0];
+      run_(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), static_cast<int>(rows.begin),
+           static_cast<int>(rows.end), scratch);
     });
   }
 
  private:
-  std::shared_ptr<const Packed> packed_;
   const float* weights_;
   decltype(GemmKernels::run) run_;
   GemmArgs gemm_;
   int64_t matrix_ = 0;  // floats of a packed matrix
-  WorkSplit split_;
-  size_t scratch_ = 0;  // bytes of a task
 };
 
 class GemmBatchedLinear final : public Routine {

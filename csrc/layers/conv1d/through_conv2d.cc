@@ -48,6 +48,7 @@ class PreparedThroughConv2d final : public Prepared {
 
   WorkspaceSize workspace() const override { return inner_->workspace(); }
   bool works_on_residual() const override { return inner_->works_on_residual(); }
+
   void run(const RunArgs& args) const override {
     TensorView in[2];  // the input and perhaps a residual
     for (size_t i = 0; i < inputs_; ++i) in[i] = as_2d(args.in[i]);

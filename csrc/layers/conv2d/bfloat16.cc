@@ -6,11 +6,11 @@
 namespace softneuro {
 namespace {
 
-class PreparedBfloat16 final : public Prepared {
+class PreparedBfloat16 final : public PreparedSplit {
  public:
   PreparedBfloat16(const Problem& problem, const ConvBfloat16Kernels& kernels, const ConvBfloat16Args& args, int split,
                    std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)), kernels_(kernels), args_(args), residual_(problem.layer->post.residual) {
+      : PreparedSplit(problem, std::move(packed)), kernels_(kernels), args_(args) {
     const Conv2dParams p = conv2d_params(problem);
     const SplitBy by = parse_split(split);
     if (p.empty()) return;
@@ -20,25 +20,17 @@ class PreparedBfloat16 final : public Prepared {
   }
 
   bool works_on_residual() const override { return true; }
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      split_.for_task(task, [&](int64_t image, Range panels, Range rows) {
-        kernels_.run(for_image(args_, args, residual_, image), static_cast<int>(panels.begin),
-                     static_cast<int>(panels.end), static_cast<int>(rows.begin), static_cast<int>(rows.end),
-                     args.workspace.task(task));
-      });
+    for_pieces(args, [&](int64_t image, Range panels, Range rows, std::byte* scratch) {
+      kernels_.run(for_image(args_, args, residual_, image), static_cast<int>(panels.begin),
+                   static_cast<int>(panels.end), static_cast<int>(rows.begin), static_cast<int>(rows.end), scratch);
     });
   }
 
  private:
-  std::shared_ptr<const Packed> packed_;
   const ConvBfloat16Kernels& kernels_;
   ConvBfloat16Args args_;
-  WorkSplit split_;
-  bool residual_;
-  size_t scratch_ = 0;  // bytes of a task
 };
 
 class Bfloat16Conv2d final : public Bfloat16Routine {

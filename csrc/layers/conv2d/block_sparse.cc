@@ -3,18 +3,19 @@
 
 #include "layers/contract/params.h"
 #include "layers/conv2d/shapes.h"
+#include "layers/shared/images.h"
 #include "layers/weights/sparse_blocks.h"
 
 namespace softneuro {
 namespace {
 
-class PreparedBlockSparse final : public Prepared {
+class PreparedBlockSparse final : public PreparedSplit {
  public:
   PreparedBlockSparse(const Problem& problem, const ConvSparseBlocksKernels& kernels, const SparseBlocksParams& params,
                       std::shared_ptr<const Packed> packed)
-      : kernels_(kernels),
-        blocks_(*problem.layer, direct_shape(conv2d_params(problem)), params.band, kernels, std::move(packed)),
-        residual_(problem.layer->post.residual) {
+      : PreparedSplit(problem),
+        kernels_(kernels),
+        blocks_(*problem.layer, direct_shape(conv2d_params(problem)), params.band, kernels, std::move(packed)) {
     const Conv2dParams p = conv2d_params(problem);
     if (p.empty()) return;
     const ConvDirectShape& shape = blocks_.args().shape;
@@ -27,19 +28,12 @@ class PreparedBlockSparse final : public Prepared {
   }
 
   bool works_on_residual() const override { return true; }
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
-    SharedWork work(split_);
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      work.for_task(task, [&](int64_t image, Range blocks, Range rows) {
-        ConvSparseBlocks call = blocks_.args();
-        call.src = args.in[0].f32() + image * args.in[0].strides[0];
-        call.dst = args.out.f32() + image * args.out.strides[0];
-        if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].strides[0];
-        kernels_.run(call, static_cast<int>(blocks.begin), static_cast<int>(blocks.end), static_cast<int>(rows.begin),
-                     static_cast<int>(rows.end), args.workspace.task(task));
-      });
+    for_pieces(args, [&](int64_t image, Range blocks, Range rows, std::byte* scratch) {
+      const auto call = for_image(blocks_.args(), args, residual_, image);
+      kernels_.run(call, static_cast<int>(blocks.begin), static_cast<int>(blocks.end), static_cast<int>(rows.begin),
+                   static_cast<int>(rows.end), scratch);
     });
   }
 
@@ -53,9 +47,6 @@ class PreparedBlockSparse final : public Prepared {
 
   const ConvSparseBlocksKernels& kernels_;
   SparseBlocks blocks_;
-  WorkSplit split_;
-  bool residual_;
-  size_t scratch_ = 0;  // bytes of a task
 };
 
 class BlockSparseConv2d final : public SparseBlocksRoutine {

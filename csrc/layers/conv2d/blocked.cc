@@ -4,15 +4,16 @@
 
 #include "base/error.h"
 #include "layers/weights/held_rows.h"
+#include "layers/shared/images.h"
 
 namespace softneuro {
 namespace {
 
-class PreparedBlocked final : public Prepared {
+class PreparedBlocked final : public PreparedSplit {
  public:
   PreparedBlocked(const Problem& problem, const ConvDirectKernels& kernels, const BlockedParams& params,
                   std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual) {
+      : PreparedSplit(problem, std::move(packed)), kernels_(kernels) {
     const Conv2dParams p = conv2d_params(problem);
     const ConvDirectShape shape = direct_shape(p);
     const SplitBy by = parse_split(params.split);
@@ -29,9 +30,10 @@ class PreparedBlocked final : public Prepared {
     const int64_t rows = shape.pointwise() ? p.oh * p.ow : p.oh;
     split_ = WorkSplit(p.n, conv_direct_panels(shape, kernels.block, params.panel), rows,
                        worth_threads(p, problem.threads), by, unit(shape, by, is_packed));
-    if (!shape.pointwise()) scratch_ = round_to_line(kernels.scratch_bytes(shape, args_.tiling));
+    if (!shape.pointwise()) kernel_ = round_to_line(kernels.scratch_bytes(shape, args_.tiling));
+    scratch_ = kernel_;
     if (!is_packed) {
-      panel_ = round_to_line(conv_direct_panel_size(shape, kernels.block, params.panel) * sizeof(float));
+      scratch_ += round_to_line(conv_direct_panel_size(shape, kernels.block, params.panel) * sizeof(float));
     }
   }
 
@@ -39,27 +41,19 @@ class PreparedBlocked final : public Prepared {
   bool works_on_residual() const override {
     return ceil_div(args_.shape.in_channels, kernels_.block) <= args_.tiling.c_block;
   }
-  WorkspaceSize workspace() const override { return {.task = scratch_ + panel_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
-    SharedWork work(split_);
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      std::byte* scratch = args.workspace.task(task);
-      work.for_task(task, [&](int64_t image, Range panels, Range rows) {
-        ConvDirectArgs call = args_;
-        call.panel_scratch = reinterpret_cast<float*>(scratch + scratch_);
-        call.src = args.in[0].f32() + image * args.in[0].strides[0];
-        call.dst = args.out.f32() + image * args.out.strides[0];
-        if (residual_) call.epilogue.residual = args.in[1].f32() + image * args.in[1].strides[0];
-        const auto [panel_begin, panel_end, row_begin, row_end] =
-            std::array{static_cast<int>(panels.begin), static_cast<int>(panels.end), static_cast<int>(rows.begin),
-                       static_cast<int>(rows.end)};
-        if (call.shape.pointwise()) {
-          kernels_.run_pointwise(call, panel_begin, panel_end, row_begin, row_end);
-        } else {
-          kernels_.run(call, panel_begin, panel_end, row_begin, row_end, scratch);
-        }
-      });
+    for_pieces(args, [&](int64_t image, Range panels, Range rows, std::byte* scratch) {
+      ConvDirectArgs call = for_image(args_, args, residual_, image);
+      call.panel_scratch = reinterpret_cast<float*>(scratch + kernel_);
+      const auto [panel_begin, panel_end, row_begin, row_end] =
+          std::array{static_cast<int>(panels.begin), static_cast<int>(panels.end), static_cast<int>(rows.begin),
+                     static_cast<int>(rows.end)};
+      if (call.shape.pointwise()) {
+        kernels_.run_pointwise(call, panel_begin, panel_end, row_begin, row_end);
+      } else {
+        kernels_.run(call, panel_begin, panel_end, row_begin, row_end, scratch);
+      }
     });
   }
 
@@ -73,13 +67,10 @@ class PreparedBlocked final : public Prepared {
     return shape.pointwise() ? tile : 1;
   }
 
-  std::shared_ptr<const Packed> packed_;
   HeldRows rows_;
   const ConvDirectKernels& kernels_;
   ConvDirectArgs args_{};
-  WorkSplit split_;
-  bool residual_;
-  size_t scratch_ = 0, panel_ = 0;  // bytes of a task
+  size_t kernel_ = 0;  // bytes of the kernel, which a panel's weights follow
 };
 
 }  // namespace

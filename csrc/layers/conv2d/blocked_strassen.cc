@@ -13,11 +13,11 @@ namespace {
 
 SN_PARAMS(BlockedStrassenParams, panel, rows, split);
 
-class PreparedBlockedStrassen final : public Prepared {
+class PreparedBlockedStrassen final : public PreparedSplit {
  public:
   PreparedBlockedStrassen(const Problem& problem, const ConvStrassenKernels& kernels,
                           const BlockedStrassenParams& params, std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual) {
+      : PreparedSplit(problem, std::move(packed)), kernels_(kernels) {
     const Conv2dParams p = conv2d_params(problem);
     args_.shape = pointwise_shape(p);
     const int64_t pixels = p.oh * p.ow;
@@ -33,25 +33,17 @@ class PreparedBlockedStrassen final : public Prepared {
   }
 
   bool works_on_residual() const override { return true; }
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      split_.for_task(task, [&](int64_t image, Range panels, Range pixels) {
-        kernels_.run(for_image(args_, args, residual_, image), static_cast<int>(panels.begin),
-                     static_cast<int>(panels.end), static_cast<int>(pixels.begin), static_cast<int>(pixels.end),
-                     args.workspace.task(task));
-      });
+    for_pieces(args, [&](int64_t image, Range panels, Range pixels, std::byte* scratch) {
+      kernels_.run(for_image(args_, args, residual_, image), static_cast<int>(panels.begin),
+                   static_cast<int>(panels.end), static_cast<int>(pixels.begin), static_cast<int>(pixels.end), scratch);
     });
   }
 
  private:
-  std::shared_ptr<const Packed> packed_;
   const ConvStrassenKernels& kernels_;
   ConvStrassenArgs args_{};
-  WorkSplit split_;
-  bool residual_;
-  size_t scratch_ = 0;  // bytes of a task
 };
 
 class BlockedStrassen final : public Routine {

@@ -46,11 +46,11 @@ namespace {
 
 SN_PARAMS(DepthwiseParams, split);
 
-class PreparedDepthwise final : public Prepared {
+class PreparedDepthwise final : public PreparedSplit {
  public:
   PreparedDepthwise(const Problem& problem, const ConvDepthwiseKernels& kernels, SplitBy by,
                     std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)), run_(kernels.run), residual_(problem.layer->post.residual) {
+      : PreparedSplit(problem, std::move(packed)), run_(kernels.run) {
     const Conv2dParams p = conv2d_params(problem);
     args_ = depthwise_args(p, *problem.layer, *packed_);
     if (p.empty()) return;
@@ -59,21 +59,15 @@ class PreparedDepthwise final : public Prepared {
   }
 
   void run(const RunArgs& args) const override {
-    SharedWork work(split_);
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      work.for_task(task, [&](int64_t image, Range blocks, Range pairs) {
-        run_(for_image(args_, args, residual_, image), static_cast<int>(blocks.begin), static_cast<int>(blocks.end),
-             static_cast<int>(2 * pairs.begin), std::min(static_cast<int>(2 * pairs.end), args_.out_h));
-      });
+    for_pieces(args, [&](int64_t image, Range blocks, Range pairs, std::byte*) {
+      run_(for_image(args_, args, residual_, image), static_cast<int>(blocks.begin), static_cast<int>(blocks.end),
+           static_cast<int>(2 * pairs.begin), std::min(static_cast<int>(2 * pairs.end), args_.out_h));
     });
   }
 
  private:
-  std::shared_ptr<const Packed> packed_;
   decltype(ConvDepthwiseKernels::run) run_;
   ConvDepthwiseArgs args_;
-  WorkSplit split_;
-  bool residual_;
 };
 
 class DepthwiseConv2d final : public Routine {

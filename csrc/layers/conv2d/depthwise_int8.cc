@@ -9,11 +9,11 @@
 namespace softneuro {
 namespace {
 
-class PreparedDepthwiseInt8 final : public Prepared {
+class PreparedDepthwiseInt8 final : public PreparedSplit {
  public:
   PreparedDepthwiseInt8(const Problem& problem, const ConvDepthwiseInt8Kernels& kernels,
                         std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)), kernels_(kernels), p_(conv2d_params(problem)) {
+      : PreparedSplit(problem, std::move(packed)), kernels_(kernels), p_(conv2d_params(problem)) {
     if (p_.empty()) return;
     args_ = {.channels = narrow(p_.c),
              .h = narrow(p_.h),
@@ -53,24 +53,20 @@ class PreparedDepthwiseInt8 final : public Prepared {
 
   void run(const RunArgs& args) const override {
     const TensorView &in = args.in[0], &out = args.out;
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      split_.for_task(task, [&](int64_t image, Range blocks, Range rows) {
-        ConvDepthwiseInt8 call = args_;
-        call.src = static_cast<const uint8_t*>(in.at(image * in.strides[0]));
-        call.src_end = call.src + in.image_elements();
-        call.dst = static_cast<uint8_t*>(out.at(image * out.strides[0]));
-        kernels_.run(call, static_cast<int>(blocks.begin), static_cast<int>(blocks.end), static_cast<int>(rows.begin),
-                     static_cast<int>(rows.end));
-      });
+    for_pieces(args, [&](int64_t image, Range blocks, Range rows, std::byte*) {
+      ConvDepthwiseInt8 call = args_;
+      call.src = static_cast<const uint8_t*>(in.at(image * in.strides[0]));
+      call.src_end = call.src + in.image_elements();
+      call.dst = static_cast<uint8_t*>(out.at(image * out.strides[0]));
+      kernels_.run(call, static_cast<int>(blocks.begin), static_cast<int>(blocks.end), static_cast<int>(rows.begin),
+                   static_cast<int>(rows.end));
     });
   }
 
  private:
-  std::shared_ptr<const Packed> packed_;
   const ConvDepthwiseInt8Kernels& kernels_;
   Conv2dParams p_;
   ConvDepthwiseInt8 args_;
-  WorkSplit split_;
 };
 
 class DepthwiseInt8 final : public Routine {

@@ -18,11 +18,11 @@ ConvNchwShape nchw_shape(const Conv2dParams& p) {
 
 SN_PARAMS(DirectNchwParams, rows, split);
 
-class PreparedDirectNchw final : public Prepared {
+class PreparedDirectNchw final : public PreparedSplit {
  public:
   PreparedDirectNchw(const Problem& problem, const ConvNchwKernels& kernels, const DirectNchwParams& params,
                      std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)), run_(kernels.run), residual_(problem.layer->post.residual) {
+      : PreparedSplit(problem, std::move(packed)), run_(kernels.run) {
     const Conv2dParams p = conv2d_params(problem);
     args_.shape = nchw_shape(p);
     args_.row_block = params.rows;
@@ -34,24 +34,16 @@ class PreparedDirectNchw final : public Prepared {
     scratch_ = round_to_line(kernels.scratch_bytes(args_.shape, params.rows));
   }
 
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
-
   void run(const RunArgs& args) const override {
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      split_.for_task(task, [&](int64_t image, Range panels, Range rows) {
-        run_(for_image(args_, args, residual_, image), static_cast<int>(panels.begin), static_cast<int>(panels.end),
-             static_cast<int>(rows.begin), static_cast<int>(rows.end), args.workspace.task(task));
-      });
+    for_pieces(args, [&](int64_t image, Range panels, Range rows, std::byte* scratch) {
+      run_(for_image(args_, args, residual_, image), static_cast<int>(panels.begin), static_cast<int>(panels.end),
+           static_cast<int>(rows.begin), static_cast<int>(rows.end), scratch);
     });
   }
 
  private:
-  std::shared_ptr<const Packed> packed_;
   decltype(ConvNchwKernels::run) run_;
   ConvNchwArgs args_;
-  WorkSplit split_;
-  bool residual_;
-  size_t scratch_ = 0;  // bytes of a task
 };
 
 class DirectNchwConv2d final : public Routine {

@@ -23,16 +23,16 @@ SparseSizes sparse_sizes(const Conv2dParams& p, int chunk) {
   return {p.groups, p.group_k(), p.group_c(), p.kh * p.kw, chunk};
 }
 
-class PreparedDsconv final : public Prepared {
+class PreparedDsconv final : public PreparedSplit {
  public:
   PreparedDsconv(const Problem& problem, const ConvSparseKernels& kernels, FiniteKernel finite, bool tiled,
                  const DsconvParams& params, std::shared_ptr<const Packed> packed)
-      : run_(kernels.run),
+      : PreparedSplit(problem),
+        run_(kernels.run),
         finite_(finite),
         p_(conv2d_params(problem)),
         window_(p_, kernels, tiled),
-        lists_(SparseLists(sparse_sizes(p_, params.chunk)), std::move(packed)),
-        residual_(problem.layer->post.residual) {
+        lists_(SparseLists(sparse_sizes(p_, params.chunk)), std::move(packed)) {
     args_.bias = lists_.bias();
     args_.activation = problem.layer->post.activation;
     if (p_.empty()) return;
@@ -57,8 +57,6 @@ class PreparedDsconv final : public Prepared {
         WorkSplit(p_.n, lists_.panels(), window_.rows(), worth_threads(p_, problem.threads), parse_split(params.split));
     scratch_ = round_to_line(static_cast<size_t>(chunk * window_.plane(band_)) * sizeof(float));
   }
-
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     args.parallel_for(split_.tasks, [&](int64_t task) {
@@ -178,11 +176,8 @@ class PreparedDsconv final : public Prepared {
   std::vector<std::vector<int32_t>> outside_;  // of each row of positions
   std::vector<int32_t> offsets_;
   ConvSparseArgs args_;
-  WorkSplit split_;
-  bool residual_;
   int64_t band_ = 1;
   bool in_place_ = false;
-  size_t scratch_ = 0;  // bytes of a task
 };
 
 class Dsconv final : public Routine {

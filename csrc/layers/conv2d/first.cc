@@ -14,7 +14,7 @@ class PreparedFirst final : public PreparedConv2dRows {
  public:
   PreparedFirst(const Problem& problem, FirstConv2d::Kernel kernel, const ConvFirstArgs& args,
                 std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)), kernel_(kernel), args_(args), residual_(problem.layer->post.residual) {
+      : PreparedConv2dRows(problem, std::move(packed)), kernel_(kernel), args_(args) {
     const Conv2dParams p = conv2d_params(problem);
     args_.epilogue.activation = problem.layer->post.activation;
     if (p.empty()) return;
@@ -22,15 +22,10 @@ class PreparedFirst final : public PreparedConv2dRows {
     scratch_ = round_to_line(kernel.scratch_bytes(args));
   }
 
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
-
   void run(const RunArgs& args) const override {
-    SharedWork work(split_);
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      work.for_task(task, [&](int64_t image, Range, Range rows) {
-        kernel_.run(for_image(args_, args, residual_, image), static_cast<int>(rows.begin), static_cast<int>(rows.end),
-                    args.workspace.task(task));
-      });
+    for_pieces(args, [&](int64_t image, Range, Range rows, std::byte* scratch) {
+      kernel_.run(for_image(args_, args, residual_, image), static_cast<int>(rows.begin), static_cast<int>(rows.end),
+                  scratch);
     });
   }
 
@@ -55,12 +50,8 @@ class PreparedFirst final : public PreparedConv2dRows {
     return args;
   }
 
-  std::shared_ptr<const Packed> packed_;
   FirstConv2d::Kernel kernel_;
   ConvFirstArgs args_;
-  WorkSplit split_;
-  bool residual_;
-  size_t scratch_ = 0;  // bytes of a task
 };
 
 class DirectFirstConv2d final : public FirstConv2d {

@@ -9,15 +9,14 @@
 namespace softneuro {
 namespace {
 
-class PreparedIm2col final : public Prepared {
+class PreparedIm2col final : public PreparedSplit {
  public:
   PreparedIm2col(const Problem& problem, const GemmKernels& kernels, const GemmStripParams& params,
                  std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)),
+      : PreparedSplit(problem, std::move(packed)),
         kernels_(kernels),
         p_(conv2d_params(problem)),
-        strip_(params.columns),
-        residual_(problem.layer->post.residual) {
+        strip_(params.columns) {
     const int64_t depth = p_.group_c() * p_.kh * p_.kw;
     gemm_.k = static_cast<int>(depth);
     gemm_.m = static_cast<int>(p_.group_k());
@@ -39,18 +38,12 @@ class PreparedIm2col final : public Prepared {
     scratch_ = columns_ + round_to_line(kernels.scratch_bytes(gemm_.m, gemm_.k, gemm_.tiling));
   }
 
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
-
   void run(const RunArgs& args) const override {
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      std::byte* scratch = args.workspace.task(task);
-      split_.for_task(task, [&](int64_t index, Range blocks, Range vectors) {
-        const int64_t end = std::min(vectors.end * kernels_.lanes, p_.oh * p_.ow);
-        for (int64_t begin = vectors.begin * kernels_.lanes; begin < end; begin += strip_) {
-          run_strip(args, index / p_.groups, index % p_.groups, blocks, {begin, std::min(begin + strip_, end)},
-                    scratch);
-        }
-      });
+    for_pieces(args, [&](int64_t index, Range blocks, Range vectors, std::byte* scratch) {
+      const int64_t end = std::min(vectors.end * kernels_.lanes, p_.oh * p_.ow);
+      for (int64_t begin = vectors.begin * kernels_.lanes; begin < end; begin += strip_) {
+        run_strip(args, index / p_.groups, index % p_.groups, blocks, {begin, std::min(begin + strip_, end)}, scratch);
+      }
     });
   }
 
@@ -79,16 +72,13 @@ class PreparedIm2col final : public Prepared {
                  static_cast<int>(std::min(blocks.end * channel_block, p_.group_k())), scratch + columns_);
   }
 
-  std::shared_ptr<const Packed> packed_;
   const GemmKernels& kernels_;
   Conv2dParams p_;
   int64_t strip_;  // columns
-  bool residual_;
   GemmArgs gemm_;
   const float* weights_ = nullptr;
   const float* bias_ = nullptr;
-  WorkSplit split_;
-  size_t columns_ = 0, scratch_ = 0;  // bytes of a task
+  size_t columns_ = 0;  // bytes of a task
 };
 
 class Im2colGemmConv2d final : public Routine {

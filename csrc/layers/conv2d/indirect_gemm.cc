@@ -44,14 +44,13 @@ std::vector<ptrdiff_t> tap_table(int64_t out, int64_t in, int64_t taps, int64_t 
 // Narrower groups waste most of a vector.
 constexpr int64_t least_group = 8;
 
-class PreparedIndirect final : public Prepared {
+class PreparedIndirect final : public PreparedSplit {
  public:
   PreparedIndirect(const Problem& problem, const ConvIndirectKernels& kernels, const IndirectParams& params,
                    std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)),
+      : PreparedSplit(problem, std::move(packed)),
         kernels_(kernels),
         p_(conv2d_params(problem)),
-        residual_(problem.layer->post.residual),
         args_(kernel_args(p_, kernels, params)),
         group_weights_(conv_indirect_packed_size(args_, kernels.lanes)) {
     args_.weights = packed_->at<float>("weights");
@@ -70,32 +69,27 @@ class PreparedIndirect final : public Prepared {
   }
 
   void run(const RunArgs& args) const override {
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      split_.for_task(task, [&](int64_t index, Range panels, Range pixels) {
-        const int64_t image = index / p_.groups, group = index % p_.groups, channel = group * p_.group_k();
-        ConvIndirectArgs call = args_;
-        call.src = input_image(args, 0, image) + group * p_.group_c();
-        call.weights += group * group_weights_;
-        call.dst = output_image(args, image) + channel;
-        if (bias_ != nullptr) call.epilogue.bias = bias_ + channel;
-        if (residual_) call.epilogue.residual = input_image(args, 1, image) + channel;
-        kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), static_cast<int>(pixels.begin),
-                     static_cast<int>(pixels.end));
-      });
+    for_pieces(args, [&](int64_t index, Range panels, Range pixels, std::byte*) {
+      const int64_t image = index / p_.groups, group = index % p_.groups, channel = group * p_.group_k();
+      ConvIndirectArgs call = args_;
+      call.src = input_image(args, 0, image) + group * p_.group_c();
+      call.weights += group * group_weights_;
+      call.dst = output_image(args, image) + channel;
+      if (bias_ != nullptr) call.epilogue.bias = bias_ + channel;
+      if (residual_) call.epilogue.residual = input_image(args, 1, image) + channel;
+      kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), static_cast<int>(pixels.begin),
+                   static_cast<int>(pixels.end));
     });
   }
 
  private:
-  std::shared_ptr<const Packed> packed_;
   const ConvIndirectKernels& kernels_;
   Conv2dParams p_;
-  bool residual_;
   ConvIndirectArgs args_;
   size_t group_weights_;  // floats
   const float* bias_ = nullptr;
   std::vector<ptrdiff_t> rows_, columns_;
   std::vector<float> zeros_;
-  WorkSplit split_;
 };
 
 class IndirectGemmConv2d final : public Routine {

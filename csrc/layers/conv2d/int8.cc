@@ -11,16 +11,15 @@ namespace {
 // rows: pixels of a strip.
 SN_PARAMS(Int8Params, rows, split);
 
-class PreparedInt8Conv2d final : public Prepared {
+class PreparedInt8Conv2d final : public PreparedSplit {
  public:
   PreparedInt8Conv2d(const Problem& problem, const GemmInt8Kernels& kernels, const Int8Params& params, DType residual,
                      std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)),
+      : PreparedSplit(problem, std::move(packed)),
         kernels_(kernels),
         p_(conv2d_params(problem)),
         shape_(int8_shape(p_)),
         gemm_(int8_gemm(problem, shape_, *packed_, residual)),
-        residual_(problem.layer->post.residual),
         row_starts_(problem, shape_),
         zero_(static_cast<uint8_t>(problem.in[0].quantization->zero_points[0])) {
     direct_ = p_.pointwise() && p_.sh == 1 && p_.sw == 1 && p_.group_c() % GemmInt8::group == 0;
@@ -40,19 +39,14 @@ class PreparedInt8Conv2d final : public Prepared {
   }
 
   bool works_on_residual() const override { return true; }
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
-    SharedWork work(split_);
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      std::byte* scratch = args.workspace.task(task);
-      work.for_task(task, [&](int64_t index, Range panels, Range pixels) {
-        const int64_t step = direct_ ? pixels.end - pixels.begin : rows_;
-        for (int64_t begin = pixels.begin; begin < pixels.end; begin += step) {
-          run_strip(args, index / p_.groups, index % p_.groups, panels, {begin, std::min(begin + step, pixels.end)},
-                    scratch);
-        }
-      });
+    for_pieces(args, [&](int64_t index, Range panels, Range pixels, std::byte* scratch) {
+      const int64_t step = direct_ ? pixels.end - pixels.begin : rows_;
+      for (int64_t begin = pixels.begin; begin < pixels.end; begin += step) {
+        run_strip(args, index / p_.groups, index % p_.groups, panels, {begin, std::min(begin + step, pixels.end)},
+                  scratch);
+      }
     });
   }
 
@@ -88,18 +82,16 @@ class PreparedInt8Conv2d final : public Prepared {
     kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), 0, call.m, scratch + kernel_);
   }
 
-  std::shared_ptr<const Packed> packed_;
   const GemmInt8Kernels& kernels_;
   Conv2dParams p_;
   ByteWindows windows_;
   Int8Shape shape_;
   GemmInt8 gemm_;
-  bool residual_, direct_ = false;
+  bool direct_ = false;
   Int8RowStarts row_starts_;
   uint8_t zero_;
   int64_t rows_ = 0;
-  WorkSplit split_;
-  size_t columns_ = 0, kernel_ = 0, scratch_ = 0;  // bytes of a task
+  size_t columns_ = 0, kernel_ = 0;  // bytes of a task
 };
 
 class Int8Conv2d final : public Routine {

@@ -15,15 +15,14 @@ constexpr int64_t most_outputs = 8, least_inputs = 8;
 
 SN_PARAMS(Kn2rowParams, panel, rows);
 
-class PreparedKn2row final : public Prepared {
+class PreparedKn2row final : public PreparedSplit {
  public:
   PreparedKn2row(const Problem& problem, const GemmKernels& kernels, SumRowsKernel sum_rows, const Kn2rowParams& params,
                  std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)),
+      : PreparedSplit(problem, std::move(packed)),
         kernels_(kernels),
         sum_rows_(sum_rows),
         p_(conv2d_params(problem)),
-        residual_(problem.layer->post.residual),
         activation_(problem.layer->post.activation) {
     bias_ = packed_->find<float>("bias");
     gemm_.m = static_cast<int>(p_.kh * p_.kw * p_.k);
@@ -43,13 +42,9 @@ class PreparedKn2row final : public Prepared {
     scratch_ = columns_ + products_ + taps_ + round_to_line(kernels.scratch_bytes(gemm_.m, gemm_.k, gemm_.tiling));
   }
 
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
-
   void run(const RunArgs& args) const override {
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      split_.for_task(
-          task, [&](int64_t image, Range, Range rows) { run_rows(args, image, rows, args.workspace.task(task)); });
-    });
+    for_pieces(args,
+               [&](int64_t image, Range, Range rows, std::byte* scratch) { run_rows(args, image, rows, scratch); });
   }
 
  private:
@@ -113,17 +108,14 @@ class PreparedKn2row final : public Prepared {
     }
   }
 
-  std::shared_ptr<const Packed> packed_;
   const GemmKernels& kernels_;
   SumRowsKernel sum_rows_;
   Conv2dParams p_;
-  bool residual_;
   Activation activation_;
   GemmArgs gemm_;
   const float* bias_ = nullptr;
-  int64_t rows_ = 1, strips_ = 0, stride_ = 0;  // input rows of a strip, strips in the ring, floats between products
-  WorkSplit split_;
-  size_t columns_ = 0, products_ = 0, taps_ = 0, scratch_ = 0;  // bytes of a task
+  int64_t rows_ = 1, strips_ = 0, stride_ = 0;    // input rows of a strip, strips in the ring, floats between products
+  size_t columns_ = 0, products_ = 0, taps_ = 0;  // bytes of a task
 };
 
 class Kn2rowConv2d final : public Routine {

@@ -12,14 +12,13 @@ constexpr int gather_rows = 112;  // pixels: the kernel's row block
 
 SN_PARAMS(NhwcGemmParams, panel, split);
 
-class PreparedNhwcGemm final : public Prepared {
+class PreparedNhwcGemm final : public PreparedSplit {
  public:
   PreparedNhwcGemm(const Problem& problem, const GemmKernels& kernels, const NhwcGemmParams& params,
                    std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)),
+      : PreparedSplit(problem, std::move(packed)),
         kernels_(kernels),
         p_(conv2d_params(problem)),
-        residual_(problem.layer->post.residual),
         strided_(p_.sh != 1 || p_.sw != 1) {
     gemm_.m = static_cast<int>(p_.oh * p_.ow);
     gemm_.n = static_cast<int>(p_.group_k());
@@ -41,19 +40,14 @@ class PreparedNhwcGemm final : public Prepared {
 
   // Partial sums would overwrite it.
   bool works_on_residual() const override { return gemm_.k <= gemm_.tiling.k_block; }
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
-    SharedWork work(split_);
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      std::byte* scratch = args.workspace.task(task);
-      work.for_task(task, [&](int64_t index, Range panels, Range pixels) {
-        const int64_t step = strided_ ? gather_rows : pixels.end - pixels.begin;
-        for (int64_t begin = pixels.begin; begin < pixels.end; begin += step) {
-          run_rows(args, index / p_.groups, index % p_.groups, panels, {begin, std::min(begin + step, pixels.end)},
-                   scratch);
-        }
-      });
+    for_pieces(args, [&](int64_t index, Range panels, Range pixels, std::byte* scratch) {
+      const int64_t step = strided_ ? gather_rows : pixels.end - pixels.begin;
+      for (int64_t begin = pixels.begin; begin < pixels.end; begin += step) {
+        run_rows(args, index / p_.groups, index % p_.groups, panels, {begin, std::min(begin + step, pixels.end)},
+                 scratch);
+      }
     });
   }
 
@@ -80,16 +74,14 @@ class PreparedNhwcGemm final : public Prepared {
     kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), 0, call.m, scratch + gathered_);
   }
 
-  std::shared_ptr<const Packed> packed_;
   const GemmKernels& kernels_;
   Conv2dParams p_;
-  bool residual_, strided_;
+  bool strided_;
   GemmArgs gemm_;
   const float* weights_ = nullptr;
   const float* bias_ = nullptr;
   int64_t group_weights_ = 0;  // floats
-  WorkSplit split_;
-  size_t gathered_ = 0, scratch_ = 0;  // bytes of a task
+  size_t gathered_ = 0;        // bytes of a task
 };
 
 class NhwcGemmConv2d final : public Routine {

@@ -8,6 +8,7 @@
 #include "base/threads.h"
 #include "layers/contract/routine.h"
 #include "layers/conv2d/conv2d.h"
+#include "layers/shared/split.h"
 
 namespace softneuro {
 
@@ -34,8 +35,10 @@ struct Conv2dRows {
 };
 
 // Problems with a residual have no such rows.
-class PreparedConv2dRows : public Prepared {
+class PreparedConv2dRows : public PreparedSplit {
  public:
+  using PreparedSplit::PreparedSplit;
+
   virtual int64_t row_step() const { return 1; }
   virtual size_t rows_scratch(int64_t plane_rows) const = 0;
   virtual void run_rows(const Conv2dRows& call) const = 0;

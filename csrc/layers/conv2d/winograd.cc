@@ -44,7 +44,7 @@ class PreparedWinograd final : public PreparedConv2dRows {
  public:
   PreparedWinograd(const Problem& problem, const WinogradKernels& kernels, const WinogradShape& shape,
                    const WinogradParams& params, std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)), run_(kernels.run), residual_(problem.layer->post.residual) {
+      : PreparedConv2dRows(problem, std::move(packed)), run_(kernels.run) {
     const SplitBy by = parse_split(params.split);
     args_.shape = shape;
     args_.weights = find_packed<float>(packed_, "weights");
@@ -62,7 +62,6 @@ class PreparedWinograd final : public PreparedConv2dRows {
   }
 
   bool works_on_residual() const override { return true; }
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     SharedWork work(split_);
@@ -96,14 +95,10 @@ class PreparedWinograd final : public PreparedConv2dRows {
   }
 
  private:
-  std::shared_ptr<const Packed> packed_;
   HeldRows rows_;
   int panels_ = 0;
   decltype(WinogradKernels::run) run_;
   WinogradArgs args_{};
-  WorkSplit split_;
-  bool residual_;
-  size_t scratch_ = 0;  // bytes of a task
 };
 
 class WinogradConv2d final : public Routine {

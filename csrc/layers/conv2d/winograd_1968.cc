@@ -9,11 +9,11 @@
 namespace softneuro {
 namespace {
 
-class PreparedWinograd1968 final : public Prepared {
+class PreparedWinograd1968 final : public PreparedSplit {
  public:
   PreparedWinograd1968(const Problem& problem, const ConvWinograd1968Kernels& kernels, const Winograd1968Params& params,
                        std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual) {
+      : PreparedSplit(problem, std::move(packed)), kernels_(kernels) {
     const Conv2dParams p = conv2d_params(problem);
     args_.shape = pointwise_shape(p);
     args_.weights = packed_->at<float>("weights");
@@ -31,7 +31,6 @@ class PreparedWinograd1968 final : public Prepared {
   }
 
   bool works_on_residual() const override { return true; }
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     SharedWork work(split_);
@@ -57,12 +56,8 @@ class PreparedWinograd1968 final : public Prepared {
   }
 
  private:
-  std::shared_ptr<const Packed> packed_;
   const ConvWinograd1968Kernels& kernels_;
   ConvWinograd1968Args args_{};
-  WorkSplit split_;
-  bool residual_;
-  size_t scratch_ = 0;  // bytes of a task
 };
 
 class Winograd1968Conv2d final : public Winograd1968Routine {

@@ -55,15 +55,15 @@ size_t scratch_bytes(const BandGeometry& geometry, const Conv2dParams& p1, const
   return line_bytes + between_bytes(geometry, p2) + round_to_line(source);
 }
 
-class PreparedFusedBands final : public Prepared {
+class PreparedFusedBands final : public PreparedSplit {
  public:
   PreparedFusedBands(const Problem& problem, const Conv2dPairStages& stages, Isa isa, bool tiled,
                      const BandsParams& params, const std::shared_ptr<const Packed>& packed)
-      : kernels_(*conv_sparse_kernels(isa)),
+      : PreparedSplit(problem),
+        kernels_(*conv_sparse_kernels(isa)),
         all_finite_(finite_kernel(isa)),
         first_(stages.p1, params.chunk, part_of(packed, "first")),
-        second_(stages.p2, params.chunk, part_of(packed, "second")),
-        residual_(problem.layer->post.residual) {
+        second_(stages.p2, params.chunk, part_of(packed, "second")) {
     const Conv2dParams &p1 = stages.p1, &p2 = stages.p2;
     if (p2.empty()) return;
     geometry_.emplace(p1, p2, kernels_.lanes, tiled, params.band);
@@ -93,8 +93,6 @@ class PreparedFusedBands final : public Prepared {
     second.stream = stores_past_caches(tiled, second_.lists.chunks(), second.activation,
                                        p2.n * p2.k * second.dst_channel * static_cast<int64_t>(sizeof(float)));
   }
-
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     for_row_bands(args, split_, [&](int64_t image, Range rows, KeptRows& kept, std::byte* scratch) {
@@ -220,12 +218,10 @@ class PreparedFusedBands final : public Prepared {
   const ConvSparseKernels& kernels_;
   FiniteKernel all_finite_;
   Stage first_, second_;
-  bool residual_;
   std::optional<BandGeometry> geometry_;
   std::vector<std::vector<int32_t>> first_offsets_;  // by column phase
   std::vector<int32_t> second_offsets_;
-  WorkSplit split_;
-  size_t between_ = 0, scratch_ = 0;  // bytes of a task
+  size_t between_ = 0;  // bytes of a task
 };
 
 class FusedBands final : public Routine {

@@ -86,11 +86,11 @@ struct Scratch {
   }
 };
 
-class PreparedFusedDsconv final : public Prepared {
+class PreparedFusedDsconv final : public PreparedSplit {
  public:
   PreparedFusedDsconv(const Problem& problem, const Conv2dPairStages& stages, Isa isa, const FusedParams& params,
                       std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)),
+      : PreparedSplit(problem, std::move(packed)),
         first_(part_of(packed_, "first")),
         second_(part_of(packed_, "second")),
         kernels_(*conv_pair_kernels(isa)),
@@ -98,25 +98,20 @@ class PreparedFusedDsconv final : public Prepared {
         activate_(activate_kernel(isa)),
         p1_(stages.p1),
         p2_(stages.p2),
-        residual_(problem.layer->post.residual),
         activation_(problem.layer->post.activation) {
     if (p2_.empty()) return;
     tiles_.emplace(p1_, p2_, params.height, params.width, kernels_.lanes);
-    scratch_.emplace(*tiles_);
+    parts_.emplace(*tiles_);
+    scratch_ = parts_->bytes;
     const int threads = std::max(worth_threads(p1_, problem.threads), worth_threads(p2_, problem.threads));
     split_ = WorkSplit(p2_.n, 1, p2_.oh, threads, SplitBy::rows, params.piece);
     set_args(stages.first.post.activation);
   }
 
-  WorkspaceSize workspace() const override { return {.task = scratch_ ? scratch_->bytes : 0, .tasks = split_.tasks}; }
-
   void run(const RunArgs& args) const override {
-    SharedWork work(split_);
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      work.for_task(task, [&](int64_t image, Range, Range rows) {
-        run_rows(input_image(args, 0, image), output_image(args, image), residual_image(args, residual_, image), rows,
-                 args.workspace.task(task));
-      });
+    for_pieces(args, [&](int64_t image, Range, Range rows, std::byte* scratch) {
+      run_rows(input_image(args, 0, image), output_image(args, image), residual_image(args, residual_, image), rows,
+               scratch);
     });
   }
 
@@ -144,9 +139,9 @@ class PreparedFusedDsconv final : public Prepared {
   void run_rows(const float* src, float* dst, const float* residual, Range rows, std::byte* scratch) const {
     ConvPairArgs call = args_;
     auto* const band = reinterpret_cast<float*>(scratch);
-    auto* const planes = reinterpret_cast<ConvPairPlane*>(scratch + scratch_->planes);
-    auto* const taps = reinterpret_cast<ConvPairTap*>(scratch + scratch_->taps);
-    call.src = band, call.tile = reinterpret_cast<float*>(scratch + scratch_->tile);
+    auto* const planes = reinterpret_cast<ConvPairPlane*>(scratch + parts_->planes);
+    auto* const taps = reinterpret_cast<ConvPairTap*>(scratch + parts_->taps);
+    call.src = band, call.tile = reinterpret_cast<float*>(scratch + parts_->tile);
     call.planes = planes, call.taps = taps, call.dst = dst;
     const PairAxis& axis = tiles_->rows();
     int64_t begun = rows.begin, finished = rows.begin;
@@ -202,17 +197,15 @@ class PreparedFusedDsconv final : public Prepared {
     }
   }
 
-  std::shared_ptr<const Packed> packed_, first_, second_;
+  std::shared_ptr<const Packed> first_, second_;
   const ConvPairKernels& kernels_;
   decltype(ConvSparseKernels::copy_plane) copy_plane_;
   ActivateKernel activate_;
   Conv2dParams p1_, p2_;
-  bool residual_;
   Activation activation_;
   std::optional<PairTiles> tiles_;
-  std::optional<Scratch> scratch_;
+  std::optional<Scratch> parts_;
   ConvPairArgs args_;
-  WorkSplit split_;
 };
 
 class FusedDsconv final : public Routine {

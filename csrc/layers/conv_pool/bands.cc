@@ -34,10 +34,11 @@ int64_t most_rows_below(const Stages& stages, int64_t rows) {
   return std::min(stages.layers.between.shape[2], (rows - 1) * axis.stride + axis.kernel);
 }
 
-class PreparedBands final : public Prepared {
+class PreparedBands final : public PreparedSplit {
  public:
   PreparedBands(const Problem& problem, const Stages& stages, Isa isa, int rows, std::unique_ptr<const Prepared> conv)
-      : owner_(std::move(conv)),
+      : PreparedSplit(problem),
+        owner_(std::move(conv)),
         conv_(dynamic_cast<const PreparedConv2dRows&>(*owner_)),
         kernel_(pool_kernels(isa).lanes),
         windows_(pool2d_windows(stages.pool)),
@@ -57,8 +58,6 @@ class PreparedBands final : public Prepared {
     band_ = round_to_line(static_cast<size_t>(blocks_ * plane_rows_ * width_ * block_) * sizeof(float));
     scratch_ = band_ + round_to_line(conv_.rows_scratch(plane_rows_));
   }
-
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     for_row_bands(args, split_, [&](int64_t image, Range rows, KeptRows& kept, std::byte* scratch) {
@@ -125,8 +124,7 @@ class PreparedBands final : public Prepared {
   int64_t width_ = 0, out_height_ = 0, out_width_ = 0;  // of the convolution's and of the pooled image
   int64_t rows_ = 1;                                    // pooled, of a band
   int64_t plane_rows_ = 0;                              // of the convolution, that a band has room for
-  WorkSplit split_;
-  size_t band_ = 0, scratch_ = 0;  // bytes of a task
+  size_t band_ = 0;                                     // bytes of a task
 };
 
 class ConvPoolBands final : public RowBandsRoutine<Stages> {

@@ -12,11 +12,11 @@ namespace {
 
 SN_PARAMS(GemmCol2imParams, panel);
 
-class PreparedGemmCol2im final : public Prepared {
+class PreparedGemmCol2im final : public PreparedSplit {
  public:
   PreparedGemmCol2im(const Problem& problem, const GemmKernels& kernels, ActivateKernel activate,
                      const GemmCol2imParams& params, std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)),
+      : PreparedSplit(problem, std::move(packed)),
         kernels_(kernels),
         activate_(activate),
         p_(conv_transpose2d_params(problem)),
@@ -41,14 +41,9 @@ class PreparedGemmCol2im final : public Prepared {
     scratch_ = pixels_bytes_ + products_bytes_ + round_to_line(kernels.scratch_bytes(gemm_.m, gemm_.k, gemm_.tiling));
   }
 
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
-
   void run(const RunArgs& args) const override {
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      std::byte* scratch = args.workspace.task(task);
-      split_.for_task(task, [&](int64_t index, Range channels, Range) {
-        run_channels(args, index / p_.groups, index % p_.groups, channels, scratch);
-      });
+    for_pieces(args, [&](int64_t index, Range channels, Range, std::byte* scratch) {
+      run_channels(args, index / p_.groups, index % p_.groups, channels, scratch);
     });
   }
 
@@ -88,7 +83,6 @@ class PreparedGemmCol2im final : public Prepared {
     activate_(dst, dst, residual, (channels.end - channels.begin) * plane, post_.activation);
   }
 
-  std::shared_ptr<const Packed> packed_;
   const GemmKernels& kernels_;
   ActivateKernel activate_;
   ConvTranspose2dParams p_;
@@ -97,8 +91,7 @@ class PreparedGemmCol2im final : public Prepared {
   const float* weights_ = nullptr;
   const float* bias_ = nullptr;
   int64_t taps_ = 1, strip_rows_ = 1, chunk_ = 1;
-  WorkSplit split_;
-  size_t pixels_bytes_ = 0, products_bytes_ = 0, scratch_ = 0;  // of a task
+  size_t pixels_bytes_ = 0, products_bytes_ = 0;  // of a task
 };
 
 class GemmCol2im final : public Routine {

@@ -49,15 +49,14 @@ std::vector<Phase> phases_of(const ConvTranspose2dParams& p) {
 
 Int8Shape whole_shape(const ConvTranspose2dParams& p) { return {p.groups, p.group_k(), p.group_c() * p.kh * p.kw}; }
 
-class PreparedInt8ConvTranspose2d final : public Prepared {
+class PreparedInt8ConvTranspose2d final : public PreparedSplit {
  public:
   PreparedInt8ConvTranspose2d(const Problem& problem, const GemmInt8Kernels& kernels, DType residual,
                               std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)),
+      : PreparedSplit(problem, std::move(packed)),
         kernels_(kernels),
         p_(conv_transpose2d_params(problem)),
         phases_(phases_of(p_)),
-        residual_(problem.layer->post.residual),
         zero_(static_cast<uint8_t>(problem.in[0].quantization->zero_points[0])) {
     if (problem.out().shape.elements() == 0) return;
     const int64_t most = (p_.ow + p_.sw - 1) / p_.sw;
@@ -83,19 +82,14 @@ class PreparedInt8ConvTranspose2d final : public Prepared {
   }
 
   bool works_on_residual() const override { return true; }
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
-    SharedWork work(split_);
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      std::byte* scratch = args.workspace.task(task);
-      work.for_task(task, [&](int64_t index, Range, Range rows) {
-        for (int64_t oy = rows.begin; oy < rows.end; ++oy) {
-          for (int64_t px = 0; px < std::min(p_.sw, p_.ow); ++px) {
-            run_row(args, index / p_.groups, index % p_.groups, oy, px, scratch);
-          }
+    for_pieces(args, [&](int64_t index, Range, Range rows, std::byte* scratch) {
+      for (int64_t oy = rows.begin; oy < rows.end; ++oy) {
+        for (int64_t px = 0; px < std::min(p_.sw, p_.ow); ++px) {
+          run_row(args, index / p_.groups, index % p_.groups, oy, px, scratch);
         }
-      });
+      }
     });
   }
 
@@ -140,15 +134,12 @@ class PreparedInt8ConvTranspose2d final : public Prepared {
     }
   }
 
-  std::shared_ptr<const Packed> packed_;
   const GemmInt8Kernels& kernels_;
   ConvTranspose2dParams p_;
   std::vector<Phase> phases_;
   std::vector<GemmInt8> gemms_;  // by phase
-  bool residual_;
   uint8_t zero_;
-  WorkSplit split_;
-  size_t copied_ = 0, scratch_ = 0;  // bytes of a task
+  size_t copied_ = 0;  // bytes of a task
 };
 
 class Int8ConvTranspose2d final : public Routine {

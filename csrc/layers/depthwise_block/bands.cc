@@ -16,12 +16,11 @@ namespace {
 // additions).
 SN_PARAMS(BandsParams, rows, expand, project);
 
-class PreparedBands final : public Prepared {
+class PreparedBands final : public PreparedSplit {
  public:
   PreparedBands(const Problem& problem, Isa isa, const BandsParams& params, std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)),
+      : PreparedSplit(problem, std::move(packed)),
         depthwise_kernels_(*conv_depthwise_kernels(isa)),
-        residual_(problem.layer->post.residual),
         block_(isa_block(isa)) {
     const DepthwiseBlockStages stages = depthwise_block_stages(*problem.layer);
     p_ = depthwise_block_params(stages, problem.in[0]);
@@ -62,8 +61,6 @@ class PreparedBands final : public Prepared {
       project_scratch_ = take(project_.scratch_bytes());
     }
   }
-
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     for_row_bands(args, split_, [&](int64_t image, Range rows, KeptRows& kept, std::byte* scratch) {
@@ -129,19 +126,15 @@ class PreparedBands final : public Prepared {
     kept.set(need);
   }
 
-  std::shared_ptr<const Packed> packed_;
   const ConvDepthwiseKernels& depthwise_kernels_;
-  bool residual_;
   int block_;
   DepthwiseBlockParams p_;
   PointwiseStage expand_, project_;
   ConvDepthwiseArgs depthwise_;
-  WorkSplit split_;
   int64_t rows_ = 1;                    // of a band
   int blocks_ = 0;                      // between the stages
   size_t expanded_ = 0, filtered_ = 0;  // where they are in scratch
   size_t expand_scratch_ = 0, project_scratch_ = 0;
-  size_t scratch_ = 0;  // bytes of a task
 };
 
 class DepthwiseBlockBands final : public Routine {

@@ -50,13 +50,12 @@ BlockPacking tile_packing(int parts, const ConvBfloat16Kernels& kernels) {
 
 SN_PARAMS(TilesParams, rows);  // of a band
 
-class PreparedTiles final : public Prepared {
+class PreparedTiles final : public PreparedSplit {
  public:
   PreparedTiles(const Problem& problem, Isa isa, int parts, int rows, std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)),
+      : PreparedSplit(problem, std::move(packed)),
         kernels_(*conv_bfloat16_kernels(isa)),
         filter_(*conv_depthwise_kernels(vectors_of(isa))),
-        residual_(problem.layer->post.residual),
         block_(kernels_.block) {
     const DepthwiseBlockStages stages = depthwise_block_stages(*problem.layer);
     p_ = depthwise_block_params(stages, problem.in[0]);
@@ -98,20 +97,15 @@ class PreparedTiles final : public Prepared {
     }
   }
 
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
-
   void run(const RunArgs& args) const override {
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      std::byte* scratch = args.workspace.task(task);
-      split_.for_task(task, [&](int64_t image, Range, Range rows) {
-        const Call call{input_image(args, 0, image), output_image(args, image), residual_image(args, residual_, image),
-                        scratch};
-        const int64_t count = rows.end - rows.begin, bands = ceil_div(count, rows_);
-        for (int64_t band = 0; band < bands; ++band) {
-          const Range share = split_range(count, bands, band);
-          run_band(call, {rows.begin + share.begin, rows.begin + share.end});
-        }
-      });
+    for_pieces(args, [&](int64_t image, Range, Range rows, std::byte* scratch) {
+      const Call call{input_image(args, 0, image), output_image(args, image), residual_image(args, residual_, image),
+                      scratch};
+      const int64_t count = rows.end - rows.begin, bands = ceil_div(count, rows_);
+      for (int64_t band = 0; band < bands; ++band) {
+        const Range share = split_range(count, bands, band);
+        run_band(call, {rows.begin + share.begin, rows.begin + share.end});
+      }
     });
   }
 
@@ -201,19 +195,15 @@ class PreparedTiles final : public Prepared {
                              static_cast<int>(pixels.end), call.scratch + stage.planes, call.scratch + sums_);
   }
 
-  std::shared_ptr<const Packed> packed_;
   const ConvBfloat16Kernels& kernels_;
   const ConvDepthwiseKernels& filter_;
-  bool residual_;
   int block_;
   DepthwiseBlockParams p_;
   Stage expand_, project_;
   ConvDepthwiseArgs depthwise_;
-  WorkSplit split_;
   int64_t rows_ = 0, step_ = 0;                    // of a band, and filtered before they are split
   int blocks_ = 0;                                 // between the stages
   size_t sums_ = 0, expanded_ = 0, filtered_ = 0;  // where they are in scratch
-  size_t scratch_ = 0;                             // bytes of a task
 };
 
 class DepthwiseBlockTiles final : public Routine {

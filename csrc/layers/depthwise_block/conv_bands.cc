@@ -36,15 +36,14 @@ BlockPacking later_packing(Isa isa, const DepthwiseBlockParams& p) {
   return block_packing(isa, 1, project_panel(isa, p));
 }
 
-class PreparedConvBands final : public Prepared {
+class PreparedConvBands final : public PreparedSplit {
  public:
   PreparedConvBands(const Problem& problem, const Stages& stages, Isa isa, int rows,
                     std::unique_ptr<const Prepared> conv, std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)),
+      : PreparedSplit(problem, std::move(packed)),
         owner_(std::move(conv)),
         conv_(dynamic_cast<const PreparedConv2dRows&>(*owner_)),
         depthwise_kernels_(*conv_depthwise_kernels(isa)),
-        residual_(problem.layer->post.residual),
         block_(isa_block(isa)),
         p_(stages.p) {
     const Conv2dParams& d = p_.depthwise;
@@ -73,8 +72,6 @@ class PreparedConvBands final : public Prepared {
       scratch_ += static_cast<size_t>(blocks_ * filtered_plane) * sizeof(float);
     }
   }
-
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     for_row_bands(args, split_, [&](int64_t image, Range rows, KeptRows& kept, std::byte* scratch) {
@@ -121,20 +118,17 @@ class PreparedConvBands final : public Prepared {
     }
   }
 
-  std::shared_ptr<const Packed> packed_;  // of the later stages
   std::unique_ptr<const Prepared> owner_;
   const PreparedConv2dRows& conv_;
   const ConvDepthwiseKernels& depthwise_kernels_;
-  bool residual_;
   int block_;
   DepthwiseBlockParams p_;
   ConvDepthwiseArgs depthwise_;
   PointwiseStage project_;
-  WorkSplit split_;
-  int blocks_ = 0;                                // between the stages
-  int64_t rows_ = 1;                              // of a band
-  int64_t plane_rows_ = 0;                        // of the convolution, that a band has room for
-  size_t band_ = 0, filtered_ = 0, scratch_ = 0;  // bytes of a task: where the convolution's scratch begins, and so on
+  int blocks_ = 0;                  // between the stages
+  int64_t rows_ = 1;                // of a band
+  int64_t plane_rows_ = 0;          // of the convolution, that a band has room for
+  size_t band_ = 0, filtered_ = 0;  // bytes of a task: where the convolution's scratch begins, and so on
 };
 
 class DepthwiseBlockConvBands final : public RowBandsRoutine<Stages> {

@@ -14,12 +14,10 @@ namespace {
 
 SN_PARAMS(PanelsParams, panel);  // output channel blocks of the 1x1 stage that share a pass over its input
 
-class PreparedPanels final : public Prepared {
+class PreparedPanels final : public PreparedSplit {
  public:
   PreparedPanels(const Problem& problem, Isa isa, int panel, std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)),
-        depthwise_kernels_(*conv_depthwise_kernels(isa)),
-        residual_(problem.layer->post.residual) {
+      : PreparedSplit(problem, std::move(packed)), depthwise_kernels_(*conv_depthwise_kernels(isa)) {
     const DepthwiseBlockStages stages = depthwise_block_stages(*problem.layer);
     const DepthwiseBlockParams p = depthwise_block_params(stages, problem.in[0]);
     const Conv2dParams& d = p.depthwise;
@@ -39,8 +37,6 @@ class PreparedPanels final : public Prepared {
     split_ = WorkSplit(d.n, ceil_div(blocks_, panel), 1, threads, SplitBy::panels, 1);
     scratch_ = static_cast<size_t>(plane_ * std::min(panel, blocks_)) * sizeof(float);
   }
-
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     SharedWork work(split_);
@@ -71,15 +67,11 @@ class PreparedPanels final : public Prepared {
   }
 
  private:
-  std::shared_ptr<const Packed> packed_;
   const ConvDepthwiseKernels& depthwise_kernels_;
-  bool residual_;
   PointwiseStage expand_;
   ConvDepthwiseArgs depthwise_;
-  WorkSplit split_;
-  int blocks_ = 0;      // between the stages
-  int64_t plane_ = 0;   // floats of a block in scratch
-  size_t scratch_ = 0;  // bytes of a task
+  int blocks_ = 0;     // between the stages
+  int64_t plane_ = 0;  // floats of a block in scratch
 };
 
 class DepthwiseBlockPanels final : public Routine {

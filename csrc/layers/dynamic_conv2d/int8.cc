@@ -19,18 +19,17 @@ const Quantization& weight_quantization(const Problem& problem) {
   return *problem.layer->weight("weight")->desc().quantization;
 }
 
-class PreparedDynamicInt8Conv2d final : public Prepared {
+class PreparedDynamicInt8Conv2d final : public PreparedSplit {
  public:
   PreparedDynamicInt8Conv2d(const Problem& problem, Isa isa, const DynamicConvParams& params,
                             std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)),
+      : PreparedSplit(problem, std::move(packed)),
         all_(dynamic_conv2d_params(*problem.layer, problem.in[0])),
         p_(all_.size),
         shape_(int8_shape(p_)),
         gemm_kernels_(*gemm_int8_kernels(isa)),
         row_kernels_(*dynamic_rows_kernels(vectors_of(isa))),
         to_bytes_(quantize_kernels(vectors_of(isa))->to_bytes),
-        residual_(problem.layer->post.residual),
         zero_(weight_quantization(problem).zero_points[0]) {
     if (p_.empty()) return;
     direct_ = p_.pointwise() && p_.sh == 1 && p_.sw == 1 && p_.group_c() % GemmInt8::group == 0;
@@ -90,17 +89,13 @@ class PreparedDynamicInt8Conv2d final : public Prepared {
     QuantizeSteps steps = found;
     steps.zero += all_.moved_by(), steps.least += all_.moved_by(), steps.most += all_.moved_by();
     for_rows([&](int64_t, int64_t row) { to_bytes_(steps, src(row), bytes_of(args) + row * count, count); });
-    SharedWork work(split_);
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      std::byte* scratch = args.workspace.task(task);
-      work.for_task(task, [&](int64_t index, Range panels, Range pixels) {
-        const int64_t image = index / p_.groups, group = index % p_.groups;
-        const GemmInt8 call = folded(group, panels, found, scratch + folded_);
-        const int64_t step = direct_ ? pixels.end - pixels.begin : rows_;
-        for (int64_t begin = pixels.begin; begin < pixels.end; begin += step) {
-          run_strip(args, call, image, group, panels, {begin, std::min(begin + step, pixels.end)}, steps.zero, scratch);
-        }
-      });
+    for_pieces(args, [&](int64_t index, Range panels, Range pixels, std::byte* scratch) {
+      const int64_t image = index / p_.groups, group = index % p_.groups;
+      const GemmInt8 call = folded(group, panels, found, scratch + folded_);
+      const int64_t step = direct_ ? pixels.end - pixels.begin : rows_;
+      for (int64_t begin = pixels.begin; begin < pixels.end; begin += step) {
+        run_strip(args, call, image, group, panels, {begin, std::min(begin + step, pixels.end)}, steps.zero, scratch);
+      }
     });
   }
 
@@ -155,7 +150,6 @@ class PreparedDynamicInt8Conv2d final : public Prepared {
     gemm_kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), 0, call.m, scratch + kernel_);
   }
 
-  std::shared_ptr<const Packed> packed_;
   DynamicConv2dParams all_;
   Conv2dParams p_;
   ByteWindows windows_;
@@ -163,14 +157,13 @@ class PreparedDynamicInt8Conv2d final : public Prepared {
   const GemmInt8Kernels& gemm_kernels_;
   const DynamicRowsKernels& row_kernels_;
   decltype(QuantizeKernels::to_bytes) to_bytes_;
-  bool residual_, direct_ = false;
+  bool direct_ = false;
   int32_t zero_;  // of the weights
   GemmInt8 gemm_;
   int64_t rows_ = 0, image_ = 0;
-  WorkSplit split_;
-  int64_t quantizing_ = 0;                                      // tasks
-  size_t ranges_ = 0;                                           // where they begin in what tasks share
-  size_t columns_ = 0, folded_ = 0, kernel_ = 0, scratch_ = 0;  // bytes of a task
+  int64_t quantizing_ = 0;                        // tasks
+  size_t ranges_ = 0;                             // where they begin in what tasks share
+  size_t columns_ = 0, folded_ = 0, kernel_ = 0;  // bytes of a task
 };
 
 class DynamicInt8Conv2d final : public Routine {

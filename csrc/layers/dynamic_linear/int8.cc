@@ -34,11 +34,11 @@ struct ByteRow {
   int32_t total;  // of its bytes less their zero point
 };
 
-class PreparedDynamicInt8 final : public Prepared {
+class PreparedDynamicInt8 final : public PreparedSplit {
  public:
   PreparedDynamicInt8(const Problem& problem, Isa isa, const DynamicInt8Params& params,
                       std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)),
+      : PreparedSplit(problem, std::move(packed)),
         p_(dynamic_linear_params(*problem.layer, problem.in[0])),
         gemm_kernels_(*gemm_int8_kernels(isa)),
         row_kernels_(*dynamic_rows_kernels(vectors_of(isa))),
@@ -102,14 +102,12 @@ class PreparedDynamicInt8 final : public Prepared {
         quantize(args, x, row, steps);
       }
     });
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      split_.for_task(task, [&](int64_t, Range panels, Range rows) {
-        if (folds_) return multiply_all(args, panels, rows, args.workspace.task(task));
-        for (Range some = rows; some.begin < rows.end; some.begin = some.end) {
-          some.end = std::min(some.begin + most_rows, rows.end);
-          multiply(args, panels, some, args.workspace.task(task));
-        }
-      });
+    for_pieces(args, [&](int64_t, Range panels, Range rows, std::byte* scratch) {
+      if (folds_) return multiply_all(args, panels, rows, scratch);
+      for (Range some = rows; some.begin < rows.end; some.begin = some.end) {
+        some.end = std::min(some.begin + most_rows, rows.end);
+        multiply(args, panels, some, scratch);
+      }
     });
   }
 
@@ -219,7 +217,6 @@ class PreparedDynamicInt8 final : public Prepared {
     }
   }
 
-  std::shared_ptr<const Packed> packed_;
   DynamicLinearParams p_;
   const GemmInt8Kernels& gemm_kernels_;
   const DynamicRowsKernels& row_kernels_;
@@ -230,7 +227,6 @@ class PreparedDynamicInt8 final : public Prepared {
   DynamicRow end_;
   bool folds_ = false;
   int panels_ = 0;
-  WorkSplit split_;
   int64_t quantizing_ = 0;                              // tasks
   size_t byte_rows_ = 0, row_starts_ = 0, ranges_ = 0;  // where they begin in what tasks share, behind the bytes
   size_t tile_ = 0;                                     // bytes of a task's sums

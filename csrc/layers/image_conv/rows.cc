@@ -75,7 +75,7 @@ class PreparedImageConv final : public PreparedConv2dRows {
  public:
   PreparedImageConv(const Problem& problem, const Stages& stages, const RoutineInfo& info, int rows,
                     std::unique_ptr<const Prepared> conv, std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)),
+      : PreparedConv2dRows(problem, std::move(packed)),
         owner_(std::move(conv)),
         conv_(dynamic_cast<const PreparedConv2dRows&>(*owner_)),
         p_(stages.layers.params()),
@@ -90,15 +90,12 @@ class PreparedImageConv final : public PreparedConv2dRows {
   WorkspaceSize workspace() const override { return {.task = rows_scratch(p_.oh), .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
-    SharedWork work(split_);
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      work.for_task(task, [&](int64_t image, Range, Range rows) {
-        run_rows({.src = args.in[0].at(image * args.in[0].strides[0]),
-                  .dst = args.out.f32() + image * args.out.strides[0] + rows.begin * p_.ow * block_,
-                  .rows = rows,
-                  .plane_rows = p_.oh,
-                  .scratch = args.workspace.task(task)});
-      });
+    for_pieces(args, [&](int64_t image, Range, Range rows, std::byte* scratch) {
+      run_rows({.src = args.in[0].at(image * args.in[0].strides[0]),
+                .dst = args.out.f32() + image * args.out.strides[0] + rows.begin * p_.ow * block_,
+                .rows = rows,
+                .plane_rows = p_.oh,
+                .scratch = scratch});
     });
   }
 
@@ -129,7 +126,6 @@ class PreparedImageConv final : public PreparedConv2dRows {
     return round_to_line(static_cast<size_t>(p_.c * most_rows_below(p_, rows_) * p_.w) * sizeof(float));
   }
 
-  std::shared_ptr<const Packed> packed_;
   std::unique_ptr<const Prepared> owner_;
   const PreparedConv2dRows& conv_;
   Conv2dParams p_;
@@ -137,7 +133,6 @@ class PreparedImageConv final : public PreparedConv2dRows {
   int64_t block_;
   int64_t pixel_ = 1, channel_ = p_.h * p_.w;  // bytes from one to the next
   int64_t rows_ = 1;                           // of the output, of a band
-  WorkSplit split_;
 };
 
 class ImageConvRows final : public Routine {

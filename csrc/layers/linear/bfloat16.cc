@@ -7,11 +7,11 @@
 namespace softneuro {
 namespace {
 
-class PreparedBfloat16Linear final : public Prepared {
+class PreparedBfloat16Linear final : public PreparedSplit {
  public:
   PreparedBfloat16Linear(const Problem& problem, const ConvBfloat16Kernels& kernels, const ConvBfloat16Args& args,
                          int split, std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)), kernels_(kernels), args_(args), residual_(problem.layer->post.residual) {
+      : PreparedSplit(problem, std::move(packed)), kernels_(kernels), args_(args) {
     const LinearParams p = linear_params(problem);
     const SplitBy by = parse_split(split);
     if (p.rows * p.k == 0) return;
@@ -19,33 +19,24 @@ class PreparedBfloat16Linear final : public Prepared {
     scratch_ = round_to_line(kernels.scratch_bytes(args_));
   }
 
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
-
   void run(const RunArgs& args) const override {
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      split_.for_task(task, [&](int64_t, Range panels, Range rows) {
-        for_even_rows(args, residual_, rows, [&](const EvenRows& even) {
-          ConvBfloat16Args call = args_;
-          call.shape.y.in = call.shape.y.out = even.count;
-          call.src = even.src;
-          call.src_pixel = static_cast<size_t>(even.src_stride);
-          call.dst = even.dst;
-          call.dst_pixel = static_cast<size_t>(even.dst_stride);
-          call.epilogue.residual = even.residual;
-          kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), 0, even.count,
-                       args.workspace.task(task));
-        });
+    for_pieces(args, [&](int64_t, Range panels, Range rows, std::byte* scratch) {
+      for_even_rows(args, residual_, rows, [&](const EvenRows& even) {
+        ConvBfloat16Args call = args_;
+        call.shape.y.in = call.shape.y.out = even.count;
+        call.src = even.src;
+        call.src_pixel = static_cast<size_t>(even.src_stride);
+        call.dst = even.dst;
+        call.dst_pixel = static_cast<size_t>(even.dst_stride);
+        call.epilogue.residual = even.residual;
+        kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), 0, even.count, scratch);
       });
     });
   }
 
  private:
-  std::shared_ptr<const Packed> packed_;
   const ConvBfloat16Kernels& kernels_;
   ConvBfloat16Args args_;
-  WorkSplit split_;
-  bool residual_;
-  size_t scratch_ = 0;  // bytes of a task
 };
 
 class Bfloat16Linear final : public Bfloat16Routine {

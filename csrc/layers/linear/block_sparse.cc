@@ -18,13 +18,13 @@ ConvDirectShape shape_of(const LinearParams& p, int band) {
   return shape;
 }
 
-class PreparedBlockSparse final : public Prepared {
+class PreparedBlockSparse final : public PreparedSplit {
  public:
   PreparedBlockSparse(const Problem& problem, const LinearParams& p, const ConvSparseBlocksKernels& kernels,
                       const SparseBlocksParams& params, std::shared_ptr<const Packed> packed)
-      : kernels_(kernels),
-        blocks_(*problem.layer, shape_of(p, params.band), params.band, kernels, std::move(packed)),
-        residual_(problem.layer->post.residual) {
+      : PreparedSplit(problem),
+        kernels_(kernels),
+        blocks_(*problem.layer, shape_of(p, params.band), params.band, kernels, std::move(packed)) {
     if (p.rows * p.k == 0) return;
     const auto rows = static_cast<double>(p.rows);
     const int threads =
@@ -34,26 +34,23 @@ class PreparedBlockSparse final : public Prepared {
   }
 
   bool works_on_residual() const override { return true; }
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      auto* const pixels = reinterpret_cast<float*>(args.workspace.task(task));
-      split_.for_task(task, [&](int64_t, Range blocks, Range rows) {
-        for_even_rows(args, residual_, rows, [&](const EvenRows& even) {
-          ConvSparseBlocks call = blocks_.args();
-          call.src = pixels;
-          call.dst_pixel = static_cast<size_t>(even.dst_stride);
-          call.dst_block = static_cast<size_t>(kernels_.block);
-          for (int row = 0; row < even.count; row += call.band) {
-            const int count = std::min(call.band, even.count - row);
-            kernels_.block_rows(even.src + row * even.src_stride, even.src_stride, count, call.shape.in_channels,
-                                call.band, pixels);
-            call.dst = even.dst + row * even.dst_stride;
-            if (residual_) call.epilogue.residual = even.residual + row * even.dst_stride;
-            kernels_.run(call, static_cast<int>(blocks.begin), static_cast<int>(blocks.end), 0, count, nullptr);
-          }
-        });
+    for_pieces(args, [&](int64_t, Range blocks, Range rows, std::byte* scratch) {
+      auto* const pixels = reinterpret_cast<float*>(scratch);
+      for_even_rows(args, residual_, rows, [&](const EvenRows& even) {
+        ConvSparseBlocks call = blocks_.args();
+        call.src = pixels;
+        call.dst_pixel = static_cast<size_t>(even.dst_stride);
+        call.dst_block = static_cast<size_t>(kernels_.block);
+        for (int row = 0; row < even.count; row += call.band) {
+          const int count = std::min(call.band, even.count - row);
+          kernels_.block_rows(even.src + row * even.src_stride, even.src_stride, count, call.shape.in_channels,
+                              call.band, pixels);
+          call.dst = even.dst + row * even.dst_stride;
+          if (residual_) call.epilogue.residual = even.residual + row * even.dst_stride;
+          kernels_.run(call, static_cast<int>(blocks.begin), static_cast<int>(blocks.end), 0, count, nullptr);
+        }
       });
     });
   }
@@ -61,9 +58,6 @@ class PreparedBlockSparse final : public Prepared {
  private:
   const ConvSparseBlocksKernels& kernels_;
   SparseBlocks blocks_;
-  WorkSplit split_;
-  bool residual_;
-  size_t scratch_ = 0;  // bytes of a task
 };
 
 class BlockSparseLinear final : public SparseBlocksRoutine {

@@ -19,10 +19,7 @@ constexpr int strip = 256, part_inputs = 1024;
 }  // namespace
 
 DecodedGemm::DecodedGemm(const Problem& problem, const LinearParams& p, const GemmKernels& kernels, int panel, int unit)
-    : kernels_(kernels),
-      residual_(problem.layer->post.residual),
-      outputs_(narrow(p.k)),
-      depth_(std::max(part_inputs, unit)) {
+    : PreparedSplit(problem), kernels_(kernels), outputs_(narrow(p.k)), depth_(std::max(part_inputs, unit)) {
   args_.k = narrow(p.c);
   args_.tiling = gemm_tiling(kernels, panel);
   args_.epilogue.activation = problem.layer->post.activation;
@@ -35,12 +32,10 @@ DecodedGemm::DecodedGemm(const Problem& problem, const LinearParams& p, const Ge
 
 void DecodedGemm::run(const RunArgs& args) const {
   const int64_t count = ceil_div(strip, args_.tiling.panel * kernels_.lanes);
-  args.parallel_for(split_.tasks, [&](int64_t task) {
-    split_.for_task(task, [&](int64_t, Range panels, Range rows) {
-      for (int64_t panel = panels.begin; panel < panels.end; panel += count) {
-        run_strip(args, {panel, std::min(panel + count, panels.end)}, rows, args.workspace.task(task));
-      }
-    });
+  for_pieces(args, [&](int64_t, Range panels, Range rows, std::byte* scratch) {
+    for (int64_t panel = panels.begin; panel < panels.end; panel += count) {
+      run_strip(args, {panel, std::min(panel + count, panels.end)}, rows, scratch);
+    }
   });
 }
 

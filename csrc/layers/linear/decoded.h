@@ -6,12 +6,11 @@
 
 namespace softneuro {
 
-class DecodedGemm : public Prepared {
+class DecodedGemm : public PreparedSplit {
  public:
   // unit: inputs that have to be decoded together, a power of two.
   DecodedGemm(const Problem& problem, const LinearParams& p, const GemmKernels& kernels, int panel, int unit);
 
-  WorkspaceSize workspace() const final { return {.task = scratch_, .tasks = split_.tasks}; }
   void run(const RunArgs& args) const final;
 
  protected:
@@ -24,11 +23,9 @@ class DecodedGemm : public Prepared {
   void run_strip(const RunArgs& args, Range panels, Range rows, std::byte* scratch) const;
 
   const GemmKernels& kernels_;
-  bool residual_;
   int outputs_, depth_;  // depth: inputs of a part
   GemmArgs args_;
-  WorkSplit split_;
-  size_t decoded_ = 0, scratch_ = 0;  // bytes of a task
+  size_t decoded_ = 0;  // bytes of a task
 };
 
 }  // namespace softneuro

@@ -12,10 +12,10 @@ namespace {
 
 SN_PARAMS(DotParams, streams, fetch);
 
-class PreparedDot final : public Prepared {
+class PreparedDot final : public PreparedSplit {
  public:
   PreparedDot(const Problem& problem, DotRowsKernel run, DType type, const DotParams& params)
-      : run_(run), residual_(problem.layer->post.residual) {
+      : PreparedSplit(problem), run_(run) {
     const LinearParams p = linear_params(problem);
     const ConstantData& weight = *problem.layer->weight("weight");
     args_.type = type;
@@ -55,10 +55,8 @@ class PreparedDot final : public Prepared {
   HeldRows floats_;
   ConstantData::Memory memory_;  // of other types than float32
   std::vector<float> bias_, scales_;
-  bool residual_;
   DotRows args_{};
   int64_t rows_ = 0;
-  WorkSplit split_;
 };
 
 class DotLinear final : public Routine {

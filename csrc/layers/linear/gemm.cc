@@ -9,11 +9,11 @@ namespace {
 
 SN_PARAMS(LinearGemmParams, panel, split);
 
-class PreparedLinear final : public Prepared {
+class PreparedLinear final : public PreparedSplit {
  public:
   PreparedLinear(const Problem& problem, const GemmKernels& kernels, const LinearGemmParams& params,
                  std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual) {
+      : PreparedSplit(problem, std::move(packed)), kernels_(kernels) {
     const LinearParams p = linear_params(problem);
     gemm_.n = static_cast<int>(p.k);
     gemm_.k = static_cast<int>(p.c);
@@ -26,33 +26,24 @@ class PreparedLinear final : public Prepared {
     scratch_ = round_to_line(kernels.scratch_bytes(static_cast<int>(p.rows), gemm_.k, gemm_.tiling));
   }
 
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
-
   void run(const RunArgs& args) const override {
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      split_.for_task(task, [&](int64_t, Range panels, Range rows) {
-        for_even_rows(args, residual_, rows, [&](const EvenRows& even) {
-          GemmArgs call = gemm_;
-          call.m = even.count;
-          call.a = even.src;
-          call.a_stride = even.src_stride;
-          call.dst = even.dst;
-          call.dst_stride = even.dst_stride;
-          call.epilogue.residual = even.residual;
-          kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), 0, call.m,
-                       args.workspace.task(task));
-        });
+    for_pieces(args, [&](int64_t, Range panels, Range rows, std::byte* scratch) {
+      for_even_rows(args, residual_, rows, [&](const EvenRows& even) {
+        GemmArgs call = gemm_;
+        call.m = even.count;
+        call.a = even.src;
+        call.a_stride = even.src_stride;
+        call.dst = even.dst;
+        call.dst_stride = even.dst_stride;
+        call.epilogue.residual = even.residual;
+        kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), 0, call.m, scratch);
       });
     });
   }
 
  private:
-  std::shared_ptr<const Packed> packed_;
   const GemmKernels& kernels_;
-  bool residual_;
   GemmArgs gemm_;
-  WorkSplit split_;
-  size_t scratch_ = 0;  // bytes of a task
 };
 
 class GemmLinear final : public Routine {

@@ -18,15 +18,14 @@ SN_PARAMS(LinearInt8Params, split);
 
 Int8Shape int8_shape(const LinearParams& p) { return {1, p.k, p.c}; }
 
-class PreparedInt8Linear final : public Prepared {
+class PreparedInt8Linear final : public PreparedSplit {
  public:
   PreparedInt8Linear(const Problem& problem, const GemmInt8Kernels& kernels, const LinearInt8Params& params,
                      DType residual, std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)),
+      : PreparedSplit(problem, std::move(packed)),
         kernels_(kernels),
         p_(linear_params(problem)),
         gemm_(int8_gemm(problem, int8_shape(p_), *packed_, residual)),
-        residual_(problem.layer->post.residual),
         row_starts_(problem, int8_shape(p_)) {
     if (p_.rows * p_.k == 0) return;
     const double products = static_cast<double>(p_.rows * p_.k) * static_cast<double>(p_.c);
@@ -42,14 +41,9 @@ class PreparedInt8Linear final : public Prepared {
     scratch_ = kernel_ + round_to_line(kernels_.scratch_bytes(gemm_));
   }
 
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
-
   void run(const RunArgs& args) const override {
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      std::byte* scratch = args.workspace.task(task);
-      split_.for_task(task, [&](int64_t, Range panels, Range rows) {
-        for (int64_t row = rows.begin; row < rows.end;) row = run_rows(args, panels, row, rows.end, scratch);
-      });
+    for_pieces(args, [&](int64_t, Range panels, Range rows, std::byte* scratch) {
+      for (int64_t row = rows.begin; row < rows.end;) row = run_rows(args, panels, row, rows.end, scratch);
     });
   }
 
@@ -85,14 +79,11 @@ class PreparedInt8Linear final : public Prepared {
     return end;
   }
 
-  std::shared_ptr<const Packed> packed_;
   const GemmInt8Kernels& kernels_;
   LinearParams p_;
   GemmInt8 gemm_;
-  bool residual_;
   Int8RowStarts row_starts_;
-  WorkSplit split_;
-  size_t copied_ = 0, kernel_ = 0, scratch_ = 0;  // bytes of a task
+  size_t copied_ = 0, kernel_ = 0;  // bytes of a task
 };
 
 class Int8Linear final : public Routine {

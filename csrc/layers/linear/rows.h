@@ -85,11 +85,11 @@ void run_dots(const RunArgs& args, const WorkSplit& split, bool has_residual, in
 // Kernels that read packed panels of outputs, two at a time. Dot: the kernel's arguments, of which those of the blobs
 // are not set.
 template <typename Dot, typename Kernels>
-class PreparedDots final : public Prepared {
+class PreparedDots final : public PreparedSplit {
  public:
   PreparedDots(const Problem& problem, const LinearParams& p, const Kernels& kernels, const Dot& dot,
                std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual), dot_(dot) {
+      : PreparedSplit(problem, std::move(packed)), kernels_(kernels), dot_(dot) {
     rows_ = p.rows;
     if (p.rows * p.k == 0) return;
     const auto weights = static_cast<double>(p.k * p.c);
@@ -102,12 +102,9 @@ class PreparedDots final : public Prepared {
   void run(const RunArgs& args) const override { run_dots(args, split_, residual_, rows_, dot_, kernels_.run); }
 
  private:
-  std::shared_ptr<const Packed> packed_;
   const Kernels& kernels_;
-  bool residual_;
   Dot dot_;
   int64_t rows_ = 0;
-  WorkSplit split_;
 };
 
 inline WorkSplit split_linear(const LinearParams& p, int panels, int threads, SplitBy by) {

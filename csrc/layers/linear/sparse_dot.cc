@@ -14,11 +14,11 @@ namespace {
 
 SN_PARAMS(SparseDotParams, bits, fetch);
 
-class PreparedSparseDot final : public Prepared {
+class PreparedSparseDot final : public PreparedSplit {
  public:
   PreparedSparseDot(const Problem& problem, const DotSparseKernels& kernels, const SparseDotParams& params,
                     std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual) {
+      : PreparedSplit(problem, std::move(packed)), kernels_(kernels) {
     const LinearParams p = linear_params(problem);
     args_.weights = packed_->at<int32_t>("weights");
     args_.starts = packed_->at<int64_t>("starts");
@@ -32,10 +32,7 @@ class PreparedSparseDot final : public Prepared {
     constexpr int64_t unit = 8;  // rows of weights read at a time
     const int threads = worth_threads(static_cast<double>(p.rows) * bytes / 2, bytes, problem.threads);
     split_ = WorkSplit(1, p.k, 1, threads, SplitBy::panels, unit);
-  }
-
-  WorkspaceSize workspace() const override {
-    return {.task = static_cast<size_t>(rows_) * width() * sizeof(float), .tasks = split_.tasks};
+    scratch_ = static_cast<size_t>(rows_) * width() * sizeof(float);
   }
 
   void run(const RunArgs& args) const override {
@@ -67,12 +64,9 @@ class PreparedSparseDot final : public Prepared {
  private:
   size_t width() const { return dot_sparse_width(args_.k); }
 
-  std::shared_ptr<const Packed> packed_;
   const DotSparseKernels& kernels_;
-  bool residual_;
   DotSparse args_{};
   int64_t rows_ = 0;
-  WorkSplit split_;
 };
 
 class SparseDotLinear final : public Routine {

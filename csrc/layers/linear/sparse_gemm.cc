@@ -21,18 +21,18 @@ SN_PARAMS(SparseGemmParams, band, chunk, split);
 // Vectors side by side in a tile of conv_sparse.
 constexpr int tile_vectors(int lanes) { return lanes >= 16 ? 7 : 3; }
 
-class PreparedSparseGemm final : public Prepared {
+class PreparedSparseGemm final : public PreparedSplit {
  public:
   PreparedSparseGemm(const Problem& problem, const LinearParams& p, Isa isa, const SparseGemmParams& params,
                      const SparseLists& lists, std::shared_ptr<const Packed> packed)
-      : lists_(lists, std::move(packed)),
+      : PreparedSplit(problem),
+        lists_(lists, std::move(packed)),
         run_(conv_sparse_kernels(isa)->run),
         turn_(transpose2d_kernel(isa)),
         finite_(finite_kernel(isa)),
         store_(store_kernels(isa)->rows),
         lanes_(conv_sparse_kernels(isa)->lanes),
-        activation_(problem.layer->post.activation),
-        residual_(problem.layer->post.residual) {
+        activation_(problem.layer->post.activation) {
     if (p.rows * p.k == 0) return;
     const int64_t band = std::min<int64_t>(params.band, p.rows);
     vectors_ = std::min<int64_t>(ceil_div(band, lanes_), tile_vectors(lanes_));
@@ -54,28 +54,23 @@ class PreparedSparseGemm final : public Prepared {
     const int64_t panel_bytes = ceil_div(p.k, lists_.panels()) * width_ * 4;
     together_ = std::clamp<int64_t>(l2_bytes() / 2 / panel_bytes, 1, lists_.panels());
     turned_ = round_to_line(static_cast<size_t>(most_ * width_) * sizeof(float));
-    sums_ = static_cast<size_t>(together_ * panel_bytes);
+    scratch_ = turned_ + static_cast<size_t>(together_ * panel_bytes);
   }
 
-  WorkspaceSize workspace() const override { return {.task = turned_ + sums_, .tasks = split_.tasks}; }
-
   void run(const RunArgs& args) const override {
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      std::byte* const scratch = args.workspace.task(task);
-      split_.for_task(task, [&](int64_t, Range panels, Range rows) {
-        for_even_rows(args, residual_, rows, [&](const EvenRows& even) {
-          for (int row = 0; row < even.count; row += narrow(width_)) {
-            const EvenRows part{even.src + row * even.src_stride,
-                                even.dst + row * even.dst_stride,
-                                residual_ ? even.residual + row * even.dst_stride : nullptr,
-                                even.src_stride,
-                                even.dst_stride,
-                                std::min(even.count - row, narrow(width_))};
-            for (int64_t panel = panels.begin; panel < panels.end; panel += together_) {
-              run_part(part, {panel, std::min(panel + together_, panels.end)}, scratch);
-            }
+    for_pieces(args, [&](int64_t, Range panels, Range rows, std::byte* scratch) {
+      for_even_rows(args, residual_, rows, [&](const EvenRows& even) {
+        for (int row = 0; row < even.count; row += narrow(width_)) {
+          const EvenRows part{even.src + row * even.src_stride,
+                              even.dst + row * even.dst_stride,
+                              residual_ ? even.residual + row * even.dst_stride : nullptr,
+                              even.src_stride,
+                              even.dst_stride,
+                              std::min(even.count - row, narrow(width_))};
+          for (int64_t panel = panels.begin; panel < panels.end; panel += together_) {
+            run_part(part, {panel, std::min(panel + together_, panels.end)}, scratch);
           }
-        });
+        }
       });
     });
   }
@@ -146,13 +141,11 @@ class PreparedSparseGemm final : public Prepared {
   decltype(StoreKernels::rows) store_;
   int lanes_;
   Activation activation_;
-  bool residual_;
   std::vector<int32_t> offsets_;
   ConvSparseArgs args_;
   int64_t vectors_ = 1, width_ = 0;  // side by side; rows of a band, in whole vectors
   int64_t most_ = 0, together_ = 1;  // features of a chunk, panels whose sums are kept
-  WorkSplit split_;
-  size_t turned_ = 0, sums_ = 0;  // bytes of a task
+  size_t turned_ = 0;                // bytes of a task
 };
 
 class SparseGemmLinear final : public Routine {

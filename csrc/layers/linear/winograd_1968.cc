@@ -9,12 +9,12 @@
 namespace softneuro {
 namespace {
 
-class PreparedWinograd1968Linear final : public Prepared {
+class PreparedWinograd1968Linear final : public PreparedSplit {
  public:
   PreparedWinograd1968Linear(const Problem& problem, const ConvWinograd1968Kernels& kernels,
                              const PointwiseShape& shape, const Winograd1968Params& params,
                              std::shared_ptr<const Packed> packed)
-      : packed_(std::move(packed)), kernels_(kernels), residual_(problem.layer->post.residual) {
+      : PreparedSplit(problem, std::move(packed)), kernels_(kernels) {
     const LinearParams p = linear_params(*problem.layer, problem.in[0]);
     const SplitBy by = parse_split(params.split);
     args_.shape = shape;
@@ -26,38 +26,29 @@ class PreparedWinograd1968Linear final : public Prepared {
     scratch_ = round_to_line(kernels.scratch_bytes(args_));
   }
 
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
-
   void run(const RunArgs& args) const override {
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      std::byte* const scratch = args.workspace.task(task);
-      split_.for_task(task, [&](int64_t, Range panels, Range rows) {
-        for_even_rows(args, residual_, rows, [&](const EvenRows& even) {
-          ConvWinograd1968Args call = args_;
-          call.src = even.src;
-          call.src_row = even.src_stride;
-          call.dst = even.dst;
-          call.dst_row = even.dst_stride;
-          call.epilogue.residual = even.residual;
-          const int64_t blocks = (even.count + args_.row_block - 1) / args_.row_block;
-          for (int64_t i = 0; i < blocks; ++i) {
-            const Range block = split_range(even.count, blocks, i);
-            const auto first = static_cast<int>(block.begin), count = static_cast<int>(block.end - block.begin);
-            kernels_.prepare(call, first, count, scratch);
-            kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), first, count, scratch);
-          }
-        });
+    for_pieces(args, [&](int64_t, Range panels, Range rows, std::byte* scratch) {
+      for_even_rows(args, residual_, rows, [&](const EvenRows& even) {
+        ConvWinograd1968Args call = args_;
+        call.src = even.src;
+        call.src_row = even.src_stride;
+        call.dst = even.dst;
+        call.dst_row = even.dst_stride;
+        call.epilogue.residual = even.residual;
+        const int64_t blocks = (even.count + args_.row_block - 1) / args_.row_block;
+        for (int64_t i = 0; i < blocks; ++i) {
+          const Range block = split_range(even.count, blocks, i);
+          const auto first = static_cast<int>(block.begin), count = static_cast<int>(block.end - block.begin);
+          kernels_.prepare(call, first, count, scratch);
+          kernels_.run(call, static_cast<int>(panels.begin), static_cast<int>(panels.end), first, count, scratch);
+        }
       });
     });
   }
 
  private:
-  std::shared_ptr<const Packed> packed_;
   const ConvWinograd1968Kernels& kernels_;
   ConvWinograd1968Args args_{};
-  WorkSplit split_;
-  bool residual_;
-  size_t scratch_ = 0;  // bytes of a task
 };
 
 class Winograd1968Linear final : public Winograd1968Routine {

@@ -16,35 +16,30 @@ void transpose_into(const float* src, int64_t stride, int64_t rows, int64_t colu
       for (int64_t i = r; i < std::min(r + side, rows); ++i) dst[c * rows + i] = src[i * stride + c];
 }
 
-class PreparedMatmul final : public Prepared {
+class PreparedMatmul final : public PreparedSplit {
  public:
   PreparedMatmul(const Problem& problem, const GemmKernels& kernels, const GemmStripParams& params)
-      : kernels_(kernels),
+      : PreparedSplit(problem),
+        kernels_(kernels),
         p_(matmul_params(*problem.layer, problem.in[0], problem.in[1])),
-        strip_(params.columns),
-        residual_(problem.layer->post.residual) {
+        strip_(params.columns) {
     gemm_.k = static_cast<int>(p_.k);
     gemm_.tiling = gemm_tiling(kernels, params.panel);
     gemm_.epilogue.activation = problem.layer->post.activation;
     if (problem.out().shape.elements() == 0) return;
     const int64_t vectors = ceil_div(p_.n, kernels.lanes);
     split_ = WorkSplit(p_.batch.elements(), vectors, p_.m, problem.threads, parse_split(params.split));
-    packed_ =
+    columns_ =
         round_to_line(static_cast<size_t>(std::min<int64_t>(strip_, vectors * kernels.lanes) * p_.k) * sizeof(float));
     transposed_ = p_.transpose_a ? round_to_line(static_cast<size_t>(p_.m * p_.k) * sizeof(float)) : 0;
     scratch_ =
-        packed_ + transposed_ + round_to_line(kernels.scratch_bytes(static_cast<int>(p_.m), gemm_.k, gemm_.tiling));
+        columns_ + transposed_ + round_to_line(kernels.scratch_bytes(static_cast<int>(p_.m), gemm_.k, gemm_.tiling));
   }
 
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
-
   void run(const RunArgs& args) const override {
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      std::byte* scratch = args.workspace.task(task);
-      split_.for_task(task, [&](int64_t index, Range vectors, Range rows) {
-        run_part(args, index, {vectors.begin * kernels_.lanes, std::min(vectors.end * kernels_.lanes, p_.n)}, rows,
-                 scratch);
-      });
+    for_pieces(args, [&](int64_t index, Range vectors, Range rows, std::byte* scratch) {
+      run_part(args, index, {vectors.begin * kernels_.lanes, std::min(vectors.end * kernels_.lanes, p_.n)}, rows,
+               scratch);
     });
   }
 
@@ -58,7 +53,7 @@ class PreparedMatmul final : public Prepared {
     call.a = a.as<float>(rows.begin);
     call.a_stride = a.stride;
     if (p_.transpose_a) {
-      auto* to = reinterpret_cast<float*>(scratch + packed_);
+      auto* to = reinterpret_cast<float*>(scratch + columns_);
       transpose_into(a.as<float>() + rows.begin, a.stride, p_.k, call.m, to);
       call.a = to;
       call.a_stride = p_.k;
@@ -76,12 +71,12 @@ class PreparedMatmul final : public Prepared {
         // The kernel wants the output's stride; where the residual has another, it goes row by row.
         const float* from = residual.as<float>(rows.begin) + column;
         if (residual.stride != dst.stride) {
-          run_rows(call, panels, from, residual.stride, scratch + packed_ + transposed_);
+          run_rows(call, panels, from, residual.stride, scratch + columns_ + transposed_);
           continue;
         }
         call.epilogue.residual = from;
       }
-      kernels_.run(call, 0, panels, 0, call.m, scratch + packed_ + transposed_);
+      kernels_.run(call, 0, panels, 0, call.m, scratch + columns_ + transposed_);
     }
   }
 
@@ -99,10 +94,8 @@ class PreparedMatmul final : public Prepared {
   const GemmKernels& kernels_;
   MatmulParams p_;
   int64_t strip_;  // columns of b packed at a time
-  bool residual_;
   GemmArgs gemm_;
-  WorkSplit split_;
-  size_t packed_ = 0, transposed_ = 0, scratch_ = 0;  // bytes of a task
+  size_t columns_ = 0, transposed_ = 0;  // bytes of a task
 };
 
 class GemmMatmul final : public Routine {

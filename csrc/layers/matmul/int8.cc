@@ -69,12 +69,10 @@ void pack_columns(const Panel& panel, const uint8_t* from, int64_t stride, int64
   }
 }
 
-class PreparedInt8Matmul final : public Prepared {
+class PreparedInt8Matmul final : public PreparedSplit {
  public:
   PreparedInt8Matmul(const Problem& problem, const GemmInt8Kernels& kernels, const MatmulInt8Params& params, DType out)
-      : kernels_(kernels),
-        p_(matmul_params(*problem.layer, problem.in[0], problem.in[1])),
-        residual_(problem.layer->post.residual) {
+      : PreparedSplit(problem), kernels_(kernels), p_(matmul_params(*problem.layer, problem.in[0], problem.in[1])) {
     const Quantization &a = *problem.in[0].quantization, &b = *problem.in[1].quantization;
     zero_a_ = a.zero_points[0], zero_b_ = b.zero_points[0] - 128;
     scale_ =
@@ -104,8 +102,6 @@ class PreparedInt8Matmul final : public Prepared {
     kernel_ = section(0);
     scratch_ += round_to_line(kernels.scratch_bytes(gemm_));
   }
-
-  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
 
   void run(const RunArgs& args) const override {
     args.parallel_for(split_.tasks, [&](int64_t task) {
@@ -198,13 +194,12 @@ class PreparedInt8Matmul final : public Prepared {
 
   const GemmInt8Kernels& kernels_;
   MatmulParams p_;
-  bool residual_, copied_ = false;
+  bool copied_ = false;
   int32_t zero_a_ = 0, zero_b_ = 0;  // of signed bytes
   float scale_ = 1;
   GemmInt8 gemm_;
-  int64_t strip_ = 1;  // panels of b packed at a time
-  WorkSplit split_;
-  size_t start_ = 0, scales_ = 0, rows_ = 0, copy_ = 0, kernel_ = 0, scratch_ = 0;  // in a task's bytes
+  int64_t strip_ = 1;                                                 // panels of b packed at a time
+  size_t start_ = 0, scales_ = 0, rows_ = 0, copy_ = 0, kernel_ = 0;  // in a task's bytes
 };
 
 class Int8Matmul final : public Routine {

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "kernels/integers.h"
+#include "layers/contract/routine.h"
 
 namespace softneuro {
 
@@ -185,6 +186,31 @@ class SharedWork {
   int64_t each_;  // pieces of an image
   bool gives_ = false;
   Shares shares_;
+};
+
+// A run whose work is dealt, with scratch for each task: both are set as it is constructed, unless there is no work.
+class PreparedSplit : public Prepared {
+ public:
+  explicit PreparedSplit(const Problem& problem, std::shared_ptr<const Packed> packed = nullptr)
+      : packed_(std::move(packed)), residual_(problem.layer->post.residual) {}
+
+  WorkspaceSize workspace() const override { return {.task = scratch_, .tasks = split_.tasks}; }
+
+ protected:
+  // Calls body(image, panels, rows, scratch) for each piece, with the scratch of its task.
+  template <typename Body>
+  void for_pieces(const RunArgs& args, const Body& body) const {
+    SharedWork work(split_);
+    args.parallel_for(split_.tasks, [&](int64_t task) {
+      std::byte* const scratch = args.workspace.task(task);
+      work.for_task(task, [&](int64_t image, Range panels, Range rows) { body(image, panels, rows, scratch); });
+    });
+  }
+
+  const std::shared_ptr<const Packed> packed_;  // null: it keeps none, or elsewhere
+  const bool residual_;
+  WorkSplit split_;
+  size_t scratch_ = 0;  // bytes of a task
 };
 
 }  // namespace softneuro
