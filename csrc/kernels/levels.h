@@ -1,7 +1,7 @@
 // The levels that kernels are built for, and how those of one level are found.
 //
 // At the end of an op's generic.h, SN_KERNEL_TABLE (simd/simd.h) defines the level's table of kernels. The op's own
-// file lists the tables of all levels:
+// file lists the tables of all levels, for each of which the build makes a file that includes generic.h:
 //   SN_KERNEL_LIST(GemmKernels, gemm, SN_VECTOR_LEVELS)
 //   const GemmKernels* gemm_kernels(Isa isa) { return find_kernels(gemm_list, isa); }
 #pragma once
@@ -11,7 +11,8 @@
 
 namespace softneuro {
 
-// Kernels of vectors, kernels of tiles that are multiplied with each other, and what all levels need.
+// Kernels of vectors, kernels of tiles that are multiplied with each other, and what all levels need. CMakeLists.txt has
+// the same sets.
 #if defined(__x86_64__)
 #define SN_VECTOR_LEVELS(X, Table, name) \
   X(scalar, Table, name) SN_IF_avx2(X(avx2, Table, name)) SN_IF_avx512(X(avx512, Table, name))

@@ -10,11 +10,11 @@
 #include <cstdint>
 
 #include "base/arch.h"
-#include "kernels/epilogue.h"
+#include "kernels/dot_vectors.h"
 
 namespace softneuro {
 
-struct DotBlocks {
+struct DotBlocks : DotVectors {
   static constexpr int most_vectors = 16;
   static constexpr bool has_bits(int bits) { return bits == 4 || bits == 8; }
   static constexpr bool has_block(int block) { return block >= 16 && block <= 4096 && (block & (block - 1)) == 0; }
@@ -23,13 +23,6 @@ struct DotBlocks {
   int n, k;                // outputs, floats of a vector
   int bits, block;         // has_bits, has_block
   bool zeros;              // whether zero points are packed; else they are 2^(bits - 1)
-  int vectors;             // 1 ... most_vectors
-  bool fetch;              // weights ahead into L2: for those that come from memory
-  const float* x;
-  ptrdiff_t x_stride;
-  float* dst;
-  ptrdiff_t dst_stride;  // of the residual too
-  Epilogue epilogue;     // bias and residual are not padded
 };
 
 // Weights as models have them.

@@ -7,11 +7,11 @@
 
 #include "base/arch.h"
 #include "base/dtype.h"
-#include "kernels/epilogue.h"
+#include "kernels/dot_vectors.h"
 
 namespace softneuro {
 
-struct DotRows {
+struct DotRows : DotVectors {
   static constexpr int most_vectors = 4;
   static constexpr int most_of_bytes = 16;  // vectors, of weights that are int8
   // Rows read at a time, each from a part of the weights of its own: streams that never jump. More take more of
@@ -22,14 +22,7 @@ struct DotRows {
   DType type;            // of the weights: float32, float16, bfloat16 or int8
   const float* factors;  // null: 1
   int k;                 // elements of a row
-  int vectors;           // 1 ... most_vectors or most_of_bytes
   int streams;           // has_streams
-  bool fetch;            // weights ahead into L2: for those that come from memory
-  const float* x;
-  ptrdiff_t x_stride;
-  float* dst;
-  ptrdiff_t dst_stride;  // of the residual too
-  Epilogue epilogue;     // bias and residual are not padded
 };
 
 // Rows [begin, end) of the weights.

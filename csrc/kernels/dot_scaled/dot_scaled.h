@@ -9,11 +9,11 @@
 #include <cstdint>
 
 #include "base/arch.h"
-#include "kernels/epilogue.h"
+#include "kernels/dot_vectors.h"
 
 namespace softneuro {
 
-struct DotScaled {
+struct DotScaled : DotVectors {
   static constexpr int group = 64;  // weights of a row that share a scale
   static constexpr int most_vectors = 4;
   static constexpr bool has_bits(int bits) { return bits == 16 || bits == 20; }
@@ -21,13 +21,6 @@ struct DotScaled {
   const int32_t* weights;  // as pack makes them
   int n, k;                // outputs, floats of a vector
   int bits;                // has_bits
-  int vectors;             // 1 ... most_vectors
-  bool fetch;              // weights ahead into L2: for those that come from memory
-  const float* x;
-  ptrdiff_t x_stride;
-  float* dst;
-  ptrdiff_t dst_stride;  // of the residual too
-  Epilogue epilogue;     // bias and residual are not padded
 };
 
 struct DotScaledKernels {

@@ -61,6 +61,46 @@ void for_row_bands(const RunArgs& args, const WorkSplit& split, const Body& body
   });
 }
 
+// A convolution's rows in a task's scratch, a band of them at a time: planes of its channel blocks, and what the
+// convolution itself needs behind them.
+class ConvBand {
+ public:
+  explicit ConvBand(std::unique_ptr<const Prepared> conv)
+      : owner_(std::move(conv)), conv_(dynamic_cast<const PreparedConv2dRows&>(*owner_)) {}
+
+  int64_t row_step() const { return conv_.row_step(); }
+  // WorkSplit's: where rows are computed by several, what is next to each other depends on where a piece begins.
+  int64_t unit() const { return row_step() == 1 ? 1 : 0; }
+  // Of the planes, and any rows that a band needs at most.
+  void set_size(int64_t blocks, int64_t row_floats, int64_t most_rows) {
+    blocks_ = blocks, row_floats_ = row_floats, plane_rows_ = most_rows + row_step() - 1;
+  }
+  int64_t plane() const { return plane_rows_ * row_floats_; }  // floats
+  size_t bytes() const { return planes_bytes() + round_to_line(conv_.rows_scratch(plane_rows_)); }
+
+  // The planes, which begin with rows `need` of an image: those that are kept are moved, the others computed.
+  float* fill(const void* src, Range need, KeptRows& kept, std::byte* scratch) const {
+    auto* const planes = reinterpret_cast<float*>(scratch);
+    const int64_t missing = kept.bring(planes, plane(), blocks_, row_floats_, need);
+    if (missing < need.end) {
+      conv_.run_rows({.src = src,
+                      .dst = planes + (missing - need.begin) * row_floats_,
+                      .rows = {missing, need.end},
+                      .plane_rows = plane_rows_,
+                      .scratch = scratch + planes_bytes()});
+    }
+    kept.set(need);
+    return planes;
+  }
+
+ private:
+  size_t planes_bytes() const { return round_to_line(static_cast<size_t>(blocks_ * plane()) * sizeof(float)); }
+
+  std::unique_ptr<const Prepared> owner_;
+  const PreparedConv2dRows& conv_;
+  int64_t blocks_ = 0, row_floats_ = 0, plane_rows_ = 0;
+};
+
 // The output rows of a band, and the convolution's own params.
 struct BandTuning {
   int band;

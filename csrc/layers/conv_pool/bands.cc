@@ -38,8 +38,7 @@ class PreparedBands final : public PreparedSplit {
  public:
   PreparedBands(const Problem& problem, const Stages& stages, Isa isa, int rows, std::unique_ptr<const Prepared> conv)
       : PreparedSplit(problem),
-        owner_(std::move(conv)),
-        conv_(dynamic_cast<const PreparedConv2dRows&>(*owner_)),
+        band_(std::move(conv)),
         kernel_(pool_kernels(isa).lanes),
         windows_(pool2d_windows(stages.pool)),
         block_(isa_block(isa)) {
@@ -48,45 +47,32 @@ class PreparedBands final : public PreparedSplit {
     if (out.elements() == 0) return;
     blocks_ = ceil_div(out[1], block_);
     // Bands after the first begin where one ended: in whole steps of the convolution, they waste nothing.
-    const int64_t step = conv_.row_step(), stride = pool2d_params(stages.layers.pool).axes[0].stride;
-    const int64_t whole = step / std::gcd(step, stride);
+    const int64_t stride = pool2d_params(stages.layers.pool).axes[0].stride;
+    const int64_t whole = band_.row_step() / std::gcd(band_.row_step(), stride);
     rows_ = std::min(round_up(rows, whole), out_height_);
-    // Where rows are computed by several, what is next to each other depends on where a piece begins.
-    const int64_t unit = step == 1 ? 1 : 0;
-    split_ = WorkSplit(out[0], 1, out_height_, worth_threads(stages.params, problem.threads), SplitBy::rows, unit);
-    plane_rows_ = most_rows_below(stages, rows_) + step - 1;
-    band_ = round_to_line(static_cast<size_t>(blocks_ * plane_rows_ * width_ * block_) * sizeof(float));
-    scratch_ = band_ + round_to_line(conv_.rows_scratch(plane_rows_));
+    const int threads = worth_threads(stages.params, problem.threads);
+    split_ = WorkSplit(out[0], 1, out_height_, threads, SplitBy::rows, band_.unit());
+    band_.set_size(blocks_, width_ * block_, most_rows_below(stages, rows_));
+    scratch_ = band_.bytes();
   }
 
   void run(const RunArgs& args) const override {
     for_row_bands(args, split_, [&](int64_t image, Range rows, KeptRows& kept, std::byte* scratch) {
-      run_rows(args.in[0].at(image * args.in[0].strides[0]), output_image(args, image), rows, kept,
-               reinterpret_cast<float*>(scratch), scratch + band_);
+      run_rows(args.in[0].at(image * args.in[0].strides[0]), output_image(args, image), rows, kept, scratch);
     });
   }
 
  private:
-  void run_rows(const void* src, float* dst, Range rows, KeptRows& kept, float* band, std::byte* scratch) const {
+  void run_rows(const void* src, float* dst, Range rows, KeptRows& kept, std::byte* scratch) const {
     const auto& spans = windows_.rows.spans;
-    const int64_t row_floats = width_ * block_;
     for (int64_t row = rows.begin; row < rows.end; row += rows_) {
       const int64_t end = std::min(row + rows_, rows.end);
       const PoolSpan &first = spans[static_cast<size_t>(row)], &last = spans[static_cast<size_t>(end - 1)];
       const Range need{first.begin, last.begin + last.count};
-      const int64_t missing = kept.bring(band, plane_rows_ * row_floats, blocks_, row_floats, need);
-      if (missing < need.end) {
-        conv_.run_rows({.src = src,
-                        .dst = band + (missing - need.begin) * row_floats,
-                        .rows = {missing, need.end},
-                        .plane_rows = plane_rows_,
-                        .scratch = scratch});
-      }
-      kept.set(need);
+      const float* const planes = band_.fill(src, need, kept, scratch);
       for (int64_t b = 0; b < blocks_; ++b) {
         for (int64_t y = row; y < end; ++y) {
-          pool_row(band + b * plane_rows_ * row_floats, need.begin, y,
-                   dst + (b * out_height_ + y) * out_width_ * block_);
+          pool_row(planes + b * band_.plane(), need.begin, y, dst + (b * out_height_ + y) * out_width_ * block_);
         }
       }
     }
@@ -116,15 +102,12 @@ class PreparedBands final : public PreparedSplit {
              .scratch = nullptr});
   }
 
-  std::unique_ptr<const Prepared> owner_;
-  const PreparedConv2dRows& conv_;
+  ConvBand band_;
   PoolKernel kernel_;
   PoolWindows windows_;
   int64_t block_, blocks_ = 0;
   int64_t width_ = 0, out_height_ = 0, out_width_ = 0;  // of the convolution's and of the pooled image
   int64_t rows_ = 1;                                    // pooled, of a band
-  int64_t plane_rows_ = 0;                              // of the convolution, that a band has room for
-  size_t band_ = 0;                                     // bytes of a task
 };
 
 class ConvPoolBands final : public RowBandsRoutine<Stages> {

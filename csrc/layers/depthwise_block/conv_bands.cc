@@ -41,25 +41,19 @@ class PreparedConvBands final : public PreparedSplit {
   PreparedConvBands(const Problem& problem, const Stages& stages, Isa isa, int rows,
                     std::unique_ptr<const Prepared> conv, std::shared_ptr<const Packed> packed)
       : PreparedSplit(problem, std::move(packed)),
-        owner_(std::move(conv)),
-        conv_(dynamic_cast<const PreparedConv2dRows&>(*owner_)),
+        band_(std::move(conv)),
         depthwise_kernels_(*conv_depthwise_kernels(isa)),
         block_(isa_block(isa)),
         p_(stages.p) {
     const Conv2dParams& d = p_.depthwise;
     depthwise_ = depthwise_args(d, stages.layers.depthwise, *part_of(packed_, "depthwise"));
     if (p_.last().empty()) return;
-    // Where rows are computed by several, what is next to each other depends on where a piece begins.
-    const int64_t unit = conv_.row_step() == 1 ? 1 : 0;
-    split_ = WorkSplit(d.n, 1, d.oh, depthwise_block_threads(p_, problem.threads), SplitBy::rows, unit);
+    split_ = WorkSplit(d.n, 1, d.oh, depthwise_block_threads(p_, problem.threads), SplitBy::rows, band_.unit());
     blocks_ = static_cast<int>(channel_blocks(d.c, block_));
     rows_ = std::min<int64_t>(rows, d.oh);
-    plane_rows_ = most_rows_below(d, rows_) + conv_.row_step() - 1;
-    const int64_t plane = plane_rows_ * d.w * block_;
-    depthwise_.src_plane = static_cast<size_t>(plane);
-    band_ = round_to_line(static_cast<size_t>(blocks_ * plane) * sizeof(float));
-    scratch_ = band_ + round_to_line(conv_.rows_scratch(plane_rows_));
-    filtered_ = scratch_;
+    band_.set_size(blocks_, d.w * block_, most_rows_below(d, rows_));
+    depthwise_.src_plane = static_cast<size_t>(band_.plane());
+    filtered_ = scratch_ = band_.bytes();
     if (p_.project) {
       const int64_t pixels = rows_ * d.ow, filtered_plane = plane_floats(pixels, block_);
       depthwise_.dst_plane = static_cast<size_t>(filtered_plane);
@@ -84,24 +78,13 @@ class PreparedConvBands final : public PreparedSplit {
   void run_rows(const void* src, const float* residual, float* dst, Range rows, KeptRows& kept,
                 std::byte* scratch) const {
     const Conv2dParams& d = p_.depthwise;
-    auto* band = reinterpret_cast<float*>(scratch);
     auto* filtered = reinterpret_cast<float*>(scratch + filtered_);
     for (int64_t row = rows.begin; row < rows.end; row += rows_) {
       const int64_t end = std::min(row + rows_, rows.end), at = row * d.ow * block_;
       const float* residual_rows = residual != nullptr ? residual + at : nullptr;
       const Range need = rows_below(d, row, end);
-      const int64_t row_floats = d.w * block_;
-      const int64_t missing = kept.bring(band, plane_rows_ * row_floats, blocks_, row_floats, need);
-      if (missing < need.end) {
-        conv_.run_rows({.src = src,
-                        .dst = band + (missing - need.begin) * row_floats,
-                        .rows = {missing, need.end},
-                        .plane_rows = plane_rows_,
-                        .scratch = scratch + band_});
-      }
-      kept.set(need);
       ConvDepthwiseArgs filter = depthwise_;
-      filter.src = band;
+      filter.src = band_.fill(src, need, kept, scratch);
       filter.src_row = static_cast<int>(need.begin);
       filter.dst = p_.project ? filtered : dst + at;
       filter.dst_row = static_cast<int>(row);
@@ -118,17 +101,15 @@ class PreparedConvBands final : public PreparedSplit {
     }
   }
 
-  std::unique_ptr<const Prepared> owner_;
-  const PreparedConv2dRows& conv_;
+  ConvBand band_;
   const ConvDepthwiseKernels& depthwise_kernels_;
   int block_;
   DepthwiseBlockParams p_;
   ConvDepthwiseArgs depthwise_;
   PointwiseStage project_;
-  int blocks_ = 0;                  // between the stages
-  int64_t rows_ = 1;                // of a band
-  int64_t plane_rows_ = 0;          // of the convolution, that a band has room for
-  size_t band_ = 0, filtered_ = 0;  // bytes of a task: where the convolution's scratch begins, and so on
+  int blocks_ = 0;       // between the stages
+  int64_t rows_ = 1;     // of a band
+  size_t filtered_ = 0;  // where they are in scratch, behind the band
 };
 
 class DepthwiseBlockConvBands final : public RowBandsRoutine<Stages> {

@@ -39,30 +39,27 @@ class PreparedPanels final : public PreparedSplit {
   }
 
   void run(const RunArgs& args) const override {
-    SharedWork work(split_);
-    args.parallel_for(split_.tasks, [&](int64_t task) {
-      auto* scratch = reinterpret_cast<float*>(args.workspace.task(task));
-      work.for_task(task, [&](int64_t image, Range panels, Range) {
-        ConvDepthwiseArgs filter = depthwise_;
-        filter.dst = output_image(args, image);
-        filter.epilogue.residual = residual_image(args, residual_, image);
-        StagePixels pixels{.src = input_image(args, 0, image),
-                           .dst = nullptr,
-                           .residual = nullptr,
-                           .count = filter.h * filter.w,
-                           .near = false};
-        for (int64_t index = panels.begin; index < panels.end; ++index) {
-          const int first = static_cast<int>(index) * expand_.panel();
-          const int end = std::min(first + expand_.panel(), blocks_);
-          // Both kernels count blocks from the image's first one, which lies before the scratch.
-          const std::ptrdiff_t before = first * plane_;
-          pixels.dst = scratch - before;
-          pixels.near = index > panels.begin;
-          filter.src = scratch - before;
-          expand_.run(pixels, first, end, nullptr);
-          depthwise_kernels_.run(filter, first, end, 0, filter.out_h);
-        }
-      });
+    for_pieces(args, [&](int64_t image, Range panels, Range, std::byte* of_task) {
+      auto* const scratch = reinterpret_cast<float*>(of_task);
+      ConvDepthwiseArgs filter = depthwise_;
+      filter.dst = output_image(args, image);
+      filter.epilogue.residual = residual_image(args, residual_, image);
+      StagePixels pixels{.src = input_image(args, 0, image),
+                         .dst = nullptr,
+                         .residual = nullptr,
+                         .count = filter.h * filter.w,
+                         .near = false};
+      for (int64_t index = panels.begin; index < panels.end; ++index) {
+        const int first = static_cast<int>(index) * expand_.panel();
+        const int end = std::min(first + expand_.panel(), blocks_);
+        // Both kernels count blocks from the image's first one, which lies before the scratch.
+        const std::ptrdiff_t before = first * plane_;
+        pixels.dst = scratch - before;
+        pixels.near = index > panels.begin;
+        filter.src = scratch - before;
+        expand_.run(pixels, first, end, nullptr);
+        depthwise_kernels_.run(filter, first, end, 0, filter.out_h);
+      }
     });
   }
 

@@ -1,1 +1,0 @@
-#include "kernels/combine_bytes/generic.h"

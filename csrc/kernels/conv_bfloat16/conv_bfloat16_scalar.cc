@@ -1,1 +1,0 @@
-#include "kernels/conv_bfloat16/generic.h"

@@ -1,1 +1,0 @@
-#include "kernels/conv_depthwise_int8/generic.h"

@@ -1,1 +1,0 @@
-#include "kernels/conv_direct/generic.h"

@@ -1,1 +1,0 @@
-#include "kernels/conv_first/generic.h"

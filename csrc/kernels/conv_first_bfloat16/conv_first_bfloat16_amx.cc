@@ -1,1 +1,0 @@
-#include "kernels/conv_first_bfloat16/generic.h"

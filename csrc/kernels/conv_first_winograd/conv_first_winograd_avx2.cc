@@ -1,1 +1,0 @@
-#include "kernels/conv_first_winograd/generic.h"

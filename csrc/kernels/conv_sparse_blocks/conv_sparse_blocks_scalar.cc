@@ -1,1 +1,0 @@
-#include "kernels/conv_sparse_blocks/generic.h"

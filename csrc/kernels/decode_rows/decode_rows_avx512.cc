@@ -1,1 +1,0 @@
-#include "kernels/decode_rows/generic.h"

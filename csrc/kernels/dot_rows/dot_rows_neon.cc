@@ -1,1 +1,0 @@
-#include "kernels/dot_rows/generic.h"

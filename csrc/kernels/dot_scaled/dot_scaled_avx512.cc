@@ -1,1 +1,0 @@
-#include "kernels/dot_scaled/generic.h"

@@ -1,1 +1,0 @@
-#include "kernels/dynamic_rows/generic.h"

@@ -1,1 +1,0 @@
-#include "kernels/gemm_int8/generic.h"

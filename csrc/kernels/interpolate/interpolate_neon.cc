@@ -1,1 +1,0 @@
-#include "kernels/interpolate/generic.h"

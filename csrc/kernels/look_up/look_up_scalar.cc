@@ -1,1 +1,0 @@
-#include "kernels/look_up/generic.h"

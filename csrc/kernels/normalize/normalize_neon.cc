@@ -1,1 +1,0 @@
-#include "kernels/normalize/generic.h"

@@ -1,1 +1,0 @@
-#include "kernels/pool/generic.h"

@@ -1,1 +1,0 @@
-#include "kernels/pool_bytes/generic.h"

@@ -1,1 +1,0 @@
-#include "kernels/quantize/generic.h"

@@ -1,1 +1,0 @@
-#include "kernels/retile/generic.h"

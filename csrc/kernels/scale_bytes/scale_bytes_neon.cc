@@ -1,1 +1,0 @@
-#include "kernels/scale_bytes/generic.h"

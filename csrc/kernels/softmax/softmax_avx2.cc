@@ -1,1 +1,0 @@
-#include "kernels/softmax/generic.h"

@@ -1,1 +1,0 @@
-#include "kernels/squeeze_excite/generic.h"

@@ -1,1 +1,0 @@
-#include "kernels/sum_rows/generic.h"

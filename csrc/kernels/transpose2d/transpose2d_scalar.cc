@@ -1,1 +1,0 @@
-#include "kernels/transpose2d/generic.h"
