@@ -1,1 +1,0 @@
-#include "kernels/conv_winograd_1968/generic.h"
