@@ -11,8 +11,8 @@
 
 namespace softneuro {
 
-// Kernels of vectors, kernels of tiles that are multiplied with each other, and what all levels need. CMakeLists.txt has
-// the same sets.
+// Kernels of vectors, kernels of tiles that are multiplied with each other, and what all levels need. CMakeLists.txt
+// has the same sets.
 #if defined(__x86_64__)
 #define SN_VECTOR_LEVELS(X, Table, name) \
   X(scalar, Table, name) SN_IF_avx2(X(avx2, Table, name)) SN_IF_avx512(X(avx512, Table, name))

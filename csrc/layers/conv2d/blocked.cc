@@ -3,8 +3,8 @@
 #include <array>
 
 #include "base/error.h"
-#include "layers/weights/held_rows.h"
 #include "layers/shared/images.h"
+#include "layers/weights/held_rows.h"
 
 namespace softneuro {
 namespace {

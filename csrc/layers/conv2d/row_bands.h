@@ -71,7 +71,7 @@ class ConvBand {
   int64_t row_step() const { return conv_.row_step(); }
   // WorkSplit's: where rows are computed by several, what is next to each other depends on where a piece begins.
   int64_t unit() const { return row_step() == 1 ? 1 : 0; }
-  // Of the planes, and any rows that a band needs at most.
+  // Sets the planes' size; `most_rows`: what a band needs at most.
   void set_size(int64_t blocks, int64_t row_floats, int64_t most_rows) {
     blocks_ = blocks, row_floats_ = row_floats, plane_rows_ = most_rows + row_step() - 1;
   }

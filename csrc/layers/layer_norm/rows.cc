@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "kernels/normalize/normalize.h"
-#include "layers/shared/grid.h"
 #include "layers/layer_norm/layer_norm.h"
+#include "layers/shared/grid.h"
 
 namespace softneuro {
 namespace {

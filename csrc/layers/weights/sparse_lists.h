@@ -75,8 +75,8 @@ class PackedLists : public SparseLists {
 // Memory that a host handed over need not be aligned: that is for its caller to see.
 bool stores_past_caches(bool tiled, int64_t chunks, const Activation& activation, int64_t bytes);
 
-// Of the sums at `to`, one for each channel, NaN becomes what has a zero weight for the code: what a dense product
-// makes of an input that is not finite.
+// Makes NaN of those sums at `to`, one for each channel, that have a zero weight for the code: a dense product makes
+// that of an input that is not finite.
 void spread_nonfinite(const SparseRows& rows, uint16_t code, float* to, int64_t dst_channel);
 
 }  // namespace softneuro

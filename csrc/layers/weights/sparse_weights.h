@@ -19,7 +19,7 @@ inline Refusal check_zero_blocks(const ConstantData& weight) {
   return weight.traits().zero_blocks ? Refusal() : Refusal("too few blocks of 16 outputs and 4 inputs are all zero");
 }
 
-// Of the values themselves: a factor of rows may be zero, or make NaN of zeros.
+// Counts the values themselves, as a factor of rows may be zero, or make NaN of zeros.
 inline int64_t count_nonzeros(const ConstantData& weight) {
   const auto values = weight.values();
   return weight.elements() - std::count(values.get(), values.get() + weight.elements(), 0.0F);
