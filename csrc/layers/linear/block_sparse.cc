@@ -2,8 +2,8 @@
 // pixels of a blocked image.
 #include <algorithm>
 
-#include "layers/contract/params.h"
 #include "layers/linear/rows.h"
+#include "layers/shared/kernel_sizes.h"
 #include "layers/weights/sparse_blocks.h"
 
 namespace softneuro {

@@ -21,7 +21,7 @@ SparseBlocksRoutine::SparseBlocksRoutine(const char* layer_type, Isa isa, const 
                .isa = isa,
                .in = schema,
                .out = schema,
-               .by_pattern = true}) {}
+               .exploits_sparsity = true}) {}
 
 Refusal SparseBlocksRoutine::check_weight(const Problem& problem) const {
   const ConstantData& weight = *problem.layer->weight("weight");
