@@ -53,16 +53,16 @@ void bind_partition(py::module_& m) {
           "add_node",
           [](OpGraph& graph, std::string op, std::vector<int> inputs, std::vector<int> outputs, std::vector<int> after,
              std::string refusal, bool may_be_step, int ops, const std::string& at_rim, const std::string& role,
-             bool with_readers, bool takes_inside) {
+             bool with_readers, bool takes_inside, bool has_effect) {
             graph.nodes.push_back({std::move(op), std::move(inputs), std::move(outputs), std::move(after),
                                    std::move(refusal), may_be_step, ops, at_rim_of(at_rim), role_of(role), with_readers,
-                                   takes_inside});
+                                   takes_inside, has_effect});
             return static_cast<int>(graph.nodes.size()) - 1;
           },
           py::arg("op"), py::arg("inputs"), py::arg("outputs"), py::kw_only(), py::arg("after") = std::vector<int>(),
           py::arg("refusal") = std::string(), py::arg("may_be_step") = false, py::arg("ops") = 0,
           py::arg("at_rim") = "stays", py::arg("role") = "none", py::arg("with_readers") = false,
-          py::arg("takes_inside") = false, "The number of a new node, after those that it reads.")
+          py::arg("takes_inside") = false, py::arg("has_effect") = false, "The number of a new node, after those that it reads.")
       .def(
           "add_whole", [](OpGraph& graph, std::vector<int> nodes) { graph.wholes.push_back(std::move(nodes)); },
           py::arg("nodes"), "Has layers do these nodes together or not at all.")
@@ -70,7 +70,7 @@ void bind_partition(py::module_& m) {
           "find_parts",
           [](const OpGraph& graph, int min_region_size, bool join) {
             PartitionRules rules;
-            rules.min_region_size = min_region_size, rules.join = join;
+            rules.min_region_size = min_region_size, rules.join = join, rules.cuts = true;
             return find_parts(graph, rules);
           },
           py::kw_only(), py::arg("min_region_size") = 1, py::arg("join") = true,

@@ -72,8 +72,8 @@ def test_regions(nodes, least, join):
         links = [(s, n) for n in nodes_of for s in waits_for(nodes)[n] if s in nodes_of]
         for _ in nodes_of:
             reached |= {b for a, b in links if a in reached} | {a for a, b in links if b in reached}
-        trimmed = any(reason.startswith("it moves") for reason in found.host.values())
-        assert reached == nodes_of or trimmed
+        trimmed = {n for n, reason in found.host.items() if reason.startswith("it moves")}
+        assert reached == nodes_of or any(trimmed & set(waits_for(nodes)[n]) for n in nodes_of)
         steps = {n for group in part.steps for n in group}
         assert part.ops == sum(nodes[n][1].get("ops", 0) for n in part.nodes if n not in steps) >= max(least, 1)
         assert steps == {n for n in part.nodes if n in found.step_reasons}
@@ -87,18 +87,20 @@ def test_regions(nodes, least, join):
 
 @given(told(), st.integers(1, 4))
 def test_steps_join_regions(nodes, least):
-    """A step follows an op of its region and is followed by one."""
+    """A step follows, over steps and moves, an op that computes, and is followed by one."""
     found = graph_of(nodes).find_parts(min_region_size=least)
     for part in found.parts:
         steps = {n for group in part.steps for n in group}
-        for after, before in (({}, {}),):
-            for n in part.nodes:
-                own = [s for s in nodes[n][0] if s in part.nodes]
-                after[n] = n not in steps or any(after[s] for s in own)
-            for n in reversed(part.nodes):
-                readers = [r for r in part.nodes if n in nodes[r][0]]
-                before[n] = n not in steps or any(before[r] for r in readers)
-            assert all(after[n] and before[n] for n in steps)
+        computes = {n for n in part.nodes if n not in steps and nodes[n][1].get("ops", 0)}
+        after, before = set(computes), set(computes)
+        for n in part.nodes:
+            after.update([n] if after & set(nodes[n][0]) else [])
+        for n in reversed(part.nodes):
+            before.update([n] if any(n in nodes[r][0] for r in before) else [])
+        assert steps <= after & before
+        alone = graph_of(nodes).find_parts(min_region_size=least, join=False)
+        sides = [other for other in alone.parts if computes & set(other.nodes)]
+        assert not steps or len(sides) >= 1
 
 
 @given(told(), st.data())
@@ -147,6 +149,9 @@ def chain(*kinds):
         ("LSSL", 1, [[0], [3]]),  # the host would do more than the region
         ("LLSMSLL", 1, [[0, 1, 2, 3, 4, 5, 6]]),
         ("SLLS", 1, [[1, 2]]),
+        ("SSS", 1, []),
+        ("LSSSL", 3, []),
+        ("HMH", 1, []),
         ("MLLM", 1, [[0, 1, 2]]),
         ("LLHLLHL", 2, [[0, 1], [3, 4]]),
     ],
@@ -160,6 +165,52 @@ def test_moves_between_steps_are_parts_of_these():
     found = graph_of(chain(*"LLSMSLL")).find_parts()
     assert [part.steps for part in found.parts] == [[[2, 3, 4]]]
     assert found.step_reasons == {2: REFUSAL, 3: "it lies between steps", 4: REFUSAL}
+
+
+def test_candidates_that_lie_on_no_way_do_not_count():
+    """A long chain of the host's beside the region does not keep a step out of it."""
+    nodes = chain(*"LLSLL")
+    nodes += [([2 if n == 5 else n - 1], {"refusal": REFUSAL, "may_be_step": True}) for n in range(5, 12)]
+    assert [part.nodes for part in graph_of(nodes).find_parts().parts] == [[0, 1, 2, 3, 4]]
+
+
+def test_an_effect_is_wanted():
+    """What only an op with an effect reads is computed."""
+    nodes = [*chain(*"LL"), ([1], {"refusal": REFUSAL, "has_effect": True})]
+    graph = OpGraph()
+    values = [graph.add_value() for _ in nodes]
+    for n, (sources, keywords) in enumerate(nodes):
+        graph.add_node("op", sources, [values[n]] if n < 2 else [], **keywords)
+    found = graph.find_parts(min_region_size=2)
+    assert [(part.nodes, part.ops) for part in found.parts] == [([0, 1], 2)]
+
+
+def test_what_dequantizes_goes_with_its_readers():
+    """Bytes cross the border: a region that waits for the host's op takes the DQ that lies before it."""
+    dequantize = {"role": "dequantize", "with_readers": True}
+    nodes = [([], {"ops": 1}), ([0], {"refusal": REFUSAL}), ([0], dequantize), ([1, 2], {"ops": 1})]
+    assert [part.nodes for part in graph_of(nodes).find_parts().parts] == [[0], [2, 3]]
+    nodes[2][1]["with_readers"] = False
+    assert [part.nodes for part in graph_of(nodes).find_parts().parts] == [[0, 2], [3]]
+
+
+def test_a_clamp_stays_with_its_op():
+    kinds = [("dequantize", ""), ("none", REFUSAL), ("clamp", ""), ("quantize", ""), ("dequantize", ""), ("none", "")]
+    nodes = [([n - 1] if n else [], {"role": role, "refusal": no, "ops": 1}) for n, (role, no) in enumerate(kinds)]
+    found = graph_of(nodes).find_parts()
+    assert [part.nodes for part in found.parts] == [[4, 5]]
+    assert found.host[2] == "the op before it stays with the host"
+
+
+def test_cuts_of_a_recurrence():
+    """Each step of it waits for all before: what is told is bounded."""
+    nodes = []
+    for step in range(2000):
+        last = [3 * step - 2] if step else []
+        nodes += [([], {"ops": 1}), ([3 * step, *last], {"refusal": REFUSAL}), ([3 * step + 1], {"ops": 1})]
+    found = graph_of(nodes).find_parts()
+    assert len(found.parts) == 4000
+    assert 2000 <= len(found.cuts) < 100_000
 
 
 def test_cuts():
@@ -201,6 +252,7 @@ def test_large_graphs(kinds):
         ([7], [0], {}, "no such value"),
         ([], [-2], {}, "no such value"),
         ([], [0], {"after": [0]}, "comes later"),
+        ([0], [0], {}, "made or read before"),
         ([], [0], {"at_rim": "goes"}, "at_rim is 'goes'"),
         ([], [0], {"role": "q"}, "role is 'q'"),
     ],

@@ -202,3 +202,36 @@ def test_nothing_to_compile_but_bodies(tmp_path: Path) -> None:
     settings.add_provider_for_devices(providers.library.devices(), {"tune": "off"})
     compiler = onnxruntime.ModelCompiler(settings, model, embed_compiled_data_into_model=True)
     check_both_ways(load(compiler.compile_to_bytes()), model)
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+def test_quantization_across_bodies(chosen: bool) -> None:
+    """Bytes of the outer graph that a body dequantizes, a Q whose DQ is in a body, and one that several read."""
+
+    def body(name: str, pads: int) -> Any:
+        nodes = [
+            node("DequantizeLinear", ["q", "s", "z"], [f"{name}_d"]),
+            node("Conv", [f"{name}_d", "w"], [f"{name}_c"], pads=[pads] * 4),
+            node("QuantizeLinear", [f"{name}_c", "s", "z"], [f"{name}_q"]),
+            node("DequantizeLinear", [f"{name}_q", "s", "z"], [f"{name}_y"]),
+        ]
+        return graph(name, nodes, [], [f"{name}_y"])
+
+    nodes = [
+        node("Relu", ["x"], ["a"]),
+        node("QuantizeLinear", ["a", "s", "z"], ["q"]),
+        node("If", ["c"], ["i"], then_branch=body("then", 1), else_branch=body("else", 0)),
+        node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        node("Conv", ["d", "w"], ["e"]),
+        node("MaxPool", ["d"], ["p"], kernel_shape=[2, 2]),
+        node("ReduceSum", ["i"], ["t"], keepdims=0),
+        node("ReduceSum", ["e"], ["u"], keepdims=0),
+        node("ReduceSum", ["p"], ["v"], keepdims=0),
+        node("Sum", ["t", "u", "v"], ["y"]),
+    ]
+    constants = {"w": WEIGHT, "s": np.float32(0.02), "z": np.uint8(9)}
+    model = serialized(graph("main", nodes, [CONDITION, X], ["y"], **constants))
+    feeds = {"c": np.array(chosen), "x": f32(*SHAPE)}
+    ours = providers.session(model, tune="off", never_worse=False, min_region_size=1)
+    expected = cpu_session(model).run(None, feeds)[0]
+    assert abs(ours.run(None, feeds)[0] - expected) <= 0.02 * abs(expected) + 2

@@ -50,6 +50,21 @@ def test_any_converter(error, all_agree, monkeypatch):
     all_agree(Straight(every, min_region_size=1), every, steps=True)
 
 
+def test_a_check_that_raises(compile_model, monkeypatch):
+    """The op stays with the host, and what it raised is told."""
+
+    def check(call):
+        raise KeyError("kernel")
+
+    raising = dataclasses.replace(CONVERTERS[aten.tanh.default], check=check)
+    monkeypatch.setitem(CONVERTERS, aten.tanh.default, raising)
+    model, x = nn.Sequential(nn.Linear(4, 4), nn.Tanh()).eval(), torch.randn(2, 4)
+    text = explain(compile_model(model), x)
+    assert "aten.tanh.default x1 (1): its check raised KeyError: 'kernel'" in text
+    with torch.no_grad():
+        torch.testing.assert_close(compile_model(model)(x), model(x))
+
+
 def test_another_shape_than_the_hosts(all_agree, monkeypatch):
     wrong = dataclasses.replace(CONVERTERS[aten.relu.default], convert=lambda low, call: low.add(
         "transpose", [low.blob(call["self"])], perm=[0, 1, 3, 2]))  # fmt: skip

@@ -20,7 +20,7 @@ std::vector<int> depths_of(const OpGraph& graph, const OpLinks& links, const std
   }
   for (size_t n = taken.size(); n-- > 0;) {
     const std::vector<int>& readers = links.readers[n];
-    if (!taken[n] || !graph.nodes[n].with_readers || readers.empty()) continue;
+    if (!taken[n] || !graph.nodes[n].with_readers || readers.empty() || !links.later[n].empty()) continue;
     if (!std::all_of(readers.begin(), readers.end(), [&](int reader) { return taken[slot(reader)]; })) continue;
     const auto depth = [&](int a, int b) { return depths[slot(a)] < depths[slot(b)]; };
     depths[n] = depths[slot(*std::min_element(readers.begin(), readers.end(), depth))];

@@ -7,7 +7,11 @@
 namespace softneuro {
 namespace {
 
-void insert(std::set<int>& to, const std::set<int>& from) { to.insert(from.begin(), from.end()); }
+constexpr size_t most = 8;  // regions before a node, or after it
+
+void insert(std::set<int>& to, int one) {
+  if (to.size() < most) to.insert(one);
+}
 
 }  // namespace
 
@@ -17,9 +21,9 @@ std::vector<Cut> find_cuts(const OpLinks& links, const std::vector<int>& part, c
   const auto collect = [&](const std::vector<int>& near, std::vector<std::set<int>>& sets, size_t n) {
     for (const int other : near) {
       if (part[slot(other)] >= 0) {
-        sets[n].insert(part[slot(other)]);
+        insert(sets[n], part[slot(other)]);
       } else if (part[n] < 0) {
-        insert(sets[n], sets[slot(other)]);
+        for (const int one : sets[slot(other)]) insert(sets[n], one);
       }
     }
   };

@@ -33,6 +33,7 @@ struct OpNode {
   UnitRole role = UnitRole::none;
   bool with_readers = false;  // it belongs to the region of what reads it, where that is another than its sources'
   bool takes_inside = false;  // it may read values that stay inside a region
+  bool has_effect = false;    // it is wanted whether or not anything reads what it makes
 };
 
 struct OpValue {

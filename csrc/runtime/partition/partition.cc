@@ -27,6 +27,8 @@ class Cutter {
         join();
         if (!leave_misfits()) break;
       }
+      left_ = supported_;
+      left_.flip();
       keep_large();
       for (const auto& [n, _] : made_.host) supported_[slot(n)] = false;
     } while (leave_units(graph_, links_, supported_, made_.host));
@@ -58,7 +60,7 @@ class Cutter {
   // Leaves to the host what its part has no use for. Whether there was any.
   bool leave_misfits() {
     std::map<int, std::string> misfits;
-    for (const int n : cut_nodes(graph_, links_, numbers(parts_))) {
+    for (const int n : cut_nodes(graph_, links_, supported_, numbers(parts_))) {
       misfits.emplace(n, "it would have to be in two regions at once");
     }
     for (const std::vector<int>& part : parts_) {
@@ -66,7 +68,8 @@ class Cutter {
     }
     bool any = false;
     for (auto& [n, reason] : misfits) {
-      any = any || supported_[slot(n)];
+      if (!supported_[slot(n)]) continue;
+      any = true;
       supported_[slot(n)] = false;
       made_.host[n] = std::move(reason);
     }
@@ -136,15 +139,14 @@ class Cutter {
       }
       made_.parts[slot(part[slot(group[0])])].steps.push_back(std::move(group));
     }
-    std::vector<bool> kept(part.size());
-    for (size_t n = 0; n < kept.size(); ++n) kept[n] = !graph_.nodes[n].refusal.empty();
-    made_.cuts = find_cuts(links_, part, kept);
+    if (rules_.cuts) made_.cuts = find_cuts(links_, part, left_);
   }
 
   const OpGraph& graph_;
   const PartitionRules& rules_;
   OpLinks links_;
   std::vector<bool> supported_, steps_, kept_;
+  std::vector<bool> left_;  // to the host, and not for the size or the rim of a region
   std::vector<std::vector<int>> parts_;
   Partition made_;
 };

@@ -28,6 +28,7 @@ struct Partition {
 struct PartitionRules {
   int min_region_size = 1;  // ops that compute
   bool join = true;         // whether ops of the host may be steps
+  bool cuts = false;        // whether Partition::cuts is wanted
   StepRefusal step_refusal = {};
   // The nodes of a part that a region cannot have once all its others are known, with the reason.
   std::function<std::map<int, std::string>(const std::vector<int>& nodes)> misfits = {};

@@ -114,7 +114,8 @@ std::vector<bool> find_steps(const OpGraph& graph, const OpLinks& links, const s
   std::vector<bool> candidates(supported.size(), false), asked(supported.size(), false);
   for (size_t n = 0; n < candidates.size(); ++n) candidates[n] = !supported[n] && graph.nodes[n].may_be_step;
   while (true) {
-    std::vector<bool> steps = finder.on_ways(finder.few_enough(candidates));
+    // Only what lies on a way counts among the steps that have to be few.
+    std::vector<bool> steps = finder.on_ways(finder.few_enough(finder.on_ways(candidates)));
     bool all = true;
     for (size_t n = 0; n < steps.size(); ++n) {
       if (!steps[n] || asked[n]) continue;

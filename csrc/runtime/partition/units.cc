@@ -130,17 +130,17 @@ bool leave_units(const OpGraph& graph, const OpLinks& links, std::vector<bool>& 
   return any;
 }
 
-std::vector<int> cut_nodes(const OpGraph& graph, const OpLinks& links, const std::vector<int>& part) {
+std::vector<int> cut_nodes(const OpGraph& graph, const OpLinks& links, const std::vector<bool>& supported,
+                           const std::vector<int>& part) {
   std::vector<int> cut;
   for (const std::vector<int>& whole : graph.wholes) {
-    const bool one =
-        std::all_of(whole.begin(), whole.end(), [&](int n) { return part[slot(n)] == part[slot(whole[0])]; });
-    if (!one) cut.insert(cut.end(), whole.begin(), whole.end());
+    const auto is_apart = [&](int n) { return part[slot(n)] != part[slot(whole[0])]; };
+    if (whole.empty() || !supported[slot(whole[0])] || std::none_of(whole.begin(), whole.end(), is_apart)) continue;
+    cut.insert(cut.end(), whole.begin(), whole.end());
   }
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    if (part[n] < 0) continue;
     for (const int id : graph.nodes[n].outputs) {
-      if (id < 0 || !graph.values[slot(id)].stays_inside) continue;
+      if (!supported[n] || id < 0 || !graph.values[slot(id)].stays_inside) continue;
       for (const int reader : links.readers[n]) {
         const std::vector<int>& read = graph.nodes[slot(reader)].inputs;
         if (part[slot(reader)] == part[n] || std::find(read.begin(), read.end(), id) == read.end()) continue;
@@ -149,6 +149,7 @@ std::vector<int> cut_nodes(const OpGraph& graph, const OpLinks& links, const std
       }
     }
   }
+  std::erase_if(cut, [&](int n) { return !supported[slot(n)]; });
   return cut;
 }
 

@@ -16,7 +16,8 @@ namespace softneuro {
 // Whether there were any.
 bool leave_units(const OpGraph& graph, const OpLinks& links, std::vector<bool>& supported,
                  std::map<int, std::string>& host);
-// Those that lie in different parts, though they have to be in one. `part`: by node, -1 for none.
-std::vector<int> cut_nodes(const OpGraph& graph, const OpLinks& links, const std::vector<int>& part);
+// Supported nodes that lie in different parts, though they have to be in one. `part`: by node, -1 for none.
+std::vector<int> cut_nodes(const OpGraph& graph, const OpLinks& links, const std::vector<bool>& supported,
+                           const std::vector<int>& part);
 
 }  // namespace softneuro

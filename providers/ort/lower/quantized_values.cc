@@ -189,16 +189,17 @@ std::vector<bool> outputs_in_steps(const HostGraph& graph) {
   std::vector<bool> in_steps(graph.values.size(), false), dequantized(graph.values.size(), false);
   for (const HostNode& node : graph.nodes) {
     const bool is_dq = is_dequantize(node);
+    // With a weight of ordinary scales the host computes what the op says.
+    const bool is_weight = dequantizes_constant(graph, node) && node.integer("block_size", 0) == 0;
     bool steps = quantized_output(node) || (!is_dq && !quantized_inputs(node).empty()) || is_dynamic_quantize(node) ||
-                 is_dynamic_product(node) ||
-                 (node.op == "MatMulNBits" && node.integer("accuracy_level", 0) == bytes);
+                 is_dynamic_product(node) || (node.op == "MatMulNBits" && node.integer("accuracy_level", 0) == bytes);
     for (const int id : node.inputs) {
       if (id >= 0) steps = steps || in_steps[static_cast<size_t>(id)] || dequantized[static_cast<size_t>(id)];
     }
     for (const int id : node.outputs) {
       if (id < 0) continue;
       in_steps[static_cast<size_t>(id)] = steps;
-      dequantized[static_cast<size_t>(id)] = is_dq;
+      dequantized[static_cast<size_t>(id)] = is_dq && !is_weight;
     }
   }
   std::vector<bool> outputs;

@@ -16,6 +16,16 @@ UnitRole role_of(const HostNode& node) {
   return node.op == "Relu" || node.op == "Clip" ? UnitRole::clamp : UnitRole::none;
 }
 
+// What an op's check says, or that it cannot say anything: then the host keeps the op.
+std::string refusal_of(Classifier& classifier, const HostNode& node) {
+  if (!node.not_ours.empty()) return node.not_ours;
+  try {
+    return classifier.check(node).reason();
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
 // The graph as the core sees it, all its nodes by the same numbers. `refusals`: by node, empty where layers can do it.
 class Teller {
  public:
@@ -26,13 +36,14 @@ class Teller {
     }
   }
 
-  void add(const HostNode& node, std::string refusal, bool folds) {
+  // `is_near`: else it belongs to another region, or to none, and its quantized units have been looked at.
+  void add(const HostNode& node, std::string refusal, bool folds, bool is_near = true) {
     softneuro::OpNode& told = told_.nodes.emplace_back();
     told.op = node.op;
     told.inputs = node.inputs, told.outputs = node.outputs;
     told.inputs.insert(told.inputs.end(), node.implicit_inputs.begin(), node.implicit_inputs.end());
     told.refusal = std::move(refusal);
-    told.role = role_of(node);
+    if (is_near) told.role = role_of(node);
     // Bytes cross the border, and weights are with their op.
     told.with_readers = is_dequantize(node);
     if (told.refusal.empty()) {
@@ -93,16 +104,18 @@ std::map<int, std::string> without_grids(const HostGraph& graph, const std::vect
 Partition find_regions(HostGraph& graph, int min_region_size) {
   find_grids(graph);
   Classifier classifier(graph, true);
-  Teller teller(graph, min_region_size);
+  std::vector<std::string> refusals;
+  std::vector<bool> folds;
   for (HostNode& node : graph.nodes) {
-    std::string refusal = node.not_ours.empty() ? classifier.check(node).reason() : node.not_ours;
-    const bool folds = refusal.empty() && classifier.folds(node);
-    teller.add(node, std::move(refusal), folds);
+    refusals.push_back(refusal_of(classifier, node));
+    folds.push_back(refusals.back().empty() && classifier.folds(node));
     node.is_step = false;
   }
   for (size_t id = 0; id < graph.values.size(); ++id) {
     graph.values[id].sized = classifier.is_sized(id) && !is_real(graph.values[id].type);
   }
+  Teller teller(graph, min_region_size);
+  for (size_t n = 0; n < folds.size(); ++n) teller.add(graph.nodes[n], std::move(refusals[n]), folds[n]);
   PartitionRules rules;
   rules.min_region_size = min_region_size;
   rules.step_refusal = [&](int n) { return check_step(graph, graph.nodes[slot(n)]).reason(); };
@@ -122,9 +135,9 @@ Partition without_steps(HostGraph& graph, const Partition::Part& part, int min_r
   for (const int n : part.nodes) inside[slot(n)] = true;
   for (size_t n = 0; n < inside.size(); ++n) {
     HostNode& node = graph.nodes[n];
-    const bool folds = node.not_ours.empty() && classifier.check(node).accepted() && classifier.folds(node);
+    const bool folds = refusal_of(classifier, node).empty() && classifier.folds(node);
     const bool stays = !inside[n] || node.is_step;
-    teller.add(node, stays ? "a region with it inside does not pay" : "", folds);
+    teller.add(node, stays ? "a region with it inside does not pay" : "", folds, inside[n]);
     if (inside[n]) node.is_step = false;
   }
   PartitionRules rules;

@@ -28,12 +28,18 @@ def is_pure(node: Node) -> bool:
     return bool(op._schema.returns) and not op._schema.is_mutable and not is_random(node)
 
 
+def has_effect(node: Node) -> bool:
+    """Whether an op may do more than to give its result, or draws numbers."""
+    is_op = node.op == "call_function" and isinstance(node.target, OpOverload | HigherOrderOperator)
+    return is_op and not is_pure(node)
+
+
 def effects(graph: Graph) -> dict[Node, Node]:
     """Maps each op that may have an effect beside its result, or draw numbers, to the one before: that order stays."""
     before: dict[Node, Node] = {}
     last: Node | None = None
     for node in graph.nodes:
-        if node.op != "call_function" or not isinstance(node.target, OpOverload | HigherOrderOperator) or is_pure(node):
+        if not has_effect(node):
             continue
         if last is not None:
             before[node] = last

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import operator
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import torch
@@ -14,10 +15,11 @@ from softneuro.torch_backend.compile.conversion.products import Product
 from softneuro.torch_backend.compile.converters import decline_reason, find_converter
 from softneuro.torch_backend.compile.host.host_steps import step_reason
 from softneuro.torch_backend.compile.ops.names import op_name
-from softneuro.torch_backend.compile.ops.purity import effects
+from softneuro.torch_backend.compile.ops.purity import effects, has_effect
 from softneuro.torch_backend.compile.ops.reals import changes_type
 from softneuro.torch_backend.compile.partitioning.quantized import dequantizes, quantizes, read_quantized
 
+log = logging.getLogger("softneuro.torch_backend")
 _NUMBER = "it computes a number, not a tensor"
 
 
@@ -73,7 +75,7 @@ def tell(
         if reason is None and is_number:
             reason = _NUMBER
         if reason is None and node not in spelt:
-            reason = known.reason if known is not None else decline_reason(node, constants)
+            reason = known.reason if known is not None else _asked(decline_reason, node, constants)
         found = find_converter(node.target)
         moves = found is None or found.moves_only
         asked = join and not is_number and (reason is not None or moves)
@@ -83,16 +85,28 @@ def tell(
             [values[one] for one in made],
             after=sorted(waits),
             refusal=reason or "",
-            may_be_step=asked and step_reason(node, constants) is None,
+            may_be_step=asked and _asked(step_reason, node, constants) is None,
             ops=found.ops if found is not None else 0,
             at_rim="stays" if not moves else "converts" if _converts(node) else "leaves",
             takes_inside=known is not None and known.takes,
+            has_effect=has_effect(node),
         )
         told.nodes.append(node)
         told.numbers.update([node] if is_number else [])
     for product in products:
         told.graph.add_whole(sorted({numbers[_origin(node)] for node in product.members}))
     return told
+
+
+def _asked(check: Callable[[Node, Set[Node]], str | None], node: Node, constants: Set[Node]) -> str | None:
+    """What a check says of an op, or that it cannot say anything: then the host keeps the op."""
+    try:
+        return check(node, constants)
+    except MemoryError:
+        raise
+    except Exception as error:
+        log.debug("%s: its check raised", node.target, exc_info=True)
+        return f"its check raised {type(error).__name__}: {error}"
 
 
 def _origin(node: Node) -> Node:
