@@ -146,7 +146,8 @@ def chain(*kinds):
         ("LLHLL", 1, [[0, 1], [3, 4]]),
         ("LLSLL", 1, [[0, 1, 2, 3, 4]]),
         ("LLSLL", 3, []),  # neither side is worth a region
-        ("LSSL", 1, [[0], [3]]),  # the host would do more than the region
+        ("LSSL", 1, [[0, 1, 2, 3]]),
+        ("LSSSL", 1, [[0], [4]]),  # the host would do more than the region
         ("LLSMSLL", 1, [[0, 1, 2, 3, 4, 5, 6]]),
         ("SLLS", 1, [[1, 2]]),
         ("SSS", 1, []),

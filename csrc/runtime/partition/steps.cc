@@ -14,7 +14,6 @@ class Steps {
       : graph_(graph),
         links_(links),
         supported_(supported),
-        least_(least),
         ops_(supported.size(), 0),
         is_worth_(supported.size(), false) {
     for (const std::vector<int>& part : convex_parts(graph, links, supported)) {
@@ -59,7 +58,7 @@ class Steps {
     std::vector<bool> few(inner.size(), false);
     for (size_t n = 0; n < inner.size(); ++n) {
       const Cluster& found = cluster(static_cast<int>(n));
-      few[n] = candidates[n] && std::min(found.before, found.after) >= std::max(least_, found.steps);
+      few[n] = candidates[n] && found.before + found.after >= found.steps;
     }
     return few;
   }
@@ -95,7 +94,6 @@ class Steps {
   const OpGraph& graph_;
   const OpLinks& links_;
   const std::vector<bool>& supported_;
-  int least_;
   std::vector<int> ops_;        // by node: of its region without steps
   std::vector<bool> is_worth_;  // by node: it computes, in a region that is large enough without steps
 };

@@ -16,7 +16,7 @@ using StepRefusal = std::function<std::string(int node)>;
 // THE rule. Steps are ops that may be, of which
 // - each lies on a way from one region to another, both of `least` ops or more without it, and all on that way are in
 //   regions or steps;
-// - those that follow each other are no more than the ops of the largest region before them, and after them.
+// - those that follow each other are no more than the ops of the largest region before them and of that after them.
 std::vector<bool> find_steps(const OpGraph& graph, const OpLinks& links, const std::vector<bool>& supported, int least,
                              const StepRefusal& refusal);
 // Moves of elements that steps alone feed and read. As parts of these they need no memory of the net's.
