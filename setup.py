@@ -26,8 +26,13 @@ ROOT = Path(__file__).parent.resolve()
 TORCH_REQUIREMENT = "torch==2.13.0"
 OLDEST_TORCH = (2, 11)
 PACKAGE_DIR = {"softneuro": "ext", "softneuro.torch_backend": "torch_backend", "softneuro.providers": "providers"}
-# Folder in the package -> libraries there, beside the extension module, which setuptools knows.
-LIBRARIES = {".": ("libsoftneuro.so", "_ops.so"), "providers": ("libsoftneuro_ort.so",)}
+# Folder in the package -> libraries there.
+SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
+LIBRARIES = {
+    ".": (f"_C{SUFFIX}", "libsoftneuro.so", "_ops.so"),
+    "torch_backend": (f"_native{SUFFIX}",),
+    "providers": ("libsoftneuro_ort.so",),
+}
 
 
 def torch_version(folder: Path) -> tuple[int, ...]:
@@ -76,8 +81,7 @@ class CMakeBuild(build_ext):
         if not self.inplace:
             for stale in (Path(self.build_lib) / "softneuro").rglob("*.so"):  # setuptools keeps build_lib
                 stale.unlink()
-        extension = Path(self.get_ext_filename("softneuro._C")).name
-        for folder, names in {**LIBRARIES, ".": (extension, *LIBRARIES["."])}.items():
+        for folder, names in LIBRARIES.items():
             target = self.target(folder)
             target.mkdir(parents=True, exist_ok=True)
             for library in (work / "lib" / name for name in names):

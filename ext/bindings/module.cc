@@ -56,8 +56,4 @@ PYBIND11_MODULE(_C, m) {
   bindings::bind_timing(m);
   bindings::bind_log(m);
   bindings::bind_error_measure(m);
-  bindings::bind_object_paths(m);
-  bindings::bind_object_state(m);
-  bindings::bind_tensor_watch(m);
-  bindings::bind_known_call(m);
 }

@@ -12,7 +12,11 @@ DEFINED = re.compile(r"^(?:struct|class) (\w+)(?: final)?(?: : [^{;]*)? \{", re.
 def types_in_headers() -> dict[str, list[str]]:
     """Qualified name -> headers that define it; types of ISA files are apart by their namespace."""
     found = defaultdict(list)
-    for header in (p for folder in ("csrc", "ext/bindings", "providers/ort") for p in ROOT.glob(f"{folder}/**/*.h")):
+    for header in (
+        p
+        for folder in ("csrc", "ext/bindings", "torch_backend/native", "providers/ort")
+        for p in ROOT.glob(f"{folder}/**/*.h")
+    ):
         text = header.read_text()
         namespaces = [(m.start(), m[1]) for m in OPENED.finditer(text)]
         for definition in DEFINED.finditer(text):

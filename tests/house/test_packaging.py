@@ -81,7 +81,8 @@ def test_wheel_from_the_source_archive(source: Path, tmp_path: Path) -> None:
     assert expected <= names, sorted(expected - names)
     libraries = {"libsoftneuro.so", "_ops.so", "providers/libsoftneuro_ort.so"}
     assert {"softneuro/py.typed"} | {f"softneuro/{library}" for library in libraries} <= names
-    assert any(name.startswith("softneuro/_C.") and name.endswith(".so") for name in names)
+    for module in ("softneuro/_C.", "softneuro/torch_backend/_native."):
+        assert any(name.startswith(module) and name.endswith(".so") for name in names)
     meta = {name for name in names if ".dist-info/" in name}
     assert any(name.endswith("LICENSE") for name in meta)
     entry_points = next(name for name in meta if name.endswith("entry_points.txt"))

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import softneuro
-from softneuro.torch_backend import ops
+from softneuro.torch_backend import _native, ops
 from softneuro.torch_backend.freshness import fetching, guards
 from softneuro.torch_backend.freshness.tensors import lives_of, now
 from tests.torch.conftest import OPTIONS, small
@@ -260,14 +260,14 @@ def test_weights_replaced_while_they_are_taken(image, monkeypatch, compile_model
 def test_known_weights_are_those_of_a_living_root() -> None:
     ops.load()
     root, other, tensors = Holder(), Holder(), [torch.zeros(2), torch.zeros(3)]
-    known, lives = softneuro._C.KnownWeights(), lives_of(tensors, lambda: None)
+    known, lives = _native.KnownWeights(), lives_of(tensors, lambda: None)
     scan = softneuro._C.WeightScan()
     known.set(root, now(lives, tensors), 7, scan)
     known.set(other, lives, 8, scan)  # at which nobody has looked
     assert known.number(root, tensors) == 7
     assert known.number(root) == 0
     assert known.number(root, tensors[:1]) == known.number(other, tensors) == known.number(None, tensors) == 0
-    state = softneuro._C.ObjectState(())
+    state = _native.ObjectState(())
     state.add_instance(root)
     known.pin(root, state)
     known.pin(None, state)
@@ -294,7 +294,7 @@ def test_paths() -> None:
     deep = Holder(x=[5, 6])
     root = Holder(items={"a": {3: deep}}, other="b")
     steps = [(0, True, "items"), (1, False, "a"), (2, False, 3), (3, True, "x"), (4, False, 1), (0, True, "other")]
-    paths = softneuro._C.ObjectPaths(steps, [5, 0, 6, 3])
+    paths = _native.ObjectPaths(steps, [5, 0, 6, 3])
     assert paths.take(root) == (6, root, "b", deep)
     assert paths.asked(root) == [root, root.items, root.items["a"], deep, deep.x, root]
     root.items["a"][3] = other = Holder(x=[7, 8])
@@ -312,7 +312,7 @@ def test_paths() -> None:
 @pytest.mark.parametrize(("steps", "chosen"), [([(1, True, "x")], []), ([], [1])])
 def test_paths_from_nowhere(steps, chosen) -> None:
     with pytest.raises(IndexError, match="ObjectPaths"):
-        softneuro._C.ObjectPaths(steps, chosen)
+        _native.ObjectPaths(steps, chosen)
 
 
 def test_weights_without_memory(image, compile_model, agree) -> None:

@@ -10,9 +10,8 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 
-import softneuro
 from softneuro import torch_backend
-from softneuro.torch_backend import registry
+from softneuro.torch_backend import _native, registry
 from softneuro.torch_backend.call import direct
 from softneuro.torch_backend.freshness import fetching, tensors
 from tests.torch.conftest import OPTIONS, small
@@ -254,13 +253,13 @@ def test_fields_are_found_wherever_they_are_asked_for() -> None:
 
 
 def test_too_many() -> None:
-    keywords = {"region": "r", "host": 0, "otherwise": print, "listeners": [], "weights": softneuro._C.KnownWeights()}
+    keywords = {"region": "r", "host": 0, "otherwise": print, "listeners": [], "weights": _native.KnownWeights()}
     places = {"arguments": 17, "root": -1, "inputs": list(range(17)), "sizes": [], "outputs": [0]}
     keywords |= {"tensor": torch.Tensor, "place": 0}
     with pytest.raises(ValueError, match="more than 16"):
-        softneuro._C.known_call(**keywords, **places)
+        _native.known_call(**keywords, **places)
     with pytest.raises(ValueError, match="no such argument"):
-        softneuro._C.known_call(**keywords, **{**places, "inputs": [0], "root": 17})
+        _native.known_call(**keywords, **{**places, "inputs": [0], "root": 17})
 
 
 def test_explain_still_sees_calls(image, compile_model) -> None:

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-import softneuro
 from softneuro import torch_backend
+from softneuro.torch_backend import _native
 from softneuro.torch_backend.freshness import fetching, guards, tensors
 from tests.torch.conftest import OPTIONS
 
@@ -61,7 +61,7 @@ def taken(monkeypatch):
     note(guards.ModulesUnchanged, "__init__", "guards")
     note(fetching.FetchingCall, "__init__", "fetching")
     note(tensors, "_fields_for", "tensors read")
-    note(softneuro._C, "known_call", "known call")
+    note(_native, "known_call", "known call")
     yield found
     tensors.fields.cache_clear()
 

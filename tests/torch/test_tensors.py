@@ -7,8 +7,7 @@ import torch
 from torch import nn
 from torch._subclasses import FakeTensorMode
 
-import softneuro
-from softneuro.torch_backend import ops
+from softneuro.torch_backend import _native, ops
 from softneuro.torch_backend.freshness import tensors as watched
 from softneuro.torch_backend.freshness.tensors import kinds_of, lives_of, now
 
@@ -198,6 +197,6 @@ def test_another_layout_of_torch(read, monkeypatch) -> None:
 
 def test_tensors_that_torch_does_not_have(monkeypatch) -> None:
     with pytest.raises(ValueError, match="not of this torch"):
-        softneuro._C.tensor_place(torch.zeros(1), 1)
+        _native.tensor_place(torch.zeros(1), 1)
     monkeypatch.setattr(watched, "_tells_changes", lambda _: False)
     assert watched.fields() is None

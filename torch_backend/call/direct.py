@@ -15,7 +15,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 import softneuro
-from softneuro.torch_backend import registry
+from softneuro.torch_backend import _native, registry
 from softneuro.torch_backend.freshness import tensors
 from softneuro.torch_backend.freshness.tensors import addresses_of
 from softneuro.torch_backend.freshness.weights import Weights
@@ -107,7 +107,7 @@ class DirectCall:
 def known_call(
     direct: DirectCall,
     otherwise: Callable[..., Any],
-    weights: softneuro._C.KnownWeights,
+    weights: _native.KnownWeights,
     *,
     arguments: int,
     root: int | None,
@@ -128,7 +128,7 @@ def known_call(
     if fields is None or not host:
         return None
     try:
-        return softneuro._C.known_call(
+        return _native.known_call(
             region=direct.handle,
             host=host,
             without_net=without_net,
@@ -153,7 +153,7 @@ class FixedCall:
 
     def __init__(self, sets: Weights, weights: Sequence[torch.Tensor]) -> None:
         self._sets, self._weights = sets, weights
-        self._known = softneuro._C.KnownWeights()
+        self._known = _native.KnownWeights()
         self._run: Callable[..., Any] = _nothing
 
     @classmethod

@@ -14,6 +14,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 import softneuro
+from softneuro.torch_backend import _native
 from softneuro.torch_backend.compile.ops.walks import with_sources
 from softneuro.torch_backend.freshness import tensors
 from softneuro.torch_backend.freshness.weights import guards_of
@@ -22,7 +23,7 @@ _all: weakref.WeakSet[KeptOutputs] = weakref.WeakSet()
 
 
 class _Made(NamedTuple):
-    watch: softneuro._C.TensorWatch  # of the weights' lives
+    watch: _native.TensorWatch  # of the weights' lives
     versions: list[int]
     addresses: list[int]
     memory: softneuro._C.WeightGuards

@@ -21,6 +21,7 @@ from torch._guards import Source, TracingContext
 from torch.fx import GraphModule
 
 import softneuro
+from softneuro.torch_backend import _native
 from softneuro.torch_backend.call import raising
 from softneuro.torch_backend.call.compiled import CompiledGraph
 from softneuro.torch_backend.call.direct import DirectCall, known_call, listeners
@@ -53,7 +54,7 @@ class FetchingCall:
         graph: CompiledGraph,
         direct: DirectCall,
         whole: Callable[..., Any],
-        paths: softneuro._C.ObjectPaths,
+        paths: _native.ObjectPaths,
         watch: guards.RootWatch | None,
     ) -> None:
         self._whole, self._paths, self._take, self._watch = whole, paths, paths.take, watch
@@ -61,8 +62,8 @@ class FetchingCall:
         self._inputs, self._weights, self._sizes = direct.places
         self._handle, self._outputs = direct.handle, direct.outputs
         self._op: Callable[..., list[torch.Tensor]] = torch.ops.softneuro.run_known.default
-        self.known_weights = softneuro._C.KnownWeights()  # of several modules of one class, which may share the code
-        self._partial: softneuro._C.ObjectState | None = None  # the last state that did not lead to all of them
+        self.known_weights = _native.KnownWeights()  # of several modules of one class, which may share the code
+        self._partial: _native.ObjectState | None = None  # the last state that did not lead to all of them
 
     def __call__(self, *arguments: Any) -> Any:
         """The graph's outputs."""
@@ -157,7 +158,7 @@ def _fetch_apart(
             return None
     steps = [(step.holder, step.own_dict, step.key) for step in paths.steps]
     chosen = [number for source in sources if (number := paths.place(source)) is not None]
-    call = FetchingCall(graph, direct, whole, softneuro._C.ObjectPaths(steps, chosen), watch.get(root))
+    call = FetchingCall(graph, direct, whole, _native.ObjectPaths(steps, chosen), watch.get(root))
     for place in places:
         inputs[place].source = _Nothing()
     inputs[places[0]].source = root

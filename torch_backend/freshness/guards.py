@@ -24,7 +24,7 @@ from torch._dynamo.guards import GuardBuilder
 from torch._dynamo.source import LocalSource
 from torch._guards import Guard, TracingContext
 
-import softneuro
+from softneuro.torch_backend import _native
 from softneuro.torch_backend.freshness.paths import CONSTANTS, Paths, Step, root_of
 from softneuro.torch_backend.freshness.tensors import kinds_of
 
@@ -47,7 +47,7 @@ class Seen:
     """A root module for which the guards held."""
 
     root: weakref.ref[torch.nn.Module]  # ends the entry
-    state: softneuro._C.ObjectState | None = None
+    state: _native.ObjectState | None = None
     wait: int = 0  # times that the guards are to be asked before the state is taken again
     next_wait: int = 0
 
@@ -58,7 +58,7 @@ class RootWatch:
 
     guard: ModulesUnchanged | None = None
 
-    def state(self, root: torch.nn.Module) -> softneuro._C.ObjectState | None:
+    def state(self, root: torch.nn.Module) -> _native.ObjectState | None:
         """The module's, for which the guards held."""
         seen = self.guard.all_seen.get(id(root)) if self.guard is not None else None
         return seen.state if seen is not None else None
@@ -117,8 +117,8 @@ class ModulesUnchanged:
             log.debug("guards: all of them at every call: %s", error)
             seen.wait = _LONGEST_WAIT
 
-    def _state(self, root: torch.nn.Module) -> softneuro._C.ObjectState:
-        state = softneuro._C.ObjectState(CONSTANTS)
+    def _state(self, root: torch.nn.Module) -> _native.ObjectState:
+        state = _native.ObjectState(CONSTANTS)
         state.add_instance(root)
         values: list[Any] = [root]
         tensors: dict[int, torch.Tensor] = {}

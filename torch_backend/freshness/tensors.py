@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
-import softneuro
+from softneuro.torch_backend import _native
 
 log = logging.getLogger("softneuro.torch_backend")
 _version = operator.attrgetter("_version")
@@ -29,19 +29,19 @@ def addresses_of(tensors: Sequence[torch.Tensor]) -> list[int]:
     return list(map(torch.Tensor.data_ptr, tensors))
 
 
-def lives_of(tensors: Sequence[torch.Tensor], on_death: Callable[[], None]) -> softneuro._C.TensorWatch:
+def lives_of(tensors: Sequence[torch.Tensor], on_death: Callable[[], None]) -> _native.TensorWatch:
     """To ask whether tensors are these, all alive; `on_death` is called once when one is no more."""
-    return softneuro._C.TensorWatch(tensors, None, on_death)
+    return _native.TensorWatch(tensors, None, on_death)
 
 
-def now(lives: softneuro._C.TensorWatch, tensors: Sequence[torch.Tensor]) -> softneuro._C.TensorWatch:
+def now(lives: _native.TensorWatch, tensors: Sequence[torch.Tensor]) -> _native.TensorWatch:
     """To ask whether these same tensors are as they are now."""
     return lives.now(_fields_for(tensors))
 
 
-def kinds_of(tensors: Sequence[torch.Tensor]) -> softneuro._C.TensorWatch:
+def kinds_of(tensors: Sequence[torch.Tensor]) -> _native.TensorWatch:
     """To ask whether tensors, alive whenever it is asked, are of the same kind to Dynamo's guards."""
-    watch = softneuro._C.TensorWatch(tensors, _fields_for(tensors))
+    watch = _native.TensorWatch(tensors, _fields_for(tensors))
     # Torch's check also looks at what the thread has switched on, which is the same for all of a kind.
     some = list({torch._C._dispatch_keys(t).raw_repr(): t for t in tensors}.values())
     if some:
@@ -83,7 +83,7 @@ def _find_fields() -> tuple[int, ...] | None:
     try:
         with torch.no_grad():
             sample = torch.zeros(1, device="cpu")
-            place = softneuro._C.tensor_place(sample, sample._cdata)
+            place = _native.tensor_place(sample, sample._cdata)
             found = (place, size, count, storage, counter, autograd, requires_grad, grad_fn)
             if _tells_changes(found):
                 return found
@@ -106,7 +106,7 @@ def _tells_changes(where: tuple[int, ...]) -> bool:
             (lambda p: setattr(p, "data", other), False),
             (lambda p: setattr(p, "data", other.double()), False),
         ):
-            watch = softneuro._C.TensorWatch([parameter], where)
+            watch = _native.TensorWatch([parameter], where)
             same = watch.same_kind() and watch.unchanged()
             change(parameter)
             if not same or watch.unchanged() or watch.same_kind() != kind:

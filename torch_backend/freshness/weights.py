@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 
 import softneuro
+from softneuro.torch_backend import _native
 from softneuro.torch_backend.freshness import tensors
 from softneuro.torch_backend.freshness.tensors import addresses_of
 
@@ -23,7 +24,7 @@ class WeightSet(NamedTuple):
 
     number: int  # by which the op knows it
     # It watches the tensors, not their memory: a new parameter may take that over, with a version counter of its own.
-    watch: softneuro._C.TensorWatch
+    watch: _native.TensorWatch
     scan: softneuro._C.WeightScan  # for changes of bytes that nothing else shows
 
 

@@ -8,8 +8,7 @@ import numpy
 import pytest
 import torch
 
-import softneuro
-from softneuro.torch_backend import ops
+from softneuro.torch_backend import _native, ops
 from softneuro.torch_backend.freshness.tensors import fields
 
 
@@ -18,8 +17,8 @@ def _loaded() -> None:
     ops.load()
 
 
-def watch(tensors, check) -> softneuro._C.TensorWatch:
-    made = softneuro._C.TensorWatch(tensors, fields())
+def watch(tensors, check) -> _native.TensorWatch:
+    made = _native.TensorWatch(tensors, fields())
     made.ask_also(check, tensors)
     return made
 
@@ -31,8 +30,8 @@ def test_changes_are_told() -> None:
     thing, items = Thing(), {"a": 1}
     thing.items = items
 
-    def state() -> softneuro._C.ObjectState:
-        made = softneuro._C.ObjectState((int, str))
+    def state() -> _native.ObjectState:
+        made = _native.ObjectState((int, str))
         made.add_instance(thing)
         made.add_dict(items)
         return made
@@ -55,12 +54,12 @@ def test_changes_are_told() -> None:
         assert not before.unchanged()
         assert state().unchanged()
     with pytest.raises(TypeError, match="without a dictionary"):
-        softneuro._C.ObjectState((int, str)).add_instance(3)
+        _native.ObjectState((int, str)).add_instance(3)
 
 
 def test_tensors_are_asked_about() -> None:
     tensor, answer = torch.zeros(3), [True]
-    state = softneuro._C.ObjectState((int, str))
+    state = _native.ObjectState((int, str))
     state.set_tensors(watch([tensor, tensor], lambda a, b: a is tensor and b is tensor and answer[0]))
     assert state.unchanged()
     answer[0] = False
@@ -69,7 +68,7 @@ def test_tensors_are_asked_about() -> None:
 
 def test_objects_are_told_apart_from_tensors() -> None:
     items, tensor, answer = {"a": 1}, torch.zeros(3), [True]
-    state = softneuro._C.ObjectState((int, str))
+    state = _native.ObjectState((int, str))
     state.add_dict(items)
     state.set_tensors(watch([tensor], lambda _: answer[0]))
     assert state.includes([items, items])
@@ -89,7 +88,7 @@ def test_only_constants_are_kept_alive() -> None:
     thing = Thing()
     thing.array = numpy.zeros(4)
     thing.pair = (10**20, "a" * 50)
-    state = softneuro._C.ObjectState((int, str))
+    state = _native.ObjectState((int, str))
     state.add_instance(thing)
     array, pair = weakref.ref(thing.array), thing.pair
     before = sys.getrefcount(pair)
@@ -102,7 +101,7 @@ def test_only_constants_are_kept_alive() -> None:
 
 def test_collections_wait() -> None:
     """What one ran could free the tensors that are about to be asked about."""
-    state, tensor = softneuro._C.ObjectState(()), torch.zeros(1)
+    state, tensor = _native.ObjectState(()), torch.zeros(1)
     state.set_tensors(watch([tensor], lambda _: not gc.isenabled()))
     for enable in (gc.enable, gc.disable):
         try:

@@ -1,4 +1,4 @@
-#include "torch_backend/known_run.h"
+#include "torch_backend/native/known_run.h"
 
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 #include <torch/csrc/stable/ops.h>
@@ -10,9 +10,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "runtime/known_run.h"
 #include "runtime/region_table.h"
-#include "torch_backend/run_net.h"
+#include "torch_backend/native/ops/run_net.h"
 
 namespace softneuro {
 namespace {

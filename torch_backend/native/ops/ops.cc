@@ -14,9 +14,9 @@
 #include "base/error.h"
 #include "layers/host/host.h"
 #include "runtime/region_table.h"
-#include "torch_backend/known_run.h"
-#include "torch_backend/run_net.h"
-#include "torch_backend/tensor_fields.h"
+#include "torch_backend/native/known_run.h"
+#include "torch_backend/native/ops/run_net.h"
+#include "torch_backend/native/ops/tensor_fields.h"
 
 namespace {
 

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "ext/bindings/bindings.h"
-#include "ext/bindings/tensor_watch.h"
+#include "torch_backend/native/native.h"
+#include "torch_backend/native/tensor_watch.h"
 
-namespace softneuro::bindings {
+namespace softneuro::native {
 // The number that an interpreter gives a dictionary anew at each change; 3.13 and later have none (PEP 699).
 #if PY_VERSION_HEX < 0x030D0000
 inline constexpr bool has_versions = true;
@@ -169,4 +169,4 @@ class ObjectState {
   uint64_t hits_ = 0;
 };
 
-}  // namespace softneuro::bindings
+}  // namespace softneuro::native

@@ -1,6 +1,6 @@
 // The one file that knows torch's own classes, whose layout is no part of the stable ABI. Only what their headers say
 // is taken from them, for whoever finds the same torch when it runs; nothing of torch's is called or linked.
-#include "torch_backend/tensor_fields.h"
+#include "torch_backend/native/ops/tensor_fields.h"
 
 #include <c10/core/TensorImpl.h>
 #include <torch/csrc/autograd/variable.h>

@@ -1,7 +1,7 @@
 // From one Python object to others, dictionary by dictionary, as Python code would get there.
-#include "ext/bindings/bindings.h"
+#include "torch_backend/native/native.h"
 
-namespace softneuro::bindings {
+namespace softneuro::native {
 namespace {
 
 class ObjectPaths {
@@ -73,4 +73,4 @@ void bind_object_paths(py::module_& m) {
            "The instances and dictionaries that the values are taken from. Raises KeyError where one is not there.");
 }
 
-}  // namespace softneuro::bindings
+}  // namespace softneuro::native

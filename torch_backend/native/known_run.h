@@ -1,4 +1,5 @@
-// A net that is ready, run on a host's tensors by a caller that the host's dispatcher did not lead there.
+// A net that is ready, run on torch's tensors by a caller that torch's dispatcher did not lead there: what the torch
+// ops do for Python's module, which is built without torch.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +9,7 @@
 
 namespace softneuro {
 
-// What a host's library does for such callers; `void*` is a tensor as the host has it.
+// `void*` is a tensor as torch has it.
 struct KnownRun {
   // Runs the region's net for this set of weights, which the caller has found to be what they were. Fills `outputs`
   // with new tensors that the caller owns, and returns how many: none where no net is ready (left_to_host() says
@@ -20,5 +21,8 @@ struct KnownRun {
   void* (*wrap)(void* tensor);
   void (*drop)(void* tensor);
 };
+
+// Address of the KnownRun of this process, which stays; 0 where torch has no Python that tensors can be given to.
+int64_t known_run();
 
 }  // namespace softneuro

@@ -1,6 +1,6 @@
-#include "ext/bindings/object_state.h"
+#include "torch_backend/native/object_state.h"
 
-namespace softneuro::bindings {
+namespace softneuro::native {
 
 void bind_object_state(py::module_& m) {
   py::class_<ObjectState, std::shared_ptr<ObjectState>>(
@@ -22,4 +22,4 @@ void bind_object_state(py::module_& m) {
       .def_property_readonly("hits", &ObjectState::hits, "How often it was unchanged.");
 }
 
-}  // namespace softneuro::bindings
+}  // namespace softneuro::native

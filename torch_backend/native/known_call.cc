@@ -16,14 +16,13 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/known_run.h"
 #include "runtime/weight_scan.h"
+#include "torch_backend/native/known_run.h"
+#include "torch_backend/native/native.h"
+#include "torch_backend/native/object_state.h"
+#include "torch_backend/native/tensor_watch.h"
 
-#include "ext/bindings/bindings.h"
-#include "ext/bindings/object_state.h"
-#include "ext/bindings/tensor_watch.h"
-
-namespace softneuro::bindings {
+namespace softneuro::native {
 namespace {
 
 // Whether a weak reference's object is this one.
@@ -232,7 +231,7 @@ PyTypeObject* known_call_type() {
       {0, nullptr},
   };
   static PyType_Spec spec{
-      "softneuro._C.KnownCall", sizeof(KnownCall), 0,
+      "softneuro.torch_backend._native.KnownCall", sizeof(KnownCall), 0,
       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   static auto* const type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   if (type == nullptr) throw py::error_already_set();
@@ -302,4 +301,4 @@ void bind_known_call(py::module_& m) {
       "a place that is none.");
 }
 
-}  // namespace softneuro::bindings
+}  // namespace softneuro::native

@@ -13,9 +13,9 @@
 
 #include "base/memory_snapshot.h"
 
-#include "ext/bindings/bindings.h"
+#include "torch_backend/native/native.h"
 
-namespace softneuro::bindings {
+namespace softneuro::native {
 
 inline const std::byte* pointer_at(const std::byte* at) {
   const std::byte* pointer = nullptr;
@@ -153,4 +153,4 @@ class TensorWatch {
   std::vector<PyObject*> checked_;
 };
 
-}  // namespace softneuro::bindings
+}  // namespace softneuro::native

@@ -1,6 +1,6 @@
-#include "ext/bindings/tensor_watch.h"
+#include "torch_backend/native/tensor_watch.h"
 
-namespace softneuro::bindings {
+namespace softneuro::native {
 namespace {
 
 size_t tensor_place(const py::object& tensor, uintptr_t own) {
@@ -38,4 +38,4 @@ void bind_tensor_watch(py::module_& m) {
            "Ends this and all watches that came of it, and the weak references to the tensors.");
 }
 
-}  // namespace softneuro::bindings
+}  // namespace softneuro::native

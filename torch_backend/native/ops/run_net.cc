@@ -1,4 +1,4 @@
-#include "torch_backend/run_net.h"
+#include "torch_backend/native/ops/run_net.h"
 
 #include <torch/csrc/stable/ops.h>
 

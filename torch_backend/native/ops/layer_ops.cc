@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "net/layer_call.h"
 #include "runtime/region_table.h"
-#include "torch_backend/run_net.h"
+#include "torch_backend/native/ops/run_net.h"
 
 namespace {
 
