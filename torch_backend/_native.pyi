@@ -1,5 +1,5 @@
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from softneuro import _C
 
@@ -17,16 +17,15 @@ class ObjectState:
     def confirmed(self, check: Callable[[Any], bool], argument: object) -> bool: ...
 
 class KnownWeights:
-    """Weights that nets were made from, by the object that all of them are reached from."""
+    """Weights by the object that all of them are reached from."""
 
     def __init__(self) -> None: ...
-    def set(self, root: object | None, watch: TensorWatch, number: int, scan: _C.WeightScan) -> None: ...
-    def pin(self, root: object | None, state: ObjectState) -> None: ...
-    def number(self, root: object | None, weights: Sequence[object] | None = None) -> int: ...
+    def set(self, root: object | None, weights: TensorSet, state: ObjectState | None) -> None: ...
+    def find(self, root: object | None) -> tuple[int, int] | None: ...
 
 def known_call(
     *,
-    region: str,
+    region: _C.Region,
     host: int,
     without_net: Callable[..., Any] | None = None,
     otherwise: Callable[..., Any],
@@ -45,18 +44,39 @@ def tensor_place(tensor: object, own: int) -> int: ...
 class TensorWatch:
     """Tensors as they are now, to ask later whether they still are."""
 
-    def __init__(
-        self,
-        tensors: Sequence[object],
-        fields: Sequence[int] | None = None,
-        on_death: Callable[[], None] | None = None,
-    ) -> None: ...
-    def now(self, fields: Sequence[int] | None) -> TensorWatch: ...
-    def are(self, tensors: Sequence[object]) -> bool: ...
+    def __init__(self, tensors: Sequence[object], fields: Sequence[int] | None = None) -> None: ...
     def same_kind(self) -> bool: ...
     def unchanged(self) -> bool: ...
     def ask_also(self, check: Callable[..., bool], tensors: Sequence[object]) -> None: ...
-    def let_go(self) -> None: ...
+
+class PaidRuns:
+    """What a net is made of."""
+
+    made_of: tuple[int, int]
+
+class TensorSet:
+    """The weights of a region as tensors, while all of them live and stay in their memory."""
+
+    identity: int
+    ended: bool
+    run_ns: int
+    bytes: int
+    found: ClassVar[int]
+    def __init__(
+        self,
+        tensors: Sequence[object],
+        fields: Callable[[Any], Sequence[int] | None],
+        counters: Callable[[Any], tuple[Sequence[int], Sequence[int]]],
+        region: _C.Region | None,
+    ) -> None: ...
+    def are(self, tensors: Sequence[object]) -> bool: ...
+    def epoch_of(self) -> tuple[int, int] | None: ...
+    def learn(
+        self, pieces: Sequence[tuple[int, int, Sequence[int], Sequence[int], bool]], slices: bool = True
+    ) -> PaidRuns: ...
+    def changed(self) -> None: ...
+    def end(self) -> None: ...
+    def calls_to_see_all(self, run_ns: int) -> int: ...
 
 class ObjectPaths:
     """The way from one Python object to others by dictionaries' keys."""

@@ -63,9 +63,11 @@ def compile_inference(
         run = host.compile_graph(module, example_inputs, options)
         return CompiledGraph(partition, [], [], None, run, inputs=len(example_inputs), kept=None)
     runtimes = put_regions(partition, options)
-    kept = KeptOutputs.of(module, partition.constants)
+    kept = KeptOutputs.of(module, partition.constants, reads=shortcuts.allowed(options))
     direct = DirectCall.of(module)
     run = host.compile_graph(module, example_inputs, options)
+    if options.host == "eager":
+        static = []  # regions look at their own
     return CompiledGraph(partition, runtimes, static, direct, run, inputs=len(example_inputs), kept=kept)
 
 

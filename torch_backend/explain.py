@@ -160,10 +160,10 @@ def _describe(region: RegionRuntime) -> list[str]:
             routine = layer.descriptor or "with a layer below"
             reason = f"; in floats: {layer.in_floats}" if layer.in_floats else ""
             lines.append(f"      {layer.name:32} {routine:60} {_times(layer)}{reason}")
-    for scan in region.weights.scans():
-        if scan.bytes and scan.run_ns:
-            within = scan.calls_to_see_all(scan.run_ns)
-            size = f"{scan.bytes / 2**20:.1f} MiB of weights"
+    for weights in region.weights.sets():
+        if weights.bytes and weights.run_ns:
+            within = weights.calls_to_see_all(weights.run_ns)
+            size = f"{weights.bytes / 2**20:.1f} MiB of weights"
             lines.append(f"    {size}: a slice is compared at a time, all of it within {within} calls like the last")
     if region.apart is not None:
         lines.append(f"    in its place, without the step(s): {len(region.parts)} region(s)")
@@ -225,8 +225,8 @@ def calls_to_see_changes(model: Any = None) -> int:
     found, too. 0 where each call compares all of them, and before the first call. `model`: as for `refresh`.
     """
     addresses = _addresses(model)
-    scans = (scan for region in registry.all_regions() for scan in region.weights.scans(addresses))
-    return max((scan.calls_to_see_all(scan.run_ns) for scan in scans if scan.run_ns), default=0)
+    sets = (known for region in registry.all_regions() for known in region.weights.sets(addresses))
+    return max((known.calls_to_see_all(known.run_ns) for known in sets if known.run_ns), default=0)
 
 
 def _addresses(model: Any) -> set[int] | None:

@@ -62,7 +62,6 @@ def load() -> torch.library.Library:
     torch.library.register_fake("softneuro::run_region_instead", _fake_region, lib=library)
     torch.library.register_fake("softneuro::run_region_on_host", _fake_region, lib=library)
     # No net is ever ready for tensors without values: run_region takes them.
-    torch.library.register_fake("softneuro::run_ready", lambda *_: [], lib=library)
     torch.library.register_fake("softneuro::run_known", lambda *_: [], lib=library)
     _define_layer(library, "conv2d", _reference_conv2d)
     _define_layer(library, "sparse_conv2d", _reference_conv2d)

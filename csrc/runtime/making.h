@@ -9,7 +9,7 @@ namespace softneuro {
 
 struct Region::Making {
   const Signature& signature;
-  const uint64_t weight_set;
+  const WeightSet& weights;
   RegionCall& call;
   ShapeState state;
   Plan restored;

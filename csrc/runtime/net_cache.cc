@@ -30,16 +30,6 @@ void append_text(Signature& signature, std::string_view text) {
   std::memcpy(signature.data() + at + 1, text.data(), text.size());
 }
 
-void WeightGuards::add(const void* data, size_t bytes, bool whole) {
-  const auto* const first = static_cast<const std::byte*>(data);
-  data_.push_back(data);
-  whole ? snapshot_.add(first, bytes) : snapshot_.sample(first, bytes);
-}
-
-bool WeightGuards::match(std::span<const void* const> data) const {
-  return std::equal(data_.begin(), data_.end(), data.begin(), data.end());
-}
-
 void NetCache::put(Ready ready) {
   const size_t hash = hash_of(ready.signature);
   Slots dropped;  // nets are freed outside the lock
@@ -48,7 +38,7 @@ void NetCache::put(Ready ready) {
     const auto replaced = [&](const Ready& other) {
       if (!same(other.signature, ready.signature)) return false;
       if (other.net == nullptr) return true;
-      return ready.net == nullptr ? ready.patience < 0 : other.weight_set == ready.weight_set;
+      return ready.net == nullptr ? ready.patience < 0 : other.weights.identity == ready.weights.identity;
     };
     Slots& slots = slots_[hash];
     for (size_t i = slots.size(); i-- > 0;) {
@@ -91,54 +81,34 @@ void NetCache::make_room(Slots& dropped) {
   while (nets_ > limits_.nets || (net_bytes_ > limits_.net_bytes && nets_ > 1)) drop_oldest(1, true, dropped);
 }
 
-template <typename Match, typename Host>
-NetCache::Entry NetCache::find_by(std::span<const int64_t> signature, const Match& match, const Host& host) const {
+template <typename Match>
+NetCache::Entry NetCache::find_by(std::span<const int64_t> signature, const Match& match) const {
   const std::shared_lock lock(mutex_);
   const auto at = slots_.find(hash_of(signature));
   if (at == slots_.end()) return nullptr;
   for (const auto& slot : at->second) {
-    const Ready& ready = *slot->entry;
-    if (!same(ready.signature, signature)) continue;
-    if (ready.net != nullptr ? !match(ready) || !ready.weights.unchanged() : !host(*slot)) continue;
+    if (!same(slot->entry->signature, signature) || !match(*slot)) continue;
     slot->used.store(++clock_, std::memory_order_relaxed);
     return slot->entry;
   }
   return nullptr;
 }
 
-template <typename Match>
-NetCache::Entry NetCache::find_settled(std::span<const int64_t> signature, const Match& match) const {
-  Entry found = find_by(
-      signature, [&](const Ready& ready) { return !ready.on_trial && match(ready); },
-      [](Slot& slot) { return slot.waits(); });
+NetCache::Entry NetCache::find(std::span<const int64_t> signature, const WeightSet& weights) const {
+  Entry found = find_by(signature, [&](Slot& slot) {
+    const Ready& ready = *slot.entry;
+    return ready.net != nullptr ? !ready.on_trial && ready.weights == weights : slot.waits();
+  });
   if (found == nullptr) return nullptr;
   if (found->net != nullptr) hits_.fetch_add(1, std::memory_order_relaxed);
   if (found->earns_ns != 0) earned_.fetch_add(found->earns_ns, std::memory_order_relaxed);
   return found;
 }
 
-NetCache::Entry NetCache::find(std::span<const int64_t> signature, std::span<const void* const> weights) const {
-  Entry found = find_settled(signature, [&](const Ready& ready) { return ready.weights.match(weights); });
-  return found == nullptr || found->weights.look() ? found : nullptr;
-}
-
-NetCache::Entry NetCache::find(std::span<const int64_t> signature, uint64_t weight_set) const {
-  return find_settled(signature, [&](const Ready& ready) { return ready.weight_set == weight_set; });
-}
-
-NetCache::Entry NetCache::peek(std::span<const int64_t> signature, uint64_t weight_set) const {
-  return find_by(
-      signature, [&](const Ready& r) { return r.weight_set == weight_set; },
-      [](const Slot& slot) { return slot.entry->patience < 0; });
-}
-
-bool NetCache::has(std::span<const int64_t> signature, uint64_t weight_set) const {
-  const std::shared_lock lock(mutex_);
-  const auto at = slots_.find(hash_of(signature));
-  return at != slots_.end() && std::any_of(at->second.begin(), at->second.end(), [&](const auto& slot) {
-           return slot->entry->net != nullptr && slot->entry->weight_set == weight_set &&
-                  same(slot->entry->signature, signature);
-         });
+NetCache::Entry NetCache::peek(std::span<const int64_t> signature, const WeightSet& weights) const {
+  return find_by(signature, [&](const Slot& slot) {
+    return slot.entry->net != nullptr ? slot.entry->weights == weights : slot.entry->patience < 0;
+  });
 }
 
 template <typename Drop>
@@ -157,8 +127,10 @@ void NetCache::clear() {
   drop_if([](const Ready&) { return true; });
 }
 
-void NetCache::drop_weight_set(uint64_t weight_set) {
-  drop_if([&](const Ready& ready) { return ready.net != nullptr && ready.weight_set == weight_set; });
+void NetCache::drop_before(const WeightSet& weights) {
+  drop_if([&](const Ready& ready) {
+    return ready.net != nullptr && ready.weights.identity == weights.identity && ready.weights.epoch < weights.epoch;
+  });
 }
 
 void NetCache::drop(std::span<const int64_t> signature) {

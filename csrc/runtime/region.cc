@@ -62,14 +62,17 @@ void Region::set_state(Shape& shape, ShapeState state) {
   shape.plan = nullptr;
 }
 
-Region::Decision Region::decide(const Signature& signature, uint64_t weight_set, bool at_once) {
+Region::Decision Region::decide(const Signature& signature, const WeightSet& weights, bool at_once) {
   const std::unique_lock lock(mutex_);
   Shape& shape = shape_of(signature);
+  const auto packed = packed_.find(weights.identity);
+  const bool written = packed != packed_.end() && packed->second < weights.epoch;
+  if (written) packed_.erase(packed), dropped_ = true;
   if (!shape.host.empty()) {
     ++uses_;
-    return {Turn::instead, nullptr, false};
+    return {Turn::instead, nullptr, false, written};
   }
-  if (NetCache::Entry net = nets_.peek(signature, weight_set)) {
+  if (NetCache::Entry net = nets_.peek(signature, weights)) {
     ++uses_;
     if (!net->on_trial) return {Turn::net, std::move(net), false};
     // A net that loses costs something, too.
@@ -77,24 +80,23 @@ Region::Decision Region::decide(const Signature& signature, uint64_t weight_set,
     const Turn turn = host ? Turn::host : Turn::net;
     return {turn, std::move(net), true};
   }
-  if (at_once || !has_host_ || untried()) return {Turn::prepare, nullptr, false};
-  if (nets_.has(signature, weight_set)) dropped_ |= packed_.erase(weight_set) > 0;  // written to
+  if (at_once || !has_host_ || untried()) return {Turn::prepare, nullptr, false, written};
   // A shape whose graph has no plan costs more than packing anew.
-  if (dropped_ && !packed_.contains(weight_set) && !unplanned_.has(shape.mark)) {
+  if (dropped_ && !packed_.contains(weights.identity) && !unplanned_.has(shape.mark)) {
     const bool idle = nets_.hits() + uses_ == uses_before_;
     changes_ = idle ? changes_ + 1 : 0;
     const bool held_up = std::exchange(held_up_, changes_ >= changes_borne);
-    if (!held_up_) return {Turn::prepare, nullptr, false};
+    if (!held_up_) return {Turn::prepare, nullptr, false, written};
     if (!held_up) {
       log_warning("region '" + settings_.name + "': the host runs it for now: " + weights_change +
                   "; refresh(model) ends that");
-      return {Turn::host, nullptr, true, true};
+      return {Turn::host, nullptr, true, written};
     }
   } else if (!settings_.options.never_worse) {
-    return {Turn::prepare, nullptr, false};
+    return {Turn::prepare, nullptr, false, written};
   }
-  if (affordable(signature, weight_set, shape)) return {Turn::prepare, nullptr, false};
-  return {Turn::host, nullptr, true};
+  if (affordable(signature, weights, shape)) return {Turn::prepare, nullptr, false, written};
+  return {Turn::host, nullptr, true, written};
 }
 
 int64_t Region::run_timed_host(RegionCall& call) {
@@ -105,22 +107,22 @@ int64_t Region::run_timed_host(RegionCall& call) {
   return ns;
 }
 
-Region::Side Region::run(const Signature& signature, uint64_t weight_set, RegionCall& door) {
+Region::Side Region::run(const Signature& signature, const WeightSet& weights, RegionCall& door) {
   Telling call(door);
   try {
-    const Decision decision = decide(signature, weight_set, !call.has_values() || call.anew());
-    if (decision.drop) nets_.drop_weight_set(weight_set);
+    const Decision decision = decide(signature, weights, !call.has_values() || call.anew());
+    if (decision.drop) nets_.drop_before(weights);
     switch (decision.turn) {
       case Turn::instead:
-        if (nets_.peek(signature, weight_set) == nullptr) {  // it had to make room
-          nets_.put({.signature = signature, .weights = {}, .net = nullptr, .orders = {}});
+        if (nets_.peek(signature, weights) == nullptr) {  // it had to make room
+          nets_.put({.signature = signature, .net = nullptr, .orders = {}});
         }
         call.run_instead();
         return Side::host;
       case Turn::host: {
         const int64_t ns = run_timed_host(call);
         if (decision.net == nullptr) {
-          note_host(signature, weight_set, ns);
+          note_host(signature, weights, ns);
         } else {
           note_trial(signature, Side::host, ns, decision.net, call.threads());
         }
@@ -141,7 +143,7 @@ Region::Side Region::run(const Signature& signature, uint64_t weight_set, Region
       case Turn::prepare:
         break;
     }
-    return prepare_and_run(signature, weight_set, call);
+    return prepare_and_run(signature, weights, call);
   } catch (const HostRaised& raised) {
     std::rethrow_exception(raised.error);
   } catch (const NoHost& none) {
@@ -150,7 +152,7 @@ Region::Side Region::run(const Signature& signature, uint64_t weight_set, Region
       const std::unique_lock lock(mutex_);
       has_host_ = false;
     }
-    return prepare_and_run(signature, weight_set, call);
+    return prepare_and_run(signature, weights, call);
   }
 }
 
@@ -163,7 +165,7 @@ void Region::run_after_error(const Signature& signature, RegionCall& call) {
   keep_host(signature, std::move(state), 0);
 }
 
-Region::Side Region::prepare_and_run(const Signature& signature, uint64_t weight_set, RegionCall& call) {
+Region::Side Region::prepare_and_run(const Signature& signature, const WeightSet& weights, RegionCall& call) {
   std::unique_lock preparing(preparing_, std::defer_lock);
   if (!preparing.try_lock()) {
     // Another thread is at it, which may take as long as tuning.
@@ -173,24 +175,24 @@ Region::Side Region::prepare_and_run(const Signature& signature, uint64_t weight
     }
     preparing.lock();
   }
-  NetCache::Entry net = nets_.peek(signature, weight_set);
+  NetCache::Entry net = nets_.peek(signature, weights);
   if (net != nullptr && call.has_values()) {  // made meanwhile
     if (net->net == nullptr) return call.run_instead(), Side::host;
     return call.run_net(*net), Side::net;
   }
-  return prepare_now(signature, weight_set, call);
+  return prepare_now(signature, weights, call);
 }
 
-NetCache::Entry Region::prepare(const Signature& signature, uint64_t weight_set, RegionCall& door) {
+NetCache::Entry Region::prepare(const Signature& signature, const WeightSet& weights, RegionCall& door) {
   Telling call(door);
   const std::unique_lock preparing(preparing_);
-  if (NetCache::Entry net = nets_.peek(signature, weight_set)) return net;
+  if (NetCache::Entry net = nets_.peek(signature, weights)) return net;
   try {
-    prepare_now(signature, weight_set, call);
+    prepare_now(signature, weights, call);
   } catch (const HostRaised& raised) {
     std::rethrow_exception(raised.error);
   }
-  return nets_.peek(signature, weight_set);
+  return nets_.peek(signature, weights);
 }
 
 void Region::keep_host(const Signature& signature, ShapeState state, double host_s) {
@@ -200,8 +202,7 @@ void Region::keep_host(const Signature& signature, ShapeState state, double host
     set_state(shape, std::move(state));
     shape.host_s = shape.net_s = {};
   }
-  nets_.put(
-      {.signature = signature, .weights = {}, .net = nullptr, .orders = {}, .earns_ns = Credit::tenth(ns_of(host_s))});
+  nets_.put({.signature = signature, .net = nullptr, .orders = {}, .earns_ns = Credit::tenth(ns_of(host_s))});
 }
 
 void Region::keep_net(Ready ready, ShapeState state) {
@@ -210,7 +211,7 @@ void Region::keep_net(Ready ready, ShapeState state) {
     Shape& shape = shape_of(ready.signature);
     set_state(shape, std::move(state));
     shape.seen.clear();
-    packed_.insert(ready.weight_set);
+    packed_[ready.weights.identity] = ready.weights.epoch;
     dropped_ = false;
   }
   nets_.put(std::move(ready));
@@ -234,12 +235,22 @@ void Region::restore(const Signature& signature, Plan plan, std::string host) {
   keep_host(signature, std::move(state), 0);
 }
 
-void Region::drop_weight_set(uint64_t weight_set) {
+NetCache::Entry Region::find_at(std::span<const int64_t> signature, const WeightTable::Addresses& addresses) const {
+  const std::optional<WeightSet> weights = weights_.look(addresses);
+  return weights ? find(signature, *weights) : nullptr;
+}
+
+void Region::add_weights(WeightTable::Addresses addresses, std::shared_ptr<WatchedWeights> weights) {
+  weights_.add(std::move(addresses), std::move(weights));
+}
+
+void Region::drop_weights(uint64_t identity) {
+  weights_.drop(identity);
   {
     const std::unique_lock lock(mutex_);
-    dropped_ |= packed_.erase(weight_set) > 0;
+    dropped_ |= packed_.erase(identity) > 0;
   }
-  nets_.drop_weight_set(weight_set);
+  nets_.drop_before({identity, UINT64_MAX});
 }
 
 void Region::clear() {

@@ -4,9 +4,9 @@
 
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -52,14 +52,13 @@ class Region {
   Region& operator=(const Region&) = delete;
 
   // Quick, for what runs at once: a net, or the host where Ready has none. Null: call run().
-  NetCache::Entry find(std::span<const int64_t> signature, std::span<const void* const> weights) const {
+  NetCache::Entry find(std::span<const int64_t> signature, const WeightSet& weights) const {
     return nets_.find(signature, weights);
   }
-  NetCache::Entry find(std::span<const int64_t> signature, uint64_t weight_set) const {
-    return nets_.find(signature, weight_set);
-  }
+  // The same for weights of which no more is known than where they are.
+  NetCache::Entry find_at(std::span<const int64_t> signature, const WeightTable::Addresses& addresses) const;
 
-  // Where those find nothing, still quick: whether the host is to run the call for no more than that its signature is
+  // Where find() finds nothing, still quick: whether the host is to run the call for no more than that its signature is
   // new, which is noted here.
   bool first_sight(std::span<const int64_t> signature);
   // No call is left for that while a door wants plans for the very shapes at hand. Counts.
@@ -67,18 +66,21 @@ class Region {
 
   // Runs the call, by the net or by the host; which of them has the results. Prepares, measures and decides on the way,
   // within the credit (credit.h), for the first signature at once. Throws PlanFileError, and what the host raises.
-  Side run(const Signature& signature, uint64_t weight_set, RegionCall& call);
+  Side run(const Signature& signature, const WeightSet& weights, RegionCall& call);
   // The same where a step of a net has raised: the host raises, too, or it is to run these shapes.
   void run_after_error(const Signature& signature, RegionCall& call);
   // Makes a net for the signature now, and a verdict if the call has values. What is there then.
-  NetCache::Entry prepare(const Signature& signature, uint64_t weight_set, RegionCall& call);
+  NetCache::Entry prepare(const Signature& signature, const WeightSet& weights, RegionCall& call);
 
   // What is known of each signature, by age, the newest last.
   std::vector<std::pair<Signature, ShapeState>> shapes() const;
   // A plan or a host made known before anything was prepared.
   void restore(const Signature& signature, Plan plan, std::string host);
 
-  void drop_weight_set(uint64_t weight_set);
+  // Weights that find_at() is to know.
+  void add_weights(WeightTable::Addresses addresses, std::shared_ptr<WatchedWeights> weights);
+  // Forgets a set of weights, and the nets made from it.
+  void drop_weights(uint64_t identity);
   void clear();
   // Forgets what is known of weights that keep changing.
   void start_afresh();
@@ -113,28 +115,28 @@ class Region {
     Turn turn = Turn::host;
     NetCache::Entry net;
     bool tries = false;  // whether its time is to be noted for a verdict
-    bool drop = false;   // the nets of these weights, which keep changing
+    bool drop = false;   // the nets of these weights as they were
   };
 
   Shape& shape_of(const Signature& signature);
   static ShapeState state_of(const Shape& shape);
   static void set_state(Shape& shape, ShapeState state);
   bool untried() const { return source_.empty() && attempts_ < most_attempts; }
-  Decision decide(const Signature& signature, uint64_t weight_set, bool at_once);
+  Decision decide(const Signature& signature, const WeightSet& weights, bool at_once);
   struct Due {
     Unplanned::Item* waiting = nullptr;  // what needs a plan first
     Price plan, rest;                    // for that, and to lower, pack, prepare and run both sides
     int64_t saved = 0;                   // for others
     int64_t credit() const { return plan.at_most + rest.at_most + saved; }
   };
-  Due due(const Signature& signature, uint64_t weight_set, const Shape& shape);
+  Due due(const Signature& signature, const WeightSet& weights, const Shape& shape);
   Price price_of_plan(int layers) const;
-  bool affordable(const Signature& signature, uint64_t weight_set, Shape& shape);
+  bool affordable(const Signature& signature, const WeightSet& weights, Shape& shape);
   void note_gain(const Verdict& verdict);
-  void note_host(const Signature& signature, uint64_t weight_set, int64_t ns);
-  int calls_to_leave(const Due& due, Shape& shape, uint64_t weight_set) const;
-  Side prepare_and_run(const Signature& signature, uint64_t weight_set, RegionCall& call);
-  Side prepare_now(const Signature& signature, uint64_t weight_set, RegionCall& call);
+  void note_host(const Signature& signature, const WeightSet& weights, int64_t ns);
+  int calls_to_leave(const Due& due, Shape& shape, const WeightSet& weights) const;
+  Side prepare_and_run(const Signature& signature, const WeightSet& weights, RegionCall& call);
+  Side prepare_now(const Signature& signature, const WeightSet& weights, RegionCall& call);
   // Null if none is at hand and a new one is too dear for now.
   SharedPlan choose_plan(const Graph& graph, double allowed, Making& making);
   void note_price(const Making& making, int64_t spent);
@@ -168,16 +170,17 @@ class Region {
   uint64_t uses_ = 0;         // of nets that quick look-ups do not find
   uint64_t uses_before_ = 0;  // of all nets, after the last preparation
   bool held_up_ = false;
-  std::set<uint64_t> packed_;  // sets of weights that nets were made from and have not changed since
-  bool dropped_ = false;       // one of them has, and no net has been made since
-  std::string source_;         // choices of the plan that others are carried from
-  double gain_ = 0.5;          // share of the host's time that nets have saved of late
+  std::map<uint64_t, uint64_t> packed_;  // sets of weights that nets were made from, and their last epoch
+  bool dropped_ = false;                 // one of them has changed, and no net has been made since
+  std::string source_;                   // choices of the plan that others are carried from
+  double gain_ = 0.5;                    // share of the host's time that nets have saved of late
   CostGuess shape_cost_, weights_cost_;
   CostGuess plan_cost_;  // by layer, nothing measured
   Unplanned unplanned_;
   Credit credit_;
   std::shared_ptr<ArenaPool> arenas_ = std::make_shared<ArenaPool>();
   NetCache nets_;
+  WeightTable weights_;
 };
 
 }  // namespace softneuro

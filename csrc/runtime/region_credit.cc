@@ -16,9 +16,9 @@ constexpr size_t most_weight_sets = 256;  // noted for a signature
 constexpr double least_gain = 0.1;
 constexpr int64_t layer_ns = 1'000'000;  // that planning takes by layer, before it is known
 
-int& count_of(std::vector<std::pair<uint64_t, int>>& counts, uint64_t weight_set) {
-  const auto known = std::find_if(counts.begin(), counts.end(), [&](const auto& c) { return c.first == weight_set; });
-  return known != counts.end() ? known->second : counts.emplace_back(weight_set, 0).second;
+int& count_of(std::vector<std::pair<uint64_t, int>>& counts, uint64_t identity) {
+  const auto known = std::find_if(counts.begin(), counts.end(), [&](const auto& c) { return c.first == identity; });
+  return known != counts.end() ? known->second : counts.emplace_back(identity, 0).second;
 }
 
 }  // namespace
@@ -28,23 +28,23 @@ Price Region::price_of_plan(int layers) const {
   return {layers * one.typical, layers * one.at_most};
 }
 
-Region::Due Region::due(const Signature& signature, uint64_t weight_set, const Shape& shape) {
+Region::Due Region::due(const Signature& signature, const WeightSet& weights, const Shape& shape) {
   Due due;
   const bool has_plan = shape.mark == 0 && shape.stats.has_value();
   if (!has_plan) due.waiting = unplanned_.find(shape.mark, signature);
   if (due.waiting != nullptr) due.plan = price_of_plan(due.waiting->layers);
   // Another plan has packings of its own.
-  const bool packed = due.waiting == nullptr && packed_.contains(weight_set);
+  const bool packed = due.waiting == nullptr && packed_.contains(weights.identity);
   due.rest = (packed ? shape_cost_ : weights_cost_).price();
   due.saved = unplanned_.saved(due.waiting);
   return due;
 }
 
-bool Region::affordable(const Signature& signature, uint64_t weight_set, Shape& shape) {
+bool Region::affordable(const Signature& signature, const WeightSet& weights, Shape& shape) {
   if (shape.seen.size() > most_weight_sets) shape.seen.clear();
-  const int seen = ++count_of(shape.seen, weight_set) + shape.sights;
+  const int seen = ++count_of(shape.seen, weights.identity) + shape.sights;
   if (seen < 2) return false;
-  const Due due = this->due(signature, weight_set, shape);
+  const Due due = this->due(signature, weights, shape);
   // As often as it has come it is taken to come again: then it has to pay.
   const double gain = std::max(gain_, least_gain);
   const double host_s =
@@ -58,12 +58,12 @@ bool Region::affordable(const Signature& signature, uint64_t weight_set, Shape& 
 }
 
 // Until a net may pay, the host runs so many calls without the region being asked.
-int Region::calls_to_leave(const Due& due, Shape& shape, uint64_t weight_set) const {
+int Region::calls_to_leave(const Due& due, Shape& shape, const WeightSet& weights) const {
   constexpr double longest = 16;
   if (held_up_) return 0;
   const double gain = std::max(gain_, least_gain);
   const double host_s = *std::min_element(shape.host_s.begin(), shape.host_s.end());
-  int& seen = count_of(shape.seen, weight_set);
+  int& seen = count_of(shape.seen, weights.identity);
   double pays = seconds_of(due.rest.typical) / (gain * host_s) - seen;
   if (due.waiting != nullptr) {
     pays = std::max(pays, (seconds_of(due.plan.typical) / gain - due.waiting->host_s) / host_s);
@@ -75,7 +75,7 @@ int Region::calls_to_leave(const Due& due, Shape& shape, uint64_t weight_set) co
 }
 
 // After a call that no net was there for.
-void Region::note_host(const Signature& signature, uint64_t weight_set, int64_t ns) {
+void Region::note_host(const Signature& signature, const WeightSet& weights, int64_t ns) {
   double host_s = 0;
   int calls = 0;
   {
@@ -84,13 +84,12 @@ void Region::note_host(const Signature& signature, uint64_t weight_set, int64_t 
     if (!shape.host.empty()) return;
     if (shape.host_s.size() < most_trial_calls) shape.host_s.push_back(seconds_of(ns));
     host_s = *std::min_element(shape.host_s.begin(), shape.host_s.end());
-    const Due due = this->due(signature, weight_set, shape);
-    calls = calls_to_leave(due, shape, weight_set);
+    const Due due = this->due(signature, weights, shape);
+    calls = calls_to_leave(due, shape, weights);
     unplanned_.host_ran(due.waiting, host_s * (1 + calls));
   }
   if (calls == 0) return;
   nets_.put({.signature = signature,
-             .weights = {},
              .net = nullptr,
              .orders = {},
              .patience = calls,
@@ -135,7 +134,7 @@ void Region::note_unplanned(const Making& making, const Graph& graph) {
     Unplanned::Item& item = unplanned_.add(making.mark, static_cast<int>(graph.layers().size()), making.signature);
     if (is_new && !shape.host_s.empty()) {
       item.host_s =
-          count_of(shape.seen, making.weight_set) * *std::min_element(shape.host_s.begin(), shape.host_s.end());
+          count_of(shape.seen, making.weights.identity) * *std::min_element(shape.host_s.begin(), shape.host_s.end());
     }
   }
   if (!is_new) return;

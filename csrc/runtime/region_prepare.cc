@@ -116,12 +116,12 @@ std::optional<double> Region::make_net(Making& making, double allowed) {
   state.plan = plan;
   state.weights = weights;
   Ready ready{.signature = making.signature,
-              .weights = std::move(lowered.weights),
-              .weight_set = making.weight_set,
+              .weights = lowered.runs != nullptr ? lowered.runs->made_of() : making.weights,
               .net = Net::prepare(lowered.graph, plan->result.assignment, threads, PackedCache::shared(), arenas_),
               .orders = std::move(lowered.orders),
               .door = std::move(lowered.door),
-              .plan = plan};
+              .plan = plan,
+              .runs = std::move(lowered.runs)};
   state.stats = ready.net->stats();
   making.has_net = true;
   if (making.first) {
@@ -197,9 +197,8 @@ void Region::nothing_known(const Making& making) {
   --attempts_;
 }
 
-Region::Side Region::prepare_now(const Signature& signature, uint64_t weight_set, RegionCall& call) {
-  Making making{
-      .signature = signature, .weight_set = weight_set, .call = call, .state = {}, .restored = {}, .graph = {}};
+Region::Side Region::prepare_now(const Signature& signature, const WeightSet& weights, RegionCall& call) {
+  Making making{.signature = signature, .weights = weights, .call = call, .state = {}, .restored = {}, .graph = {}};
   making.start = settings_.now();
   ShapeState& state = making.state;
   std::string source;
@@ -259,7 +258,7 @@ Region::Side Region::prepare_now(const Signature& signature, uint64_t weight_set
   }
   const bool called = making.has_run || !call.has_values();
   if (state.host.empty() && !(making.has_net && called)) {  // it waits for credit
-    if (call.has_values()) note_host(signature, weight_set, run_timed_host(call));
+    if (call.has_values()) note_host(signature, weights, run_timed_host(call));
     return Side::host;
   }
   if (!state.host.empty()) {

@@ -9,10 +9,10 @@ namespace {
 using test::expect;
 
 void put(NetCache& cache, int64_t size, int patience = -1) {
-  cache.put({.signature = {size}, .weights = {}, .net = nullptr, .orders = {}, .patience = patience});
+  cache.put({.signature = {size}, .net = nullptr, .orders = {}, .patience = patience});
 }
 
-bool has(const NetCache& cache, int64_t size) { return cache.find(Signature{size}, uint64_t{0}) != nullptr; }
+bool has(const NetCache& cache, int64_t size) { return cache.find(Signature{size}, constant_weights) != nullptr; }
 
 void check_that_the_oldest_is_forgotten() {
   NetCache cache({.entries = 3, .nets = 3});
@@ -46,11 +46,11 @@ void check_drop() {
   NetCache cache;
   const auto signature = [](int64_t first, int64_t second) { return Signature{first, second}; };
   for (int64_t i = 0; i < 100; ++i) {
-    cache.put({.signature = signature(i, 100 - i), .weights = {}, .net = nullptr, .orders = {}});
+    cache.put({.signature = signature(i, 100 - i), .net = nullptr, .orders = {}});
   }
   cache.drop(signature(7, 93));
-  expect(cache.find(signature(7, 93), uint64_t{0}) == nullptr, "it is dropped");
-  expect(cache.find(signature(93, 7), uint64_t{0}) != nullptr, "and no other");
+  expect(cache.find(signature(7, 93), constant_weights) == nullptr, "it is dropped");
+  expect(cache.find(signature(93, 7), constant_weights) != nullptr, "and no other");
 }
 
 }  // namespace

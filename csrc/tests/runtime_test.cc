@@ -2,6 +2,7 @@
 #include "runtime/region.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -101,7 +102,7 @@ void check_changed_weights() {
   caller.call(8);
   int nets = 0;
   for (int i = 0; i < 100; ++i) {
-    caller.region->drop_weight_set(1);
+    ++caller.weights.epoch;
     nets += caller.call(8) == "net" ? 1 : 0;
   }
   expect(nets >= 15 && nets < 20, "weights that change at every call are not packed at every call");
@@ -122,12 +123,12 @@ void check_errors_of_the_host() {
   Raising call(world, 8);
   std::string text;
   try {
-    caller.region->run({8}, 1, call);
+    caller.region->run({8}, caller.weights, call);
   } catch (const std::runtime_error& error) {
     text = error.what();
   }
   expect(text == "the user's", "it is thrown as it is");
-  expect(caller.region->find(Signature{8}, uint64_t{1}) == nullptr, "and decides nothing");
+  expect(caller.region->find(Signature{8}, caller.weights) == nullptr, "and decides nothing");
 }
 
 void check_no_host() {
@@ -140,13 +141,14 @@ void check_no_host() {
   Caller caller(world, options_for_test(), "hostless");
   for (const int64_t size : {8, 9}) {
     Hostless call(world, size);
-    expect(caller.region->run({size}, 1, call) == Region::Side::net, "without a host there is nothing to lose to");
+    expect(caller.region->run({size}, caller.weights, call) == Region::Side::net,
+           "without a host there is nothing to lose to");
   }
   world.structure = [](int64_t size) { return size; };
   world.plan_ns = 1000 * ms;
   for (const int64_t size : {3, 4, 3}) {
     Hostless call(world, size);
-    expect(caller.region->run({size}, 1, call) == Region::Side::net, "nor credit to wait for");
+    expect(caller.region->run({size}, caller.weights, call) == Region::Side::net, "nor credit to wait for");
   }
 }
 
@@ -162,7 +164,7 @@ void check_declined() {
   Caller caller(world, options_for_test(), "declined");
   for (const int64_t size : {1, 2, 3, 4, 5}) {
     Empty call(world, size);
-    expect(caller.region->run({size}, 1, call) == Region::Side::host, "the host runs it");
+    expect(caller.region->run({size}, caller.weights, call) == Region::Side::host, "the host runs it");
   }
   expect(caller.call(8) == "net" && world.planned == 0, "the first one that is not is tuned");
 }
@@ -216,6 +218,7 @@ void check_concurrent_calls() {
   world.host_ns = world.net_ns = [](int64_t) { return ms; };
   Caller caller(world, options_for_test(), "threads");
   caller.call(8);
+  std::atomic<uint64_t> epoch{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
@@ -224,8 +227,9 @@ void check_concurrent_calls() {
       for (int i = 0; i < 200; ++i) {
         const int64_t size = 16 + (i + t) % 5;
         FakeCall call(own, size);
-        if (caller.region->find(Signature{size}, uint64_t{1}) == nullptr) caller.region->run({size}, 1, call);
-        if (i % 50 == t) caller.region->drop_weight_set(1);
+        const WeightSet weights{1, epoch};
+        if (caller.region->find(Signature{size}, weights) == nullptr) caller.region->run({size}, weights, call);
+        if (i % 50 == t) ++epoch;
       }
     });
   }

@@ -108,7 +108,7 @@ class Caller {
   // "net" or "host".
   std::string call(int64_t size) {
     const Signature signature{size};
-    if (const auto ready = region->find(signature, uint64_t{1})) {
+    if (const auto ready = region->find(signature, weights)) {
       world_.now += ready->net != nullptr ? world_.net_ns(size) : world_.host_ns(size);
       return ready->net != nullptr ? "net" : "host";
     }
@@ -117,12 +117,13 @@ class Caller {
       return "host";
     }
     FakeCall call(world_, size);
-    const Region::Side side = region->run(signature, 1, call);
+    const Region::Side side = region->run(signature, weights, call);
     expect(call.ran(side), "the side whose results are told has run");
     return side == Region::Side::net ? "net" : "host";
   }
 
   std::unique_ptr<Region> region;
+  WeightSet weights{1, 0};
   bool looks_first = false;
 
  private:

@@ -22,7 +22,6 @@ using FloatArray = py::array_t<float, py::array::c_style | py::array::forcecast>
 void bind_graph(py::module_& m);
 void bind_routines(py::module_& m);
 void bind_net(py::module_& m);
-void bind_weight_scan(py::module_& m);
 void bind_partition(py::module_& m);
 void bind_region(py::module_& m);
 void bind_tune(py::module_& m);

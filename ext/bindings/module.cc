@@ -48,7 +48,6 @@ PYBIND11_MODULE(_C, m) {
   bindings::bind_graph(m);
   bindings::bind_routines(m);
   bindings::bind_net(m);
-  bindings::bind_weight_scan(m);
   bindings::bind_partition(m);
   bindings::bind_region(m);
   bindings::bind_tune(m);

@@ -15,14 +15,8 @@
 namespace softneuro::bindings {
 namespace {
 
-using Guards = std::vector<std::tuple<uintptr_t, size_t, bool>>;
 using Orders = std::vector<std::vector<int64_t>>;
-
-WeightGuards guards_of(const Guards& guards) {
-  WeightGuards made;
-  for (const auto& [data, bytes, whole] : guards) made.add(reinterpret_cast<const void*>(data), bytes, whole);
-  return made;
-}
+using Weights = std::pair<uint64_t, uint64_t>;
 
 // A call whose parts Python has; the runtime itself runs without the interpreter's lock.
 class PythonCall : public RegionCall {
@@ -36,11 +30,9 @@ class PythonCall : public RegionCall {
 
   LoweredCall lower() override {
     const py::gil_scoped_acquire gil;
-    const auto [graph, guards, orders, scan] =
-        call_.attr("lower")().cast<std::tuple<Graph, Guards, Orders, std::shared_ptr<WeightScan>>>();
-    WeightGuards weights = guards_of(guards);
-    if (scan != nullptr) weights.scan_by(scan);
-    return LoweredCall{graph, std::move(weights), orders, nullptr};
+    const auto [graph, runs, orders] =
+        call_.attr("lower")().cast<std::tuple<Graph, std::shared_ptr<PaidRuns>, Orders>>();
+    return LoweredCall{graph, runs, orders, nullptr};
   }
   void run_host() override {
     const py::gil_scoped_acquire gil;
@@ -101,12 +93,6 @@ py::dict state_dict(const ShapeState& state) {
 }  // namespace
 
 void bind_region(py::module_& m) {
-  py::class_<WeightGuards>(m, "WeightGuards", "Some of the content of weights as it is now.")
-      .def_property_readonly_static(
-          "small", [](const py::object&) { return MemorySnapshot::small; }, "Bytes of a weight that is compared whole.")
-      .def(py::init([](const Guards& guards) { return guards_of(guards); }), py::arg("guards"),
-           "guards: (address, bytes, compare whole) by weight.")
-      .def("unchanged", &WeightGuards::unchanged, "Whether it still is. The memory has to be there.");
   py::class_<Region, std::shared_ptr<Region>>(m, "Region", "Nets, plans and verdicts of a region by signature.")
       .def(py::init([](std::string name, std::string content, std::string host,
                        const std::map<std::string, std::string>& options) {
@@ -121,15 +107,15 @@ void bind_region(py::module_& m) {
            "content: a hash of the ops, which verdicts are remembered by; host: how the host runs it, and its version.")
       .def(
           "run",
-          [](Region& region, const Signature& signature, uint64_t weight_set, const py::object& call, int threads) {
+          [](Region& region, const Signature& signature, const Weights& weights, const py::object& call, int threads) {
             PythonCall given(call, threads);
             const py::gil_scoped_release released;
-            return region.run(signature, weight_set, given) == Region::Side::net;
+            return region.run(signature, {weights.first, weights.second}, given) == Region::Side::net;
           },
-          py::arg("signature"), py::arg("weight_set"), py::arg("call"), py::arg("threads"),
-          "Runs a call that found no net ready; whether the net has its results, or the host. call: lower() -> (graph, "
-          "[(address, bytes, compare whole) by weight], [axes as they lie in memory by output], WeightScan that has "
-          "learnt them or None), run_host(), "
+          py::arg("signature"), py::arg("weights"), py::arg("call"), py::arg("threads"),
+          "Runs a call that found no net ready; whether the net has its results, or the host. weights: (identity, "
+          "epoch). "
+          "call: lower() -> (graph, PaidRuns or None, [axes as they lie in memory by output]), run_host(), "
           "run_instead(), run_net(address of what run_made takes) -> whether no step raised, error(max_error), "
           "progress(done, total), inputs() in words; open_shapes: whether others may follow, anew: whether a plan is "
           "wanted "
@@ -158,8 +144,6 @@ void bind_region(py::module_& m) {
             return list;
           },
           "(signature, state) of what is known, the last used last.")
-      .def("drop_weight_set", &Region::drop_weight_set, py::arg("weight_set"), py::call_guard<py::gil_scoped_release>(),
-           "Forgets the nets made from one set of weights.")
       .def("clear", &Region::clear, py::call_guard<py::gil_scoped_release>(), "Frees all nets.")
       .def("start_afresh", &Region::start_afresh, py::call_guard<py::gil_scoped_release>(),
            "Bears as many changes of weights as at the beginning.")

@@ -223,7 +223,7 @@ class Kernel {
   }
 
   std::shared_ptr<const Net> find_net(const std::vector<int64_t>& dims) const {
-    if (const auto known = nets_.find(dims, std::span<const void* const>())) return known->net;
+    if (const auto known = nets_.find(dims, constant_weights)) return known->net;
     Ready made;
     made.signature = dims;
     made.net = prepare_layer(layer_, {{.shape = Shape(dims), .quantization = quantization_}}, routine_,

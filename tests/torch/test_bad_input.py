@@ -135,8 +135,6 @@ def test_no_net_is_ready_for_what_nobody_knows():
     from softneuro.torch_backend import ops
 
     ops.load()
-    run_ready, run_known = torch.ops.softneuro.run_ready, torch.ops.softneuro.run_known
     for mode in (contextlib.nullcontext(), FakeTensorMode()):
         with mode:
-            assert run_ready("feed.0", [torch.randn(2)], [1], []) == []
-            assert run_known("feed.0", [torch.randn(2)], 1, []) == []
+            assert torch.ops.softneuro.run_known("feed.0", [torch.randn(2)], 1, 0, []) == []

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-import softneuro
 from softneuro.torch_backend import _native, ops
+from softneuro.torch_backend.call import runtime
 from softneuro.torch_backend.freshness import fetching, guards
-from softneuro.torch_backend.freshness.tensors import lives_of, now
+from softneuro.torch_backend.freshness.weights import Weights
 from tests.torch.conftest import OPTIONS, small
 
 pytestmark = pytest.mark.usefixtures("no_grad")
@@ -22,17 +22,17 @@ def image():
 
 
 @pytest.fixture
-def looks(monkeypatch):
-    """By call that looked at each weight, the module that they are of."""
-    roots: list[nn.Module] = []
-    call_whole = fetching.FetchingCall._call_whole
+def made(monkeypatch):
+    """By call that found no net of the weights, the first weight."""
+    first: list[torch.Tensor] = []
+    resolve = runtime.RegionRuntime.resolve
 
-    def noted(self, root, *rest, **named):
-        roots.append(root)
-        return call_whole(self, root, *rest, **named)
+    def noted(self, inputs, weights, sizes):
+        first.append(weights[0])
+        return resolve(self, inputs, weights, sizes)
 
-    monkeypatch.setattr(fetching.FetchingCall, "_call_whole", noted)
-    return roots
+    monkeypatch.setattr(runtime.RegionRuntime, "resolve", noted)
+    return first
 
 
 def write(model):
@@ -59,50 +59,51 @@ def load(model):
     model.load_state_dict(small().state_dict(), assign=True)
 
 
-def test_weights_are_looked_at_once(image, looks, compile_model, agree) -> None:
+def test_nets_are_made_once(image, made, compile_model, agree) -> None:
     model = small()
     compiled = compile_model(model)
     for _ in range(5):
         agree(compiled, model, image)
-    assert looks == [model]
+    assert len(made) == 1
 
 
 @pytest.mark.parametrize("change", [write, write_statistics, replace_data, replace_parameter, replace_module, load])
-def test_and_again_after_a_change(change, image, looks, compile_model, agree) -> None:
+def test_and_again_after_a_change(change, image, made, compile_model, agree) -> None:
     model = small()
     compiled = compile_model(model)
     for times in range(1, 4):
         for _ in range(3):
             agree(compiled, model, image)
-        assert len(looks) == times
+        assert len(made) == times
         change(model)
         gc.collect()
 
 
-def test_of_each_module_by_itself(image, looks, compile_model, agree) -> None:
+def test_of_each_module_by_itself(image, made, compile_model, agree) -> None:
     """Dynamo compiles their class's code once."""
     models = [small(), small()]
     compiled = [compile_model(model) for model in models]
     for _ in range(3):
         for one, model in zip(compiled, models, strict=True):
             agree(one, model, image)
-    assert looks == models
+    assert len(made) == 2
     write(models[1])
     for one, model in zip(compiled, models, strict=True):
         agree(one, model, image)
-    assert looks == [*models, models[1]]
+    assert len(made) == 3
+    assert made[2] is made[1]
 
 
-def test_shapes_and_threads(image, looks, compile_model, agree) -> None:
+def test_shapes_and_threads(image, made, compile_model, agree) -> None:
     model = small()
     compiled = compile_model(model, dynamic=True)
     images = [image, torch.randn(2, 3, 12, 14), torch.randn(1, 3, 17, 9)]
-    for one in images:
+    for one in [*images, image]:  # a size that is left open is one of other code
         agree(compiled, model, one)
-    count = len(looks)
+    count = len(made)
     for one in [*images, *images]:
         agree(compiled, model, one)
-    assert len(looks) == count
+    assert len(made) == count
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(1 if before > 1 else 2)
@@ -228,7 +229,7 @@ def test_weights_replaced_during_calls(image, compile_model) -> None:
 
 
 def test_weights_replaced_while_they_are_taken(image, monkeypatch, compile_model, agree) -> None:
-    """What leads to the new ones is not taken for what leads to the old, while another call looks at the new."""
+    """What leads to the new ones is not taken for what leads to the old, while another call made at the new."""
     calls, create = [], fetching.FetchingCall.__init__
 
     def noted(self, *arguments):
@@ -260,29 +261,31 @@ def test_weights_replaced_while_they_are_taken(image, monkeypatch, compile_model
 def test_known_weights_are_those_of_a_living_root() -> None:
     ops.load()
     root, other, tensors = Holder(), Holder(), [torch.zeros(2), torch.zeros(3)]
-    known, lives = _native.KnownWeights(), lives_of(tensors, lambda: None)
-    scan = softneuro._C.WeightScan()
-    known.set(root, now(lives, tensors), 7, scan)
-    known.set(other, lives, 8, scan)  # at which nobody has looked
-    assert known.number(root, tensors) == 7
-    assert known.number(root) == 0
-    assert known.number(root, tensors[:1]) == known.number(other, tensors) == known.number(None, tensors) == 0
+    sets, known = Weights(None, reads=True), _native.KnownWeights()
+    one, now = sets.look(tensors)
     state = _native.ObjectState(())
     state.add_instance(root)
-    known.pin(root, state)
-    known.pin(None, state)
-    assert known.number(root) == 7
-    root.more = 1
-    assert known.number(root) == 0
-    known.set(None, now(lives, tensors), 9, scan)
-    assert known.number(None) == 9
+    known.set(root, one, state)
+    assert known.find(root) == now
+    assert known.find(other) is None
+    assert known.find(None) is None
     tensors[0].add_(1)
-    assert known.number(None) == known.number(root, tensors) == 0
-    known.set(root, now(lives, tensors), 7, scan)
+    assert known.find(root) == (now[0], now[1] + 1)
+    root.more = 1
+    assert known.find(root) is None
+    known.set(None, one, None)
+    assert known.find(None) == (now[0], now[1] + 1)
+    state = _native.ObjectState(())
+    state.add_instance(root)
+    known.set(root, one, state)
+    assert known.find(root) is not None
     at = id(root)
     del root
     again = [Holder() for _ in range(9)]
-    assert [known.number(one, tensors) for one in again] == [0] * 9, any(id(one) == at for one in again)
+    assert [known.find(one) for one in again] == [None] * 9, any(id(one) == at for one in again)
+    tensors.clear()
+    gc.collect()
+    assert known.find(None) is None
 
 
 class Holder:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from softneuro.torch_backend.call.runtime import Call
 from tests.torch.conftest import OPTIONS
 
 
@@ -109,6 +110,31 @@ def test_changes_show(max_memory, compile_model, agree):
             agree(compiled, model, x, name=change.__name__)
         with torch.no_grad():
             assert not torch.equal(before, model(x)) or change in SETTLED
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_changes_around_the_making_of_a_net(change, moment, monkeypatch, compile_model, agree):
+    """After partition and before anything is read, and after lowering and before anything is packed."""
+    model, x, made = small(), torch.randn(1, 3, 12, 12), []
+    lower = Call.lower
+
+    def changed(call):
+        if moment == "before" and not made:
+            change(model)
+        found = lower(call)
+        if moment == "after" and not made:
+            change(model)
+        made.append(1)
+        return found
+
+    monkeypatch.setattr(Call, "lower", changed)
+    compiled = compile_model(model)
+    with torch.no_grad():
+        compiled(x)  # of what the weights were, or are
+    assert made
+    for _ in range(3):
+        agree(compiled, model, x, name=change.__name__)
 
 
 def test_changes_show_without_guards_on_modules(agree):

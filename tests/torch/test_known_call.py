@@ -10,6 +10,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 
+import softneuro
 from softneuro import torch_backend
 from softneuro.torch_backend import _native, registry
 from softneuro.torch_backend.call import direct
@@ -112,7 +113,7 @@ def test_what_is_not_as_nets_take_it(image, ready, agree) -> None:
         nn.Parameter(image),
         torch._neg_view(image),
     ):
-        for _ in range(2):
+        for _ in range(4):
             torch.testing.assert_close(call(other), model(other), rtol=1e-4, atol=1e-5)
             agree(call, model, image)
 
@@ -253,7 +254,8 @@ def test_fields_are_found_wherever_they_are_asked_for() -> None:
 
 
 def test_too_many() -> None:
-    keywords = {"region": "r", "host": 0, "otherwise": print, "listeners": [], "weights": _native.KnownWeights()}
+    region = softneuro._C.Region("name", "content", "host", {})
+    keywords = {"region": region, "host": 0, "otherwise": print, "listeners": [], "weights": _native.KnownWeights()}
     places = {"arguments": 17, "root": -1, "inputs": list(range(17)), "sizes": [], "outputs": [0]}
     keywords |= {"tensor": torch.Tensor, "place": 0}
     with pytest.raises(ValueError, match="more than 16"):

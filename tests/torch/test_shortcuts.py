@@ -60,7 +60,7 @@ def taken(monkeypatch):
 
     note(guards.ModulesUnchanged, "__init__", "guards")
     note(fetching.FetchingCall, "__init__", "fetching")
-    note(tensors, "_fields_for", "tensors read")
+    note(tensors, "fields_for", "tensors read")
     note(_native, "known_call", "known call")
     yield found
     tensors.fields.cache_clear()

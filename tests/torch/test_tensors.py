@@ -1,15 +1,19 @@
 """Whether tensors are what they were, by what torch keeps of them."""
 
 import gc
+import threading
+import time
 
 import pytest
 import torch
 from torch import nn
 from torch._subclasses import FakeTensorMode
 
+import softneuro
 from softneuro.torch_backend import _native, ops
 from softneuro.torch_backend.freshness import tensors as watched
-from softneuro.torch_backend.freshness.tensors import kinds_of, lives_of, now
+from softneuro.torch_backend.freshness.tensors import counters_of, fields_for, kinds_of
+from softneuro.torch_backend.freshness.weights import Weights
 
 
 @pytest.fixture(autouse=True, params=["as built", "another torch"])
@@ -24,7 +28,7 @@ def read(request, monkeypatch):
 
 
 def look(tensors):
-    return now(lives_of(tensors, lambda: None), tensors)
+    return _native.TensorWatch(tensors, fields_for(tensors))
 
 
 def replace(tensor, data):
@@ -58,70 +62,156 @@ CONTENT = {
 @pytest.mark.parametrize("change", [*KIND, *CONTENT])
 def test_changes_are_told(change, read) -> None:
     tensors = [torch.randn(3), nn.Parameter(torch.randn(2, 3)), torch.randn(0)]
-    lives = lives_of(tensors, lambda: None)
-    content, kinds = now(lives, tensors), kinds_of(tensors)
+    content, kinds = look(tensors), kinds_of(tensors)
     for _ in range(2):
         assert content.unchanged() == kinds.same_kind() == read
     with torch.no_grad():
         (KIND | CONTENT)[change](tensors[1])
     assert not content.unchanged()
     assert kinds.same_kind() == (read and change in CONTENT)
-    assert content.are(tensors)
-    # Tensors of another class would have to be asked for what they are.
-    assert now(lives, tensors).unchanged() == (read and change != "class")
+    # Of another class they would have to be asked for what they are.
+    assert look(tensors).unchanged() == (read and change != "class")
     assert not content.unchanged()
+
+
+@pytest.mark.parametrize("reads", [True, False])
+@pytest.mark.parametrize("change", ["nothing", *KIND, *CONTENT])
+def test_epochs_of_sets(change, reads) -> None:
+    """The same with and without the short cut past torch's counters."""
+    tensors = [torch.randn(3), nn.Parameter(torch.randn(2, 3)), torch.randn(0)]
+    sets = Weights(None, reads=reads)
+    known, (identity, epoch) = sets.look(tensors)
+    assert known.epoch_of() == (identity, epoch)
+    with torch.no_grad():
+        ({"nothing": lambda _: None} | KIND | CONTENT)[change](tensors[1])
+    for _ in range(2):
+        if change in {"nothing", "gradients", "class"}:
+            assert known.epoch_of() == (identity, epoch)
+            assert sets.look(tensors) == (known, (identity, epoch))
+        elif change in {"written", "one element", "transposed"}:
+            assert known.epoch_of() == (identity, epoch + 1)
+            assert sets.look(tensors) == (known, (identity, epoch + 1))
+        else:
+            assert known.epoch_of() is None
+            assert sets.look(tensors)[1][0] > identity
+
+
+def set_of(tensors):
+    return _native.TensorSet(tensors, fields_for, counters_of, None)
 
 
 def test_the_same_objects() -> None:
     tensors = [torch.randn(3), torch.randn(2)]
-    lives = lives_of(tensors, lambda: None)
-    assert lives.are(tensors)
-    assert lives.are(tuple(tensors))
-    assert not lives.are(tensors[:1])
-    assert not lives.are([*tensors, tensors[0]])
-    assert not lives.are(tensors[::-1])
-    assert not lives.unchanged()  # nothing was looked at
+    known = set_of(tensors)
+    assert known.are(tensors)
+    assert known.are(tuple(tensors))
+    assert not known.are(tensors[:1])
+    assert not known.are([*tensors, tensors[0]])
+    assert not known.are(tensors[::-1])
     with pytest.raises(TypeError):
-        lives.are(1)
+        known.are(1)
 
 
-def test_a_death_is_noticed_and_told_once(read) -> None:
-    told = []
+def test_a_death_ends_the_set() -> None:
     tensors = [torch.randn(3), torch.randn(2), torch.randn(1)]
-    lives = lives_of(tensors, lambda: told.append(1))
-    watch, kept = now(lives, tensors), tensors[0]
-    assert watch.unchanged() == read
+    known, kept = set_of(tensors), tensors[0]
+    assert known.epoch_of() is not None
     tensors.clear()
     gc.collect()
-    assert told == [1]
-    for one in (lives, watch):
-        assert not one.are([kept])
-        assert not one.unchanged()
-        assert not one.same_kind()
-    assert not now(lives, [kept]).unchanged()
+    assert known.ended
+    assert known.epoch_of() is None
+    assert not known.are([kept])
 
 
-def test_nothing_is_told_of_what_was_let_go() -> None:
-    told = []
+def test_the_dead_are_forgotten() -> None:
+    region = softneuro._C.Region("name", "content", "host", {})
+    sets, tensors = Weights(region, reads=True), [torch.randn(3), torch.randn(2)]
+    known, _ = sets.look(tensors)
+    assert sets.addresses() == tuple(t.data_ptr() for t in tensors)
+    assert sets.sets() == [known]
+    assert sets.sets({1}) == []
+    del tensors[0]
+    gc.collect()
+    assert sets.sets() == []
+    assert sets.addresses() == ()
+
+
+def test_other_tensors_in_the_same_memory() -> None:
+    """They have version counters of their own."""
+    sets, tensor = Weights(None, reads=True), torch.randn(3)
+    known, now = sets.look([tensor])
+    other = tensor.detach()[:]
+    assert sets.look([other])[1][0] > now[0]
+    assert known.ended
+
+
+def test_modules_that_share_their_first_weight() -> None:
+    sets = Weights(None, reads=True)
+    shared, first, second = torch.randn(3), torch.randn(2), torch.randn(2)
+    known = [sets.look([shared, one]) for one in (first, second)]
+    for _ in range(2):
+        assert [sets.look([shared, one]) for one in (first, second)] == known
+
+
+def test_what_was_let_go() -> None:
     tensors = [torch.randn(3), torch.randn(2)]
-    lives = lives_of(tensors, lambda: told.append(1))
-    watch = now(lives, tensors)
+    known = set_of(tensors)
     with pytest.raises(RuntimeError, match="weakref"):
         torch.utils.swap_tensors(tensors[0], torch.randn(4))
-    watch.let_go()
-    assert not lives.are(tensors)
-    assert not watch.unchanged()
+    known.end()
+    assert not known.are(tensors)
+    assert known.epoch_of() is None
     torch.utils.swap_tensors(tensors[0], torch.randn(4))
-    del tensors
-    assert not told
 
 
-def test_a_watch_may_go_while_it_tells() -> None:
-    kept = [torch.randn(3), torch.randn(2)]
-    owners = []
-    owners.append(lives_of(kept, owners.clear))
-    kept.clear()
-    assert not owners
+def test_changes_during_a_look() -> None:
+    """What is written while Python asks torch counts at the next look at the latest."""
+    tensor, during = torch.zeros(2), []
+
+    def counters(tensors):
+        found = counters_of(tensors)
+        if during:
+            during.pop()()
+        return found
+
+    known = _native.TensorSet([tensor], fields_for, counters, None)
+    _, epoch = known.epoch_of()
+    tensor.add_(1)
+    during.append(lambda: tensor.add_(1))
+    assert known.epoch_of()[1] == epoch + 1
+    assert known.epoch_of()[1] == epoch + 2
+    assert known.epoch_of()[1] == epoch + 2
+    tensor.add_(1)
+    during.append(lambda: replace(tensor, torch.zeros(2)))
+    assert known.epoch_of()[1] == epoch + 3
+    assert known.epoch_of() is None
+
+
+def test_threads_see_every_change() -> None:
+    tensor, sets = torch.zeros(4), Weights(None, reads=True)
+    sets.look([tensor])
+    stop, wrong = threading.Event(), []
+
+    def look_on() -> None:
+        before = 0
+        while not stop.is_set():
+            version = tensor._version
+            epoch = sets.look([tensor])[1][1]
+            if epoch < before or version > counts.setdefault(epoch, tensor._version):
+                wrong.append((epoch, before, version))
+            before = epoch
+
+    counts: dict[int, int] = {}  # by epoch: the last version that it may count
+    threads = [threading.Thread(target=look_on) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(300):
+        tensor.add_(1)
+        time.sleep(0.0005)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong
 
 
 def test_inference_tensors_have_no_version(read) -> None:
@@ -159,7 +249,6 @@ def test_what_is_not_read_counts_as_changed(tensor) -> None:
     tensors = [torch.zeros(1), tensor]
     assert not look(tensors).unchanged()
     assert not kinds_of(tensors).same_kind()
-    assert look(tensors).are(tensors)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from softneuro.torch_backend.call.direct import DirectCall, listeners, pick
 from softneuro.torch_backend.call.kept import KeptOutputs
 from softneuro.torch_backend.call.runtime import RegionRuntime
 from softneuro.torch_backend.compile.partitioning.partitioner import Partition
-from softneuro.torch_backend.freshness.tensors import addresses_of, versions_of
+from softneuro.torch_backend.freshness.tensors import addresses_of
+from softneuro.torch_backend.freshness.weights import Now, Weights
 
 
 class CompiledGraph:
@@ -40,7 +41,8 @@ class CompiledGraph:
         self.inputs = inputs
         self.kept = kept
         self._run = run
-        self._versions: dict[int, list[int]] = {}  # by first weight: weights' versions at the last call
+        self._sets = Weights(None, reads=False)
+        self._seen: dict[int, Now] = {}  # by first weight: the weights at the last call
         for region in regions:
             weakref.finalize(self, registry.remove, region.handle).atexit = False
 
@@ -68,11 +70,11 @@ class CompiledGraph:
             raise original from None
 
     def _notice_changes(self, weights: Sequence[torch.Tensor]) -> None:
-        versions = versions_of(weights)
-        known = self._versions.get(id(weights[0]))
-        if known != versions:
+        """For regions that compiled code calls by an op, which has only where weights are."""
+        _, now = self._sets.look(weights)
+        if self._seen.get(id(weights[0])) != now:
             # Anew for weights not seen before, too: they may have been changed since another object held them.
             addresses = set(addresses_of(weights))
             for region in self.regions:
                 region.forget(addresses)
-            self._versions[id(weights[0])] = versions
+            self._seen[id(weights[0])] = now

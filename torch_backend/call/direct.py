@@ -1,7 +1,7 @@
 """A graph that is one region and nothing else, called without its FX code.
 
 That code hands every weight to the op as a tensor. For a small network of hundreds of weights this takes longer than
-anything else that a call does around its net; here only their addresses are passed.
+anything else that a call does around its net; here no more is passed than which set they are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from torch.fx import GraphModule, Node
 import softneuro
 from softneuro.torch_backend import _native, registry
 from softneuro.torch_backend.freshness import tensors
-from softneuro.torch_backend.freshness.tensors import addresses_of
 from softneuro.torch_backend.freshness.weights import Weights
 
 if TYPE_CHECKING:
@@ -39,18 +38,19 @@ def call_region(
     handle: str, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[int]
 ) -> Sequence[torch.Tensor]:
     """What a graph that Python runs calls for a region: a net if one is ready, the host where that has won."""
+    region = registry.find(handle)
     try:
-        addresses = addresses_of(weights)
+        _, now = region.weights.look(weights)
     except RuntimeError:  # tensors without memory, as tracers make them
         return torch.ops.softneuro.run_region.default(handle, inputs, weights, sizes)
-    results: Sequence[torch.Tensor] = torch.ops.softneuro.run_ready.default(handle, inputs, addresses, sizes)
+    results: Sequence[torch.Tensor] = torch.ops.softneuro.run_known.default(handle, inputs, *now, sizes)
     if results:
         return results
     if softneuro._C.left_to_host():
-        return registry.find(handle).run_as_the_host(inputs, weights, sizes)
+        return region.run_as_the_host(inputs, weights, sizes)
     # Modes, and tensors of other kinds, are to see an op; others are spared two.
     if torch._C._len_torch_dispatch_stack() == 0 and all(type(tensor) is torch.Tensor for tensor in inputs):
-        return registry.find(handle).resolve(inputs, weights, sizes)
+        return region.resolve(inputs, weights, sizes)
     return torch.ops.softneuro.run_region.default(handle, inputs, weights, sizes)
 
 
@@ -66,7 +66,7 @@ class DirectCall:
         self._inputs, weights, self._sizes = places
         self._weights = pick(weights)
         self.outputs = outputs
-        self._op: Callable[..., list[torch.Tensor]] = torch.ops.softneuro.run_ready.default
+        self._op: Callable[..., list[torch.Tensor]] = torch.ops.softneuro.run_known.default
 
     @classmethod
     def of(cls, module: GraphModule) -> DirectCall | None:
@@ -93,14 +93,15 @@ class DirectCall:
 
     def __call__(self, arguments: Sequence[Any]) -> list[torch.Tensor] | None:
         """The graph's outputs; None if the region has no net for these arguments yet."""
+        region, weights = registry.find(self.handle), self._weights(arguments)
         try:
-            addresses = addresses_of(self._weights(arguments))
+            _, now = region.weights.look(weights)
         except RuntimeError:  # tensors without memory, as tracers make them
             return None
         inputs, sizes = [arguments[i] for i in self._inputs], [arguments[i] for i in self._sizes]
-        results: Sequence[torch.Tensor] = self._op(self.handle, inputs, addresses, sizes)
+        results: Sequence[torch.Tensor] = self._op(self.handle, inputs, *now, sizes)
         if not results and self.by_python and softneuro._C.left_to_host():
-            results = registry.find(self.handle).run_as_the_host(inputs, self._weights(arguments), sizes)
+            results = region.run_as_the_host(inputs, weights, sizes)
         return [results[i] for i in self.outputs] if results else None
 
 
@@ -129,7 +130,7 @@ def known_call(
         return None
     try:
         return _native.known_call(
-            region=direct.handle,
+            region=registry.find(direct.handle).core,
             host=host,
             without_net=without_net,
             otherwise=otherwise,
@@ -180,11 +181,8 @@ class FixedCall:
             fast: Sequence[Any] | None = self._run(*leaves)
             if fast is not None:
                 return fast
-        found = None if self._known.number(None) else self._sets.look(self._weights)
-        results = slow(leaves)
-        if found is not None:
-            self._known.set(None, found.watch, found.number, found.scan)
-        return results
+        self._known.set(None, self._sets.look(self._weights)[0], None)
+        return slow(leaves)
 
 
 def _nothing(*_: Any) -> None:

@@ -13,38 +13,39 @@ from typing import Any, NamedTuple
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-import softneuro
 from softneuro.torch_backend import _native
 from softneuro.torch_backend.compile.ops.walks import with_sources
-from softneuro.torch_backend.freshness import tensors
-from softneuro.torch_backend.freshness.weights import guards_of
+from softneuro.torch_backend.freshness.weights import Now, Weights, pieces_of
 
 _all: weakref.WeakSet[KeptOutputs] = weakref.WeakSet()
 
 
 class _Made(NamedTuple):
-    watch: _native.TensorWatch  # of the weights' lives
-    versions: list[int]
-    addresses: list[int]
-    memory: softneuro._C.WeightGuards
     values: list[torch.Tensor]
+    weights: Now
     found: int  # changes of weights that had been found
 
 
 class KeptOutputs:
     """Some outputs of a graph, taken out of it."""
 
-    def __init__(self, module: GraphModule, weights: Sequence[int], places: Sequence[int], count: int) -> None:
+    def __init__(
+        self, module: GraphModule, weights: Sequence[int], places: Sequence[int], count: int, *, reads: bool
+    ) -> None:
         self._module = module  # from weights to the outputs
         self._weights = weights  # places among the graph's arguments
         self._places = places  # among its outputs
         self._others = [place for place in range(count) if place not in set(places)]
-        self._made: dict[int, _Made] = {}  # by first weight: of several modules that share the code
+        self._sets = Weights(None, reads=reads)
+        self._made: dict[int, _Made] = {}  # by set: of several modules that share the code
         _all.add(self)
 
     @classmethod
-    def of(cls, module: GraphModule, constants: Set[Node]) -> KeptOutputs | None:
-        """Takes them out of a graph whose other outputs do not depend on weights alone; None if it has no such ones."""
+    def of(cls, module: GraphModule, constants: Set[Node], *, reads: bool) -> KeptOutputs | None:
+        """Takes them out of a graph whose other outputs do not depend on weights alone; None if it has no such ones.
+
+        `reads`: as of Weights.
+        """
         output = module.graph.output_node()
         results = list(output.args[0])
         places = [place for place, node in enumerate(results) if node in constants and _is_own(node)]
@@ -63,26 +64,21 @@ class KeptOutputs:
         graph.output([copies[results[place]] for place in places])
         output.args = ([node for place, node in enumerate(results) if place not in set(places)],)
         module.graph.eliminate_dead_code()
-        return cls(GraphModule({}, graph), [placeholders[node] for node in weights], places, len(results))
+        return cls(GraphModule({}, graph), [placeholders[node] for node in weights], places, len(results), reads=reads)
 
     def take(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
         """New tensors for the arguments of a call."""
         weights = [arguments[place] for place in self._weights]
         try:
-            addresses = tensors.addresses_of(weights)
+            known, now = self._sets.look(weights)
         except RuntimeError:  # tensors without memory, as tracers make them
             return self._compute(weights)
-        made, versions = self._made.get(id(weights[0])), tensors.versions_of(weights)
-        same = made is not None and made.watch.are(weights) and (made.versions, made.addresses) == (versions, addresses)
-        found = softneuro._C.WeightScan.found
-        if made is None or not same or made.found != found or not made.memory.unchanged():
-            if made is not None:
-                made.watch.let_go()
-            memory = softneuro._C.WeightGuards(guards_of(weights, set()))
-            values = self._compute(weights)
-            key = id(weights[0])
-            made = _Made(tensors.lives_of(weights, self._on_death(key)), versions, addresses, memory, values, found)
-            self._made[key] = made
+        made, found = self._made.get(now[0]), _native.TensorSet.found
+        if made is None or (made.weights, made.found) != (now, found):
+            made_of = known.learn(pieces_of(weights, set()), slices=False).made_of
+            made = _Made(self._compute(weights), made_of, found)
+            living = {one.identity for one in self._sets.sets()}
+            self._made = {k: v for k, v in self._made.items() if k in living} | {now[0]: made}
         return [torch._lazy_clone(value) for value in made.values]
 
     def among(self, kept: Sequence[torch.Tensor], others: Sequence[Any]) -> list[Any]:
@@ -94,14 +90,9 @@ class KeptOutputs:
         with torch.inference_mode(False), torch.no_grad():
             return list(self._module.forward(*weights))
 
-    def _on_death(self, key: int) -> Any:
-        made = self._made
-        return lambda: made.pop(key, None)
-
     def forget(self) -> None:
         """Computes them anew at the next call."""
-        for made in self._made.values():
-            made.watch.let_go()
+        self._sets.end()
         self._made.clear()
 
 

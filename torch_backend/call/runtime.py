@@ -15,7 +15,7 @@ import torch
 import softneuro
 from softneuro import tuner
 from softneuro.error_measure import judged_error
-from softneuro.torch_backend import registry
+from softneuro.torch_backend import _native, registry
 from softneuro.torch_backend.call import raising
 from softneuro.torch_backend.compile.conversion.lowering import Lowered, Lowering
 from softneuro.torch_backend.compile.ops.borders import borders_of
@@ -23,7 +23,8 @@ from softneuro.torch_backend.compile.ops.known_shapes import KnownShapes
 from softneuro.torch_backend.compile.ops.orders import contiguous_in
 from softneuro.torch_backend.compile.ops.reals import InFloat32, has_halves, numbers
 from softneuro.torch_backend.compile.partitioning.partitioner import Region
-from softneuro.torch_backend.freshness.weights import Weights, guards_of
+from softneuro.torch_backend.freshness import shortcuts
+from softneuro.torch_backend.freshness.weights import Weights, pieces_of
 from softneuro.torch_backend.options import Options
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("softneuro.torch_backend")
 Signature = tuple[int, ...]
-Guards = list[tuple[int, int, bool]]
 
 # True while a plan is wanted that was made for the very shapes at hand.
 tune_anew: ContextVar[bool] = ContextVar("tune_anew", default=False)
@@ -71,17 +71,19 @@ class Call:
         self.hosts: list[torch.Tensor] = []
         self.nets: list[torch.Tensor] = []
         self._region, self._inputs, self._weights, self._sizes = region, inputs, weights, sizes
+        self._known, self.now = region.weights.look(weights)
         self._truths: list[torch.Tensor] | None = None
         self._bar: tuner.Bar | None = None
         self.open_shapes = region.open_shapes
         self.anew = tune_anew.get()
         self.declined = "it is on an empty tensor" if any(0 in tensor.shape for tensor in inputs) else ""
 
-    def lower(self) -> tuple[softneuro.Graph, Guards, list[list[int]], softneuro._C.WeightScan | None]:
-        """The graph for these inputs, what to look at of the weights, and outputs' axes as they are to lie."""
+    def lower(self) -> tuple[softneuro.Graph, _native.PaidRuns, list[list[int]]]:
+        """The graph for these inputs, what of the weights it is made of, and outputs' axes as they are to lie."""
         region, weights = self._region, self._weights
+        self._known.learn(pieces_of(weights, set()))  # before anything reads them
         low = region.lower(self.signature, self._inputs, weights, self._sizes)
-        return low.graph, guards_of(weights, low.watched), low.orders, region.weights.scan_of(weights, low.watched)
+        return low.graph, self._known.learn(pieces_of(weights, low.watched)), low.orders
 
     def run_host(self) -> None:
         """Outputs by the host's own ops."""
@@ -141,7 +143,7 @@ class RegionRuntime:
         self.handle = registry.add(region.content, self)
         self.core = softneuro._C.Region(self.handle, region.content, how, options.core())
         softneuro._C.region_add(self.handle, self.core)
-        self.weights = Weights(self.core)
+        self.weights = Weights(self.core, reads=shortcuts.allowed(options))
         self._host = host or region.module
         self._split = split
         self.apart: Apart | None = None  # it without them, once its net has lost
@@ -153,15 +155,13 @@ class RegionRuntime:
         dims = [size for node in region.inputs for size in node.meta["val"].shape]
         self.open_shapes = bool(region.sizes) or not all(isinstance(size, int) for size in dims)
 
-    # What the op calls.
-
     def resolve(
         self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[int]
     ) -> list[torch.Tensor]:
         """Outputs of the region, and whatever the next call needs to be fast."""
         call = Call(self, inputs, weights, sizes)
         try:
-            by_net = self.core.run(call.signature, self.weights.set_of(weights).number, call, self.threads())
+            by_net = self.core.run(call.signature, call.now, call, self.threads())
         finally:
             call.close()
         return call.nets if by_net else call.hosts
@@ -283,14 +283,14 @@ class RegionRuntime:
         return self.apart.regions if self.apart is not None else []
 
     def forget(self, addresses: Set[int]) -> None:
-        """Drops the nets made from weights at these addresses."""
-        self.weights.forget(addresses)
+        """Has nets made anew from weights at these addresses."""
+        self.weights.changed(addresses)
         for part in self.parts:
             part.forget(addresses)
 
     def refresh(self, addresses: Set[int] | None) -> None:
         """Forgets the nets made from weights at these addresses, or all, and that the host runs every call."""
-        if self.weights.forget(addresses, watch=False):
+        if self.weights.end(addresses):
             self.core.start_afresh()
 
 

@@ -27,6 +27,7 @@ from softneuro.torch_backend.call.compiled import CompiledGraph
 from softneuro.torch_backend.call.direct import DirectCall, known_call, listeners
 from softneuro.torch_backend.freshness import guards
 from softneuro.torch_backend.freshness.paths import Paths, root_of
+from softneuro.torch_backend.freshness.weights import Now
 
 log = logging.getLogger("softneuro.torch_backend")
 
@@ -68,12 +69,15 @@ class FetchingCall:
     def __call__(self, *arguments: Any) -> Any:
         """The graph's outputs."""
         root = arguments[self._weights[0]]
-        number = self.known_weights.number(root) or self._number(root)
-        if number and not listeners:
+        try:
+            now = self.known_weights.find(root) or self._look(root)
+        except RuntimeError:  # tensors without memory, as tracers make them
+            return self._call_whole(root, list(arguments))
+        if not listeners:
             inputs, sizes = [arguments[i] for i in self._inputs], [arguments[i] for i in self._sizes]
-            if found := self._op(self._handle, inputs, number, sizes):
+            if found := self._op(self._handle, inputs, *now, sizes):
                 return [found[i] for i in self._outputs]
-        return self._call_whole(root, list(arguments), known=number != 0)
+        return self._call_whole(root, list(arguments))
 
     def without_net(self, *arguments: Any) -> Any:
         """The graph's outputs for weights that are known where no net is ready: as the region decides.
@@ -90,29 +94,21 @@ class FetchingCall:
             raise
         return [found[i] for i in self._outputs]
 
-    def _number(self, root: torch.nn.Module) -> int:
-        """The number of the module's weights, if they are those known of it; 0 if not."""
+    def _look(self, root: torch.nn.Module) -> Now:
+        """At the module's weights, to be known from here on if they are all that it leads to."""
         state = self._watch.state(root) if self._watch is not None else None
-        number = self.known_weights.number(root, self._take(root))
-        if number and state is not None and state is not self._partial:
+        known, now = self._region.weights.look(self._take(root))
+        if state is not None and state is not self._partial:
             if not state.includes(self._paths.asked(root)):
                 self._partial = state
             elif state.holds():  # so it did when they were taken
-                self.known_weights.pin(root, state)
-        return number
+                self.known_weights.set(root, known, state)
+        return now
 
-    def _call_whole(self, root: torch.nn.Module, arguments: list[Any], *, known: bool) -> Any:
-        weights = self._take(root)
-        for place, weight in zip(self._weights, weights, strict=True):
+    def _call_whole(self, root: torch.nn.Module, arguments: list[Any]) -> Any:
+        for place, weight in zip(self._weights, self._take(root), strict=True):
             arguments[place] = weight
-        try:
-            found = None if known else self._region.weights.look(weights)
-        except RuntimeError:  # tensors without memory, as tracers make them
-            return self._whole(*arguments)
-        results = self._whole(*arguments)
-        if found is not None:  # what nets are made of from here on, if nothing has changed since that look
-            self.known_weights.set(root, found.watch, found.number, found.scan)
-        return results
+        return self._whole(*arguments)
 
 
 def fetch_apart(
@@ -197,6 +193,7 @@ def _is_plain(inputs: Sequence[Any], graph: CompiledGraph) -> bool:
         metadata is not None
         and len(inputs) == graph.inputs
         and all(type(i.example) in (torch.Tensor, torch.nn.Parameter) for i in inputs if i.is_tensor)
+        and not any(i.example.is_neg() for i in inputs if i.is_tensor)  # which only torch's dispatcher makes so
         and not any(i.pass_arg_as_tensor for i in inputs)
         and not metadata.mutated_inp_runtime_indices
         and not metadata.num_intermediate_bases

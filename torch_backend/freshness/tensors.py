@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
@@ -29,19 +29,14 @@ def addresses_of(tensors: Sequence[torch.Tensor]) -> list[int]:
     return list(map(torch.Tensor.data_ptr, tensors))
 
 
-def lives_of(tensors: Sequence[torch.Tensor], on_death: Callable[[], None]) -> _native.TensorWatch:
-    """To ask whether tensors are these, all alive; `on_death` is called once when one is no more."""
-    return _native.TensorWatch(tensors, None, on_death)
-
-
-def now(lives: _native.TensorWatch, tensors: Sequence[torch.Tensor]) -> _native.TensorWatch:
-    """To ask whether these same tensors are as they are now."""
-    return lives.now(_fields_for(tensors))
+def counters_of(tensors: Sequence[torch.Tensor]) -> tuple[list[int], list[int]]:
+    """What shows changes: versions and addresses. Raises RuntimeError for tensors without memory."""
+    return versions_of(tensors), addresses_of(tensors)
 
 
 def kinds_of(tensors: Sequence[torch.Tensor]) -> _native.TensorWatch:
     """To ask whether tensors, alive whenever it is asked, are of the same kind to Dynamo's guards."""
-    watch = _native.TensorWatch(tensors, _fields_for(tensors))
+    watch = _native.TensorWatch(tensors, fields_for(tensors))
     # Torch's check also looks at what the thread has switched on, which is the same for all of a kind.
     some = list({torch._C._dispatch_keys(t).raw_repr(): t for t in tensors}.values())
     if some:
@@ -51,7 +46,8 @@ def kinds_of(tensors: Sequence[torch.Tensor]) -> _native.TensorWatch:
     return watch
 
 
-def _fields_for(tensors: Sequence[torch.Tensor]) -> tuple[int, ...] | None:
+def fields_for(tensors: Sequence[torch.Tensor]) -> tuple[int, ...] | None:
+    """Where torch keeps what is compared of these tensors; None if they cannot be read."""
     plain = all(type(t) in (torch.Tensor, torch.nn.Parameter) and t.layout == torch.strided for t in tensors)
     # Longer lists of sizes are kept elsewhere, and functorch's transforms have tensors that stand for others.
     if not plain or any(t.dim() > 5 for t in tensors) or torch._C._functorch.peek_interpreter_stack() is not None:

@@ -1,11 +1,12 @@
-"""The weights that a region's nets were made from: which belong together, and whether they are what they were."""
+"""The weights that a region's nets were made from: which belong together, and whether they are what they were.
+
+This is torch's side of the contract in csrc/runtime/weight_set.h. What tells is one class (native/tensor_set.h).
+"""
 
 from __future__ import annotations
 
-import itertools
-import weakref
-from collections.abc import Callable, Sequence, Set
-from typing import NamedTuple
+from collections.abc import Sequence, Set
+from typing import Any
 
 import torch
 
@@ -14,114 +15,80 @@ from softneuro.torch_backend import _native
 from softneuro.torch_backend.freshness import tensors
 from softneuro.torch_backend.freshness.tensors import addresses_of
 
-_Piece = tuple[int, int, list[int], list[int]]
-_numbers = itertools.count(1)
-_COMPARED_WHOLE = softneuro._C.WeightGuards.small  # bytes of a weight
+Now = tuple[int, int]  # a set's identity and epoch
 
 
-class WeightSet(NamedTuple):
-    """One model's weights for a region; several where compiled code is shared between modules."""
-
-    number: int  # by which the op knows it
-    # It watches the tensors, not their memory: a new parameter may take that over, with a version counter of its own.
-    watch: _native.TensorWatch
-    scan: softneuro._C.WeightScan  # for changes of bytes that nothing else shows
-
-
-def is_dense(tensor: torch.Tensor) -> bool:
-    """Whether the elements fill their memory without gaps or overlap."""
-    expected = 1
-    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
-        if size > 1 and stride != expected:
-            return False
-        expected *= size
-    return True
-
-
-def guards_of(weights: Sequence[torch.Tensor], watched: Set[int]) -> list[tuple[int, int, bool]]:
-    """Address, bytes and whether to compare them all, as the core takes them."""
-    guards = []
-    for index, (weight, address) in enumerate(zip(weights, addresses_of(weights), strict=True)):
-        # Elements that surely lie one after the other from data_ptr on, whatever their order.
-        count = weight.numel() if is_dense(weight) else min(weight.numel(), 1)
-        guards.append((address, weight.element_size() * count, index in watched))
-    return guards
-
-
-def _pieces_of(weights: Sequence[torch.Tensor], watched: Set[int]) -> list[_Piece]:
-    """What the guards do not compare whole: address, bytes of an element, sizes, strides."""
-    pieces = []
-    for index, (weight, address) in enumerate(zip(weights, addresses_of(weights), strict=True)):
-        if index not in watched and (weight.nbytes > _COMPARED_WHOLE or not is_dense(weight)):
-            pieces.append((address, weight.element_size(), list(weight.shape), list(weight.stride())))
-    return pieces
+def _unread(_: Sequence[torch.Tensor]) -> None:
+    return None
 
 
 class Weights:
-    """The sets of weights of one region."""
+    """Sets of weights, several where compiled code is shared between modules.
 
-    def __init__(self, core: softneuro._C.Region) -> None:
-        self._core = core
-        self._sets: dict[tuple[int, ...], WeightSet] = {}  # by the weights' addresses
+    `region` forgets what was made from a set that ends. `reads`: whether torch's tensors are read where they lie.
+    """
 
-    def set_of(self, weights: Sequence[torch.Tensor]) -> WeightSet:
-        """The set that these tensors form. Raises RuntimeError for tensors without memory."""
+    def __init__(self, region: softneuro._C.Region | None, *, reads: bool) -> None:
+        self._region = region
+        self._fields = tensors.fields_for if reads else _unread
+        self._sets: dict[tuple[int, ...], _native.TensorSet] = {}  # by the weights' addresses
+        self._last: dict[int, _native.TensorSet] = {}  # by the first weight
+
+    def look(self, weights: Sequence[torch.Tensor]) -> tuple[_native.TensorSet, Now]:
+        """The set that these tensors form, as they are now. Raises RuntimeError for tensors without memory."""
+        first = id(weights[0]) if weights else 0
+        known = self._last.get(first)
+        if known is not None and known.are(weights) and (now := known.epoch_of()) is not None:
+            return known, now
         key = tuple(addresses_of(weights))
         known = self._sets.get(key)
-        if known is not None and known.watch.are(weights):
-            return known
-        if known is not None:
-            self._drop(known.number, key)
-        number = next(_numbers)
-        watch = tensors.lives_of(weights, self._on_death(number, key))
-        made = self._sets[key] = WeightSet(number, watch, softneuro._C.WeightScan())
-        return made
-
-    def scan_of(self, weights: Sequence[torch.Tensor], watched: Set[int]) -> softneuro._C.WeightScan | None:
-        """The scan of the set, which knows the bytes as they are; None where guards compare all of them."""
-        scan = self.set_of(weights).scan
-        scan.learn(_pieces_of(weights, watched))
-        return scan if scan.bytes else None
-
-    def look(self, weights: Sequence[torch.Tensor]) -> WeightSet:
-        """The same, with a watch on them as they are now."""
-        known = self.set_of(weights)
-        return known._replace(watch=tensors.now(known.watch, weights))
-
-    def _on_death(self, number: int, key: tuple[int, ...]) -> Callable[[], None]:
-        weak = weakref.ref(self)
-
-        def dead() -> None:
-            if (owner := weak()) is not None:
-                owner._drop(number, key)
-
-        return dead
-
-    def _drop(self, number: int, key: tuple[int, ...]) -> None:
-        if (known := self._sets.get(key)) is not None and known.number == number:
-            del self._sets[key]
-            known.watch.let_go()
-        self._core.drop_weight_set(number)
+        if known is None or not known.are(weights):
+            if known is not None:
+                known.end()  # other tensors have taken over its memory, with version counters of their own
+            _drop_ended(self._sets)
+            _drop_ended(self._last)
+            known = self._sets[key] = _native.TensorSet(weights, self._fields, tensors.counters_of, self._region)
+        self._last[first] = known
+        if (now := known.epoch_of()) is None:  # their memory has moved once more
+            return self.look(weights)
+        return known, now
 
     def addresses(self) -> tuple[int, ...]:
-        """Addresses of the set last seen, in the op's order; empty if they are gone."""
-        return next(reversed(self._sets), ())
+        """Of the set last seen, in the op's order; empty if they are gone."""
+        return next((key for key, known in reversed(self._sets.items()) if not known.ended), ())
 
-    def scans(self, addresses: Set[int] | None = None) -> list[softneuro._C.WeightScan]:
-        """Scans of the sets with weights at these addresses, or of all."""
-        sets = list(self._sets.items())
-        return [known.scan for key, known in sets if addresses is None or not addresses.isdisjoint(key)]
+    def sets(self, addresses: Set[int] | None = None) -> list[_native.TensorSet]:
+        """Those with weights at these addresses, or all."""
+        found = list(self._sets.items())
+        return [s for key, s in found if not s.ended and (addresses is None or not addresses.isdisjoint(key))]
 
-    def forget(self, addresses: Set[int] | None, *, watch: bool = True) -> bool:
-        """Drops the nets made from weights at these addresses, or all. False if there are no such weights.
+    def changed(self, addresses: Set[int]) -> None:
+        """Has what was made from weights at these addresses made anew."""
+        for known in self.sets(addresses):
+            known.changed()
 
-        Without `watch` the references to the weights go, too: torch.utils.swap_tensors refuses what has any.
+    def end(self, addresses: Set[int] | None = None) -> bool:
+        """Ends the sets with weights at these addresses, or all. False if there are none.
+
+        The references to the weights go, too: torch.utils.swap_tensors refuses what has any.
         """
-        sets = [(s, key) for key, s in list(self._sets.items()) if addresses is None or not addresses.isdisjoint(key)]
-        for weight_set, key in sets:
-            if watch:
-                self._core.drop_weight_set(weight_set.number)
-                weight_set.scan.forget()
-            else:
-                self._drop(weight_set.number, key)
+        sets = self.sets(addresses)
+        for known in sets:
+            known.end()
         return bool(sets)
+
+
+def pieces_of(
+    weights: Sequence[torch.Tensor], watched: Set[int]
+) -> list[tuple[int, int, Sequence[int], Sequence[int], bool]]:
+    """Address, bytes of an element, sizes, strides and whether to compare all at every call, by weight."""
+    return [
+        (address, weight.element_size(), weight.shape, weight.stride(), index in watched)
+        for index, (weight, address) in enumerate(zip(weights, addresses_of(weights), strict=True))
+    ]
+
+
+def _drop_ended(sets: dict[Any, _native.TensorSet]) -> None:
+    for key, known in list(sets.items()):
+        if known.ended:
+            sets.pop(key, None)

@@ -16,11 +16,10 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/weight_scan.h"
 #include "torch_backend/native/known_run.h"
 #include "torch_backend/native/native.h"
 #include "torch_backend/native/object_state.h"
-#include "torch_backend/native/tensor_watch.h"
+#include "torch_backend/native/tensor_set.h"
 
 namespace softneuro::native {
 namespace {
@@ -37,71 +36,43 @@ bool is_of(const py::object& reference, PyObject* object) {
 #endif
 }
 
-// Weights that nets were made from, by the object that all of them are reached from, or None.
+// Weights by the object that all of them are reached from, or by None.
 class KnownWeights {
  public:
-  struct Known {
-    py::object root;  // a weak reference, or null for None
-    std::shared_ptr<TensorWatch> watch;
-    std::shared_ptr<WeightScan> scan;
-    std::shared_ptr<ObjectState> state;  // while it holds, the root leads to them
-    uint64_t number;
-  };
-
-  void set(const py::object& root, std::shared_ptr<TensorWatch> watch, uint64_t number,
-           std::shared_ptr<WeightScan> scan) {
-    std::erase_if(by_root_, [](const auto& entry) { return entry.second->root && is_of(entry.second->root, Py_None); });
+  void set(const py::object& root, std::shared_ptr<TensorSet> weights, std::shared_ptr<ObjectState> state) {
+    std::erase_if(by_root_, [](const auto& entry) {
+      const Known& known = *entry.second;
+      return known.weights->ended() || (known.root && is_of(known.root, Py_None));
+    });
     const py::object reference = root.is_none() ? py::object() : py::weakref(root);
-    by_root_[root.ptr()] =
-        std::make_shared<Known>(Known{reference, std::move(watch), std::move(scan), nullptr, number});
+    by_root_[root.ptr()] = std::make_shared<const Known>(Known{reference, std::move(weights), std::move(state)});
   }
 
-  void pin(const py::object& root, std::shared_ptr<ObjectState> state) {
-    const Entry* const found = entry(root.ptr());
-    if (found == nullptr) return;
-    Known pinned = **found;
-    pinned.state = std::move(state);
-    by_root_[root.ptr()] = std::make_shared<Known>(std::move(pinned));
-  }
-
-  // Null if they are not, or no longer, known to be what the root leads to, or if their scan, which has its turn, finds
-  // a change. Kept by whoever uses it: it may be replaced meanwhile.
-  std::shared_ptr<const Known> find(PyObject* root) const {
-    const Entry* const found = entry(root);
-    if (found == nullptr) return nullptr;
-    const Known& known = **found;
-    const bool led = known.state != nullptr ? known.state->holds() : !known.root;
-    return led && known.watch->unchanged() && known.scan->look() ? *found : nullptr;
-  }
-
-  // 0 for what find() has null for; `weights`: what the root is known to lead to.
-  uint64_t number(const py::object& root, const std::optional<py::sequence>& weights) const {
-    if (!weights) {
-      const auto found = find(root.ptr());
-      return found != nullptr ? found->number : 0;
-    }
-    const Entry* const found = entry(root.ptr());
-    return found != nullptr && (*found)->watch->are(*weights) && (*found)->watch->unchanged() ? (*found)->number : 0;
+  // Nothing if they are not, or no longer, known to be what the root leads to.
+  std::optional<WeightSet> find(PyObject* root) const {
+    const auto found = by_root_.find(root);
+    if (found == by_root_.end()) return std::nullopt;
+    const std::shared_ptr<const Known> known = found->second;           // it may be replaced while Python is asked
+    if (known->root && !is_of(known->root, root)) return std::nullopt;  // another object lies where it was
+    if (known->state != nullptr && !known->state->holds()) return std::nullopt;
+    return known->weights->epoch_of();
   }
 
  private:
-  using Entry = std::shared_ptr<const Known>;
+  struct Known {
+    py::object root;  // a weak reference, or null for None
+    std::shared_ptr<TensorSet> weights;
+    std::shared_ptr<ObjectState> state;  // while it holds, the root leads to them; null for None
+  };
 
-  // Null also once the root is gone: another object may lie where it was.
-  const Entry* entry(PyObject* root) const {
-    const auto found = by_root_.find(root);
-    if (found == by_root_.end() || (found->second->root && !is_of(found->second->root, root))) return nullptr;
-    return &found->second;
-  }
-
-  std::unordered_map<PyObject*, Entry> by_root_;
+  std::unordered_map<PyObject*, std::shared_ptr<const Known>> by_root_;
 };
 
 // What a call is made of. Arguments are meant by their places among the positional ones.
 struct Recipe {
   static constexpr size_t limit = 16;  // tensors in and out, each
 
-  std::string region;
+  std::shared_ptr<Region> region;
   const KnownRun* host;
   py::object without_net;  // called with the same arguments where weights are known and no net is ready, if not None
   py::object otherwise;    // the same where nothing else can be done
@@ -138,15 +109,15 @@ struct Recipe {
     std::array<int64_t, limit> numbers;
     if (!accepts(given, in, numbers)) return {};
     const auto known = weights->find(root < 0 ? Py_None : given[root]);
-    if (known == nullptr) return {};
+    if (!known) return {};
     if (!without_net.is_none()) instead = without_net.ptr();
 
     std::array<void*, limit> out;
     size_t count = 0;
     try {
       const py::gil_scoped_release released;
-      count = host->run(region, std::span(in).first(inputs.size()), std::span(numbers).first(sizes.size()),
-                        known->number, out);
+      count =
+          host->run(*region, std::span(in).first(inputs.size()), std::span(numbers).first(sizes.size()), *known, out);
     } catch (const std::exception&) {  // the way around will say
       instead = otherwise.ptr();
       return {};
@@ -260,21 +231,25 @@ py::object known_call(Recipe recipe) {
 }  // namespace
 
 void bind_known_call(py::module_& m) {
-  py::class_<KnownWeights, std::shared_ptr<KnownWeights>>(
-      m, "KnownWeights", "Weights that nets were made from, by the object that all of them are reached from.")
+  py::class_<KnownWeights, std::shared_ptr<KnownWeights>>(m, "KnownWeights",
+                                                          "Weights by the object that all of them are reached from.")
       .def(py::init<>())
-      .def("set", &KnownWeights::set, py::arg("root"), py::arg("watch"), py::arg("number"), py::arg("scan"),
-           "root: the object, kept by a weak reference, or None if they are always the same; watch: a TensorWatch of "
-           "them; number and scan: of the set.")
-      .def("pin", &KnownWeights::pin, py::arg("root"), py::arg("state"),
-           "The ObjectState of all that leads to them from the root: while it holds, it does.")
-      .def("number", &KnownWeights::number, py::arg("root"), py::arg("weights") = py::none(),
-           "The number of the set, if its weights are what they were and are the given ones, or pinned; else 0.");
+      .def("set", &KnownWeights::set, py::arg("root"), py::arg("weights"), py::arg("state"),
+           "root: the object, kept by a weak reference, or None if they are always the same; weights: a TensorSet; "
+           "state: the ObjectState of all that leads from the root to them, which it does while that holds, or None.")
+      .def(
+          "find",
+          [](const KnownWeights& known, const py::object& root) -> py::object {
+            const auto found = known.find(root.ptr());
+            return found ? py::object(py::make_tuple(found->identity, found->epoch)) : py::none();
+          },
+          py::arg("root"), "(identity, epoch) of what the root is known to lead to, or None.");
   m.def(
       "known_call",
-      [](std::string region, uintptr_t host, py::object without_net, py::object otherwise, py::list listeners,
-         std::shared_ptr<KnownWeights> weights, size_t arguments, py::ssize_t root, std::vector<size_t> inputs,
-         std::vector<size_t> sizes, std::vector<size_t> outputs, const py::type& tensor, size_t place) {
+      [](std::shared_ptr<Region> region, uintptr_t host, py::object without_net, py::object otherwise,
+         py::list listeners, std::shared_ptr<KnownWeights> weights, size_t arguments, py::ssize_t root,
+         std::vector<size_t> inputs, std::vector<size_t> sizes, std::vector<size_t> outputs, const py::type& tensor,
+         size_t place) {
         Recipe recipe{std::move(region),
                       reinterpret_cast<const KnownRun*>(host),
                       std::move(without_net),
@@ -290,9 +265,9 @@ void bind_known_call(py::module_& m) {
                       place};
         return known_call(std::move(recipe));
       },
-      py::kw_only(), py::arg("region"), py::arg("host"), py::arg("without_net") = py::none(), py::arg("otherwise"),
-      py::arg("listeners"), py::arg("weights"), py::arg("arguments"), py::arg("root"), py::arg("inputs"),
-      py::arg("sizes"), py::arg("outputs"), py::arg("tensor"), py::arg("place"),
+      py::kw_only(), py::arg("region").none(false), py::arg("host"), py::arg("without_net") = py::none(),
+      py::arg("otherwise"), py::arg("listeners"), py::arg("weights"), py::arg("arguments"), py::arg("root"),
+      py::arg("inputs"), py::arg("sizes"), py::arg("outputs"), py::arg("tensor"), py::arg("place"),
       "A callable of `arguments` positional arguments that runs a region's net, where one is ready for weights that "
       "are known and have not changed, and returns the list of its chosen outputs. Where there are such weights but no "
       "net, what `without_net` returns, if given; else, and while there are listeners, what `otherwise` returns. root, "

@@ -7,5 +7,6 @@ PYBIND11_MODULE(_native, m) {
   softneuro::native::bind_object_paths(m);
   softneuro::native::bind_object_state(m);
   softneuro::native::bind_tensor_watch(m);
+  softneuro::native::bind_tensor_set(m);
   softneuro::native::bind_known_call(m);
 }

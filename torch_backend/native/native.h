@@ -12,5 +12,6 @@ void bind_object_paths(py::module_& m);
 void bind_object_state(py::module_& m);
 void bind_tensor_watch(py::module_& m);
 void bind_known_call(py::module_& m);
+void bind_tensor_set(py::module_& m);
 
 }  // namespace softneuro::native

@@ -18,24 +18,21 @@ void bind_tensor_watch(py::module_& m) {
   m.def("tensor_place", &tensor_place, py::arg("tensor"), py::arg("own"),
         "Where in Python's object for a tensor torch's is pointed to, whose address is `own`. Raises ValueError for a "
         "tensor of another torch.");
-  py::class_<TensorWatch, std::shared_ptr<TensorWatch>>(
-      m, "TensorWatch", "Tensors as they are now, to ask later whether they still are. Keeps none of them alive.")
-      .def(py::init<const TensorWatch::Tensors&, const TensorWatch::Fields&, py::object>(), py::arg("tensors"),
-           py::arg("fields") = py::none(), py::arg("on_death") = py::none(),
+  py::class_<TensorWatch, std::shared_ptr<TensorWatch>>(m, "TensorWatch",
+                                                        "Tensors as they are now, to ask later whether they still are. "
+                                                        "Keeps none of them alive: all are to live whenever "
+                                                        "it is asked.")
+      .def(py::init<const std::vector<py::object>&, const TensorWatch::Fields&>(), py::arg("tensors"),
+           py::arg("fields") = py::none(),
            "fields: the place of torch's object in Python's, its size, how long a reference count is, where in it the "
            "storage, the version counter and autograd's object are pointed to, and where in that are requires_grad and "
-           "grad_fn; without, nothing is read, and all counts as changed. on_death: called once when one of them dies; "
-           "without, they are to be alive whenever this is asked.")
-      .def("now", &TensorWatch::now, py::arg("fields"), "A watch on the same tensors as they are now.")
-      .def("are", &TensorWatch::are, py::arg("tensors"), "Whether it is these, all alive.")
+           "grad_fn; without, nothing is read, and all counts as changed.")
       .def("same_kind", &TensorWatch::same_kind,
            "Whether classes, types, sizes, strides, storages and whether gradients are wanted are the same, and what "
            "else is asked holds.")
       .def("unchanged", &TensorWatch::unchanged, "Whether kinds, versions and the elements' addresses are the same.")
       .def("ask_also", &TensorWatch::ask_also, py::arg("check"), py::arg("tensors"),
-           "A function to be called with some of the tensors where kinds are the same. Is to run no Python code.")
-      .def("let_go", &TensorWatch::let_go,
-           "Ends this and all watches that came of it, and the weak references to the tensors.");
+           "A function to be called with some of the tensors where kinds are the same. Is to run no Python code.");
 }
 
 }  // namespace softneuro::native

@@ -1,4 +1,4 @@
-// Whether a host's tensors are still these, alive, of the same kind, unwritten and where they were.
+// Whether tensors are of the same kind, unwritten and where they were, by what torch keeps of them.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -42,80 +41,37 @@ struct TensorFields {
 };
 
 // Compares what torch keeps of tensors beside their elements with what it was when this was made, where it lies,
-// without a call for each. Keeps none alive. Reads only tensors of at most five dimensions, whose sizes are within
-// torch's object.
+// without a call for each. Keeps none alive: whoever asks knows that they live. Reads only tensors of at most five
+// dimensions, whose sizes are within torch's object.
 class TensorWatch {
  public:
-  using Tensors = std::vector<py::object>;
   using Fields = std::optional<TensorFields::Numbers>;
 
-  // Learns by itself that one has died, and tells `on_death` once; with None, whoever asks knows that they live. Reads
-  // nothing without `fields`, which is as if all had changed.
-  TensorWatch(const Tensors& tensors, const Fields& fields, py::object on_death) : lives_(std::make_shared<Lives>()) {
-    for (const py::object& tensor : tensors) lives_->tensors.push_back(tensor.ptr());
-    if (!on_death.is_none()) {
-      const py::cpp_function died = [lives = std::weak_ptr(lives_), on_death](const py::object&) {
-        if (const auto those = lives.lock(); those && !std::exchange(those->gone, true)) on_death();
-      };
-      for (const py::object& tensor : tensors) lives_->references.push_back(py::weakref(tensor, died));
-    }
-    if (fields) look(TensorFields(*fields));
-  }
-
-  // The same tensors as they are now.
-  TensorWatch now(const Fields& fields) const {
-    TensorWatch anew(lives_);
-    if (fields && !lives_->gone) anew.look(TensorFields(*fields));
-    return anew;
-  }
-
-  bool are(const py::sequence& tensors) const {
-    const auto list = py::reinterpret_steal<py::object>(PySequence_Fast(tensors.ptr(), "not a sequence"));
-    if (!list) throw py::error_already_set();
-    PyObject** const items = PySequence_Fast_ITEMS(list.ptr());
-    return !lives_->gone && std::equal(items, items + PySequence_Fast_GET_SIZE(list.ptr()), lives_->tensors.begin(),
-                                       lives_->tensors.end());
+  // Reads nothing without `fields`, which is as if all had changed.
+  TensorWatch(const std::vector<py::object>& tensors, const Fields& fields) {
+    if (!fields) return;
+    snapshot_.emplace();
+    const auto shows = [&](const py::object& tensor) { return add(tensor.ptr(), TensorFields(*fields)); };
+    if (!std::all_of(tensors.begin(), tensors.end(), shows)) snapshot_.reset();
   }
 
   // Whether Python's objects stand for the same of torch's, these are of the same size, type and storage and alike to
   // autograd, and what else was to be asked holds.
-  bool same_kind() const { return readable() && snapshot_->kind.unchanged() && check_holds(); }
+  bool same_kind() const { return snapshot_ && snapshot_->kind.unchanged() && check_holds(); }
   // Whether nothing has written to them, the elements are where they were, and kinds are the same without asking.
-  bool unchanged() const { return readable() && snapshot_->kind.unchanged() && snapshot_->content.unchanged(); }
+  bool unchanged() const { return snapshot_ && snapshot_->kind.unchanged() && snapshot_->content.unchanged(); }
 
   // A function that runs no Python code, called with some of them where kinds are compared.
-  void ask_also(py::object check, const Tensors& some) {
+  void ask_also(py::object check, const std::vector<py::object>& some) {
     check_ = std::move(check);
     checked_.clear();
     for (const py::object& tensor : some) checked_.push_back(tensor.ptr());
   }
 
-  // Ends this and all that are of the same tensors' lives, and the references to these.
-  void let_go() {
-    lives_->gone = true;
-    const auto references = std::move(lives_->references);
-  }
-
  private:
-  struct Lives {
-    std::vector<PyObject*> tensors;
-    std::vector<py::object> references;
-    bool gone = false;
-  };
   struct Snapshot {
     MemorySnapshot kind, content;
   };
-
-  explicit TensorWatch(std::shared_ptr<Lives> lives) : lives_(std::move(lives)) {}
-
-  bool readable() const { return !lives_->gone && snapshot_; }
-
-  void look(const TensorFields& fields) {
-    snapshot_.emplace();
-    for (PyObject* const tensor : lives_->tensors) {
-      if (!add(tensor, fields)) return snapshot_.reset();
-    }
-  }
 
   // False if it is without memory.
   bool add(PyObject* tensor, const TensorFields& fields) {
@@ -147,7 +103,6 @@ class TensorWatch {
     return answer.ptr() == Py_True;
   }
 
-  std::shared_ptr<Lives> lives_;
   std::optional<Snapshot> snapshot_;
   py::object check_;
   std::vector<PyObject*> checked_;

@@ -128,14 +128,14 @@ OrtStatus* compute(OrtNodeComputeInfo*, void* state, OrtKernelContext* context) 
     for (const OrtValue* value : run.inputs()) inputs.push_back(run_input(value));
     Region& region = *kernel.region;
     const Signature signature = region.signature(inputs);
-    const auto ready = region.core().find(signature, std::span<const void* const>());
+    const auto ready = region.core().find(signature, constant_weights);
     if (ready != nullptr && ready->net != nullptr) return run_net(kernel, context, *ready, inputs);
     OrtRegionCall call(region, signature, inputs, run);
     auto side = softneuro::Region::Side::host;
     if (ready != nullptr) {
       call.run_host();
     } else {
-      side = region.core().run(signature, 0, call);
+      side = region.core().run(signature, constant_weights, call);
     }
     if (side == softneuro::Region::Side::net) return give(run, call.net_results());
     if (call.in_place()) return;

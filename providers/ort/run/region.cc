@@ -172,7 +172,7 @@ void Region::prepare_declared() {
   const auto inputs = declared_inputs();
   if (inputs.empty()) return;
   OrtRegionCall call(*this, inputs, false);
-  core_->prepare(signature(inputs), 0, call);
+  core_->prepare(signature(inputs), constant_weights, call);
   restored_.clear();  // what the net has not taken is for other shapes, if for anything
 }
 
@@ -187,7 +187,7 @@ std::string Region::declared_verdict() {
   }
   OrtRegionCall call(*this, inputs, !memory.empty());
   try {
-    const auto ready = core_->prepare(signature(inputs), 0, call);
+    const auto ready = core_->prepare(signature(inputs), constant_weights, call);
     if (ready == nullptr || ready->net != nullptr) return {};
     return core_->shapes().back().second.host;
   } catch (const PlanFileError&) {

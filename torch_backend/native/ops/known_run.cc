@@ -41,7 +41,7 @@ const void* data_of(AtenTensorHandle input, std::vector<int64_t>& signature) {
 
 void drop(void* tensor) { aoti_torch_delete_tensor_object(handle_of(tensor)); }
 
-size_t run(std::string_view region, std::span<void* const> inputs, std::span<const int64_t> sizes, uint64_t weight_set,
+size_t run(Region& region, std::span<void* const> inputs, std::span<const int64_t> sizes, const WeightSet& weights,
            std::span<void*> outputs) {
   std::vector<int64_t> signature;
   signature.reserve(1 + inputs.size() * 5 + sizes.size());
@@ -54,13 +54,12 @@ size_t run(std::string_view region, std::span<void* const> inputs, std::span<con
     if (in.back() == nullptr) return 0;
   }
   signature.insert(signature.end(), sizes.begin(), sizes.end());
-  const auto known = RegionTable::global().find(region);
-  const auto ready = known ? known->find(signature, weight_set) : nullptr;
-  set_left_to_host(ready ? !ready->net : known && known->first_sight(signature));
+  const auto ready = region.find(signature, weights);
+  set_left_to_host(ready ? !ready->net : region.first_sight(signature));
   const size_t count = ready && ready->net ? ready->net->output_descs().size() : 0;
   if (count == 0 || count > outputs.size()) return 0;
 
-  const ProfilerRange range(region);
+  const ProfilerRange range(region.settings().name);
   std::vector<void*> out(count);
   size_t made = 0;
   try {

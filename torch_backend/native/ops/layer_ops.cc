@@ -4,7 +4,9 @@
 #include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/memory_snapshot.h"
 #include "net/layer_call.h"
 #include "runtime/region_table.h"
 #include "torch_backend/native/ops/run_net.h"
@@ -38,6 +41,26 @@ softneuro::Shape shape_of(const Tensor& tensor) {
 }
 
 Tensor dense(const Tensor& tensor) { return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor); }
+
+// What a net is made of: all of it is compared.
+class Content {
+ public:
+  explicit Content(const std::vector<Tensor>& weights) {
+    for (const Tensor& weight : weights) {
+      data_.push_back(weight.data_ptr());
+      content_.add(static_cast<const std::byte*>(weight.data_ptr()),
+                   static_cast<size_t>(weight.numel() * weight.element_size()));
+    }
+  }
+  bool is_of(const std::vector<Tensor>& weights) const {
+    const auto same = [](const Tensor& weight, const void* data) { return weight.data_ptr() == data; };
+    return std::equal(weights.begin(), weights.end(), data_.begin(), data_.end(), same) && content_.unchanged();
+  }
+
+ private:
+  std::vector<const void*> data_;
+  softneuro::MemorySnapshot content_;
+};
 
 // A layer's call: what it is given beside its attributes.
 class LayerCall {
@@ -69,15 +92,11 @@ class LayerCall {
     }
     for (const auto& [role, constant] : layer_.weights) key += role + constant->desc().str();
     softneuro::append_text(signature, key);
-    std::vector<const void*> data;
-    for (const Tensor& weight : weights_) data.push_back(weight.data_ptr());
-    auto ready = softneuro::layer_nets().find(signature, data);
-    if (!ready) {
+    auto ready = softneuro::layer_nets().find(signature, softneuro::constant_weights);
+    if (!ready || !static_cast<const Content*>(ready->door.get())->is_of(weights_)) {
       Ready made;
       made.signature = std::move(signature);
-      for (const Tensor& weight : weights_) {
-        made.weights.add(weight.data_ptr(), static_cast<size_t>(weight.numel() * weight.element_size()), true);
-      }
+      made.door = std::make_shared<const Content>(weights_);
       made.net = softneuro::prepare_layer(std::move(layer_), {desc_}, routine, threads, sparse);
       ready = std::make_shared<const Ready>(made);
       softneuro::layer_nets().put(std::move(made));

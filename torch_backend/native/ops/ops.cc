@@ -122,7 +122,7 @@ std::vector<Tensor> run_region(const std::string& handle, const std::vector<Tens
   WeightList weights(weight_list);
   Inputs inputs(tensors, sizes);
   const auto region = RegionTable::global().find(handle);
-  const auto ready = region ? region->find(inputs.signature(), weights.addresses()) : nullptr;
+  const auto ready = region ? region->find_at(inputs.signature(), weights.addresses()) : nullptr;
   // What is not ready is prepared, measured or run on the host.
   const bool left = ready ? !ready->net : region && region->first_sight(inputs.signature());
   if (!ready && !left) return run_in_python("softneuro::run_region_slow", handle, tensors, weights, sizes);
@@ -150,26 +150,16 @@ std::vector<Tensor> run_made(const std::string& handle, const std::vector<Tensor
   return try_net(handle, *reinterpret_cast<const Ready*>(ready), Inputs(tensors, {}).memory());
 }
 
-// The same for weights that the caller keeps alive, by their addresses: a call with hundreds of tensors spends more
-// time on handing these around than on all else. No outputs where no net is ready.
-std::vector<Tensor> run_ready(const std::string& handle, const std::vector<Tensor>& tensors,
-                              const std::vector<int64_t>& addresses, const std::vector<int64_t>& sizes) {
-  std::vector<const void*> weights(addresses.size());
-  std::transform(addresses.begin(), addresses.end(), weights.begin(),
-                 [](int64_t address) { return reinterpret_cast<const void*>(address); });
+// The same for weights that the caller knows, who keeps them alive: a call with hundreds of tensors spends more time on
+// handing these around than on all else. No outputs where no net is ready; left_to_host() says whether the host is to
+// run the call.
+std::vector<Tensor> run_known(const std::string& handle, const std::vector<Tensor>& tensors, int64_t identity,
+                              int64_t epoch, const std::vector<int64_t>& sizes) {
   Inputs inputs(tensors, sizes);
+  const softneuro::WeightSet weights{static_cast<uint64_t>(identity), static_cast<uint64_t>(epoch)};
   const auto region = RegionTable::global().find(handle);
   const auto ready = region ? region->find(inputs.signature(), weights) : nullptr;
   softneuro::set_left_to_host(ready ? !ready->net : region && region->first_sight(inputs.signature()));
-  return ready && ready->net ? try_net(handle, *ready, inputs.memory()) : std::vector<Tensor>();
-}
-
-// The same for a set of weights that the caller has found to be what it was.
-std::vector<Tensor> run_known(const std::string& handle, const std::vector<Tensor>& tensors, int64_t weight_set,
-                              const std::vector<int64_t>& sizes) {
-  Inputs inputs(tensors, sizes);
-  const auto region = RegionTable::global().find(handle);
-  const auto ready = region ? region->find(inputs.signature(), static_cast<uint64_t>(weight_set)) : nullptr;
   return ready && ready->net ? try_net(handle, *ready, inputs.memory()) : std::vector<Tensor>();
 }
 
@@ -177,8 +167,7 @@ std::vector<Tensor> run_known(const std::string& handle, const std::vector<Tenso
 
 STABLE_TORCH_LIBRARY(softneuro, m) {
   m.def("run_region(str handle, Tensor[] inputs, Tensor[] weights, SymInt[] sizes) -> Tensor[]");
-  m.def("run_ready(str handle, Tensor[] inputs, int[] addresses, SymInt[] sizes) -> Tensor[]");
-  m.def("run_known(str handle, Tensor[] inputs, int weight_set, SymInt[] sizes) -> Tensor[]");
+  m.def("run_known(str handle, Tensor[] inputs, int identity, int epoch, SymInt[] sizes) -> Tensor[]");
   m.def("run_made(str handle, Tensor[] inputs, int ready) -> Tensor[]");
   m.def("region_signature(Tensor[] inputs, SymInt[] sizes) -> int[]");
   m.def("tensor_fields() -> int[]");
@@ -196,7 +185,6 @@ STABLE_TORCH_LIBRARY_IMPL(softneuro, CompositeExplicitAutograd, m) {
 
 STABLE_TORCH_LIBRARY_IMPL(softneuro, CPU, m) {
   m.impl("run_region", TORCH_BOX(&run_region));
-  m.impl("run_ready", TORCH_BOX(&run_ready));
   m.impl("run_known", TORCH_BOX(&run_known));
   m.impl("run_made", TORCH_BOX(&run_made));
 }
