@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "layers/scale_shift/pointwise.h"
+#include "layers/scale_shift/channels.h"
 #include "layers/weights/weights_check.h"
 
 namespace softneuro {

@@ -2,7 +2,7 @@
 // channels, weight and bias per channel.
 #pragma once
 
-#include "layers/layer_norm/rows.h"
+#include "layers/layer_norm/reference.h"
 
 namespace softneuro {
 

@@ -1,7 +1,7 @@
 // layer_norm: (x - mean) / sqrt(variance + eps) * weight + bias, statistics of the last `axes` axes.
 #pragma once
 
-#include "layers/layer_norm/rows.h"
+#include "layers/layer_norm/reference.h"
 
 namespace softneuro {
 

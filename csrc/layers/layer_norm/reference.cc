@@ -1,6 +1,6 @@
-#include <cmath>
+#include "layers/layer_norm/reference.h"
 
-#include "layers/layer_norm/rows.h"
+#include <cmath>
 
 namespace softneuro {
 

@@ -1,4 +1,4 @@
-#include "layers/scale_shift/pointwise.h"
+#include "layers/scale_shift/channels.h"
 
 namespace softneuro {
 
