@@ -2,7 +2,6 @@
 // second convolution finds them, and what the next band reads, too, stays there. Both convolutions are direct sparse
 // ones. Rows at seams between tasks are computed by both.
 #include <algorithm>
-#include <limits>
 
 #include "kernels/finite/finite.h"
 #include "layers/conv2d/row_bands.h"

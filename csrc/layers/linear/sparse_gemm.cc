@@ -2,7 +2,6 @@
 // feature of all of them at once, as it meets pixels in a sparse convolution.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "kernels/finite/finite.h"
 #include "kernels/store/store.h"
