@@ -47,9 +47,10 @@ OutputError measure_error(const Elements& result, const Elements& host, const El
 // The error of quantized results, whose last digit may be a whole step, and a step in an early layer moves others:
 // nothing for a distance that two right executions may have.
 double error_of_steps(double distance);
-// THE rule for an output of a region, on a scale on which max_error is allowed. `in_steps`: the model, or the host in its
-// place, rounds to steps on the way to it. Then it may differ as two right executions do, and be as far from what the ops
-// are one by one as the host is, but not much farther. `truth` is asked for only where it counts, and may give null.
+// THE rule for an output of a region, on a scale on which max_error is allowed. `in_steps`: the model, or the host in
+// its place, rounds to steps on the way to it. Then it may differ as two right executions do, and be as far from what
+// the ops are one by one as the host is, but not much farther. `truth` is asked for only where it counts, and may give
+// null.
 double judged_error(const Elements& result, const Elements& host, bool in_steps, double max_error,
                     const std::function<const Elements*()>& truth);
 inline double relative_error(const Elements& result, const Elements& truth) {

@@ -62,7 +62,8 @@ void bind_error_measure(py::module_& m) {
   m.def("error_of_steps", &error_of_steps, py::arg("distance"),
         "The error of quantized results: 0 for a distance that two right executions may have.");
   m.def("judged_error", &judged, py::arg("result"), py::arg("host"), py::arg("truth"), py::arg("in_steps"),
-        py::arg("max_error"), "An output's error on a scale on which max_error is allowed: see csrc/base/error_measure.h.");
+        py::arg("max_error"),
+        "An output's error on a scale on which max_error is allowed: see csrc/base/error_measure.h.");
   m.def("measure_error", &measure, py::arg("result"), py::arg("host"), py::arg("truth") = py::none(),
         "Distances of a result, and of the host's, from the truth, which is the host's where none is given.");
 }

@@ -62,7 +62,8 @@ void bind_partition(py::module_& m) {
           py::arg("op"), py::arg("inputs"), py::arg("outputs"), py::kw_only(), py::arg("after") = std::vector<int>(),
           py::arg("refusal") = std::string(), py::arg("may_be_step") = false, py::arg("ops") = 0,
           py::arg("at_rim") = "stays", py::arg("role") = "none", py::arg("with_readers") = false,
-          py::arg("takes_inside") = false, py::arg("has_effect") = false, "The number of a new node, after those that it reads.")
+          py::arg("takes_inside") = false, py::arg("has_effect") = false,
+          "The number of a new node, after those that it reads.")
       .def(
           "add_whole", [](OpGraph& graph, std::vector<int> nodes) { graph.wholes.push_back(std::move(nodes)); },
           py::arg("nodes"), "Has layers do these nodes together or not at all.")

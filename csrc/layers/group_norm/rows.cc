@@ -1,6 +1,6 @@
 // group_norm of row-major blobs: a group is one run of memory.
-#include "layers/group_norm/group_norm.h"
 #include "layers/layer_norm/rows.h"
+#include "layers/group_norm/group_norm.h"
 
 namespace softneuro {
 
