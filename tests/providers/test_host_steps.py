@@ -143,7 +143,7 @@ def test_tuned_and_judged() -> None:
             ["Cast", "Cast", "Sin"],
         ),
         # More steps than there is work beside them.
-        ([node("Sin", [a], [b]) for a, b in zip("rmno", "mnoh", strict=True)], {}, ["Sin"] * 4),
+        ([node("Sin", [a], [b]) for a, b in zip("rmnopqst", "mnopqsth", strict=True)], {}, ["Sin"] * 8),
     ],
 )
 def test_what_is_no_step(ops: list[Any], constants: dict[str, np.ndarray], host: list[str]) -> None:

@@ -122,7 +122,7 @@ def test_bytes_that_are_a_result() -> None:
     product(m, x, weight(m, 40, 8))
     m.rename("y")
     host = taken_whole_or_not(m, ["y", x[0]], {"y": "FLOAT", x[0]: "UINT8"})
-    assert host["DynamicQuantizeLinear"] == ["what reads it stays with the host"]
+    assert host["DynamicQuantizeLinear"] == ["its bytes are a result"]
 
 
 @pytest.mark.exact_host

@@ -50,9 +50,8 @@ class Teller {
       const bool counts = !folds && (least_ <= 1 || !find_op(node)->moves_only);
       told.ops = counts ? 1 : 0;
       told.takes_inside = is_dynamic_product(node);
-    } else {
-      told.may_be_step = node.not_ours.empty() && may_be_step(graph_, node).accepted();
     }
+    told.may_be_step = node.not_ours.empty() && may_be_step(graph_, node).accepted();
     if (!is_dynamic_quantize(node)) return;
     // Inside a region there are no bytes of what is quantized in the run.
     for (const int id : node.outputs) {

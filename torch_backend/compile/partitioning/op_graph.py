@@ -78,14 +78,13 @@ def tell(
             reason = known.reason if known is not None else _asked(decline_reason, node, constants)
         found = find_converter(node.target)
         moves = found is None or found.moves_only
-        asked = join and not is_number and (reason is not None or moves)
         numbers[node] = told.graph.add_node(
             op_name(node),
             read,
             [values[one] for one in made],
             after=sorted(waits),
             refusal=reason or "",
-            may_be_step=asked and _asked(step_reason, node, constants) is None,
+            may_be_step=join and not is_number and _asked(step_reason, node, constants) is None,
             ops=found.ops if found is not None else 0,
             at_rim="stays" if not moves else "converts" if _converts(node) else "leaves",
             takes_inside=known is not None and known.takes,
