@@ -65,7 +65,7 @@ class TensorSet:
     def __init__(
         self,
         tensors: Sequence[object],
-        fields: Callable[[Any], Sequence[int] | None],
+        fields: Callable[[Any], Sequence[int] | None] | None,
         counters: Callable[[Any], tuple[Sequence[int], Sequence[int]]],
         region: _C.Region | None,
     ) -> None: ...

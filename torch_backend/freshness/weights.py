@@ -18,10 +18,6 @@ from softneuro.torch_backend.freshness.tensors import addresses_of
 Now = tuple[int, int]  # a set's identity and epoch
 
 
-def _unread(_: Sequence[torch.Tensor]) -> None:
-    return None
-
-
 class Weights:
     """Sets of weights, several where compiled code is shared between modules.
 
@@ -30,7 +26,7 @@ class Weights:
 
     def __init__(self, region: softneuro._C.Region | None, *, reads: bool) -> None:
         self._region = region
-        self._fields = tensors.fields_for if reads else _unread
+        self._fields = tensors.fields_for if reads else None
         self._sets: dict[tuple[int, ...], _native.TensorSet] = {}  # by the weights' addresses
         self._last: dict[int, _native.TensorSet] = {}  # by the first weight
 

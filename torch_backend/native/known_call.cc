@@ -24,25 +24,13 @@
 namespace softneuro::native {
 namespace {
 
-// Whether a weak reference's object is this one.
-bool is_of(const py::object& reference, PyObject* object) {
-#if PY_VERSION_HEX < 0x030D0000
-  return PyWeakref_GET_OBJECT(reference.ptr()) == object;
-#else
-  PyObject* found = nullptr;
-  if (PyWeakref_GetRef(reference.ptr(), &found) <= 0) return object == Py_None;
-  Py_DECREF(found);
-  return found == object;
-#endif
-}
-
 // Weights by the object that all of them are reached from, or by None.
 class KnownWeights {
  public:
   void set(const py::object& root, std::shared_ptr<TensorSet> weights, std::shared_ptr<ObjectState> state) {
     std::erase_if(by_root_, [](const auto& entry) {
       const Known& known = *entry.second;
-      return known.weights->ended() || (known.root && is_of(known.root, Py_None));
+      return known.weights->ended() || (known.root && referent(known.root).is_none());
     });
     const py::object reference = root.is_none() ? py::object() : py::weakref(root);
     by_root_[root.ptr()] = std::make_shared<const Known>(Known{reference, std::move(weights), std::move(state)});
@@ -52,8 +40,8 @@ class KnownWeights {
   std::optional<WeightSet> find(PyObject* root) const {
     const auto found = by_root_.find(root);
     if (found == by_root_.end()) return std::nullopt;
-    const std::shared_ptr<const Known> known = found->second;           // it may be replaced while Python is asked
-    if (known->root && !is_of(known->root, root)) return std::nullopt;  // another object lies where it was
+    const std::shared_ptr<const Known> known = found->second;  // it may be replaced while Python is asked
+    if (known->root && referent(known->root).ptr() != root) return std::nullopt;  // another object lies where it was
     if (known->state != nullptr && !known->state->holds()) return std::nullopt;
     return known->weights->epoch_of();
   }

@@ -8,6 +8,17 @@ namespace softneuro::native {
 
 namespace py = pybind11;
 
+// What a weak reference is of; None once that is gone.
+inline py::object referent(const py::object& reference) {
+#if PY_VERSION_HEX < 0x030D0000
+  return py::reinterpret_borrow<py::object>(PyWeakref_GET_OBJECT(reference.ptr()));
+#else
+  PyObject* found = nullptr;
+  if (PyWeakref_GetRef(reference.ptr(), &found) <= 0) return py::none();
+  return py::reinterpret_steal<py::object>(found);
+#endif
+}
+
 void bind_object_paths(py::module_& m);
 void bind_object_state(py::module_& m);
 void bind_tensor_watch(py::module_& m);

@@ -18,7 +18,9 @@ std::shared_ptr<TensorSet> TensorSet::make(const std::vector<py::object>& tensor
   }
   if (made->region_ != nullptr) {
     WeightTable::Addresses addresses;
-    for (const uintptr_t address : made->counters_.second) addresses.push_back(reinterpret_cast<const void*>(address));
+    for (const uintptr_t address : made->addresses_.cast<std::vector<uintptr_t>>()) {
+      addresses.push_back(reinterpret_cast<const void*>(address));
+    }
     made->region_->add_weights(std::move(addresses), made->bytes_);
   }
   return made;
@@ -33,9 +35,10 @@ bool TensorSet::are(const py::sequence& tensors) const {
 
 std::optional<WeightSet> TensorSet::epoch_of() {
   if (!ended_ && !(watch_ && watch_->unchanged())) {
-    std::vector<py::object> alive;
-    for (const py::object& reference : references_) alive.push_back(reference());
-    look_at(alive);
+    std::vector<py::object> tensors;
+    for (const py::object& reference : references_) tensors.push_back(referent(reference));
+    if (std::any_of(tensors.begin(), tensors.end(), [](const py::object& tensor) { return tensor.is_none(); })) end();
+    if (!ended_) look_at(tensors);
   }
   if (ended_) return std::nullopt;
   return bytes_->look();
@@ -44,12 +47,13 @@ std::optional<WeightSet> TensorSet::epoch_of() {
 // The snapshot comes first, so that it never shows a change that the counters have not.
 void TensorSet::look_at(const std::vector<py::object>& tensors) {
   const py::list list = py::cast(tensors);
-  TensorWatch watch(tensors, torch_.fields(list).cast<TensorWatch::Fields>());
-  auto counters = torch_.counters(list).cast<Counters>();
-  const bool first = tensors_.empty();
-  if (!first && counters.second != counters_.second) return end();
-  if (!first && counters.first != counters_.first) bytes_->changed();
-  counters_ = std::move(counters);
+  std::optional<TensorWatch> watch;
+  if (!torch_.fields.is_none()) watch.emplace(tensors, torch_.fields(list).cast<TensorWatch::Fields>());
+  const py::tuple counters = torch_.counters(list);
+  const py::object versions = counters[0], addresses = counters[1];
+  if (addresses_ && !addresses.equal(addresses_)) return end();
+  if (versions_ && !versions.equal(versions_)) bytes_->changed();
+  versions_ = versions, addresses_ = addresses;
   watch_ = std::move(watch);
 }
 
@@ -92,7 +96,8 @@ void bind_tensor_set(py::module_& m) {
              return TensorSet::make(tensors, {std::move(fields), std::move(counters)}, std::move(region));
            }),
            py::arg("tensors"), py::arg("fields"), py::arg("counters"), py::arg("region"),
-           "Functions of a list of tensors. fields: what TensorWatch takes; counters: versions and addresses, raising "
+           "Functions of a list of tensors. fields: what TensorWatch takes, or None; counters: versions and addresses, "
+           "raising "
            "RuntimeError for tensors without memory. region: what forgets the set when it ends, or None.")
       .def("are", &TensorSet::are, py::arg("tensors"), "Whether it is these, all alive.")
       .def(

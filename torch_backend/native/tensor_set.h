@@ -17,8 +17,8 @@ namespace softneuro::native {
 // is called with the interpreter's lock.
 class TensorSet : public std::enable_shared_from_this<TensorSet> {
  public:
-  // What Python knows of torch. Of a list of tensors: where torch has what is compared, if it can be read; and their
-  // version counters and addresses.
+  // What Python knows of torch, as functions of a list of tensors. Where torch has what is compared, None where it is
+  // not to be read; and lists of their version counters and addresses.
   struct Torch {
     py::object fields, counters;
   };
@@ -42,8 +42,6 @@ class TensorSet : public std::enable_shared_from_this<TensorSet> {
   bool ended() const { return ended_; }
 
  private:
-  using Counters = std::pair<std::vector<uint64_t>, std::vector<uintptr_t>>;
-
   TensorSet(Torch torch, std::shared_ptr<Region> region) : torch_(std::move(torch)), region_(std::move(region)) {}
   void look_at(const std::vector<py::object>& tensors);
 
@@ -54,7 +52,7 @@ class TensorSet : public std::enable_shared_from_this<TensorSet> {
   std::vector<py::object> references_;  // weak ones
   bool ended_ = false;
   std::optional<TensorWatch> watch_;  // a short cut past the counters
-  Counters counters_;
+  py::object versions_, addresses_;
 };
 
 }  // namespace softneuro::native
