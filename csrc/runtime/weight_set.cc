@@ -193,9 +193,10 @@ bool WatchedWeights::compare_slices(Snapshot& snapshot) {
     ++count;
   }
   if (!same) return false;
-  // One that was interrupted is no sign of dear ones, but it has to be paid for.
-  price_ = (3 * price + std::min(took / count, 4 * price)) / 4 + 1;
-  credit_ = credit - took;
+  // One that was interrupted is no sign of dear ones, and the interruption is not for runs to pay.
+  const int64_t each = std::min(took / count, 4 * price);
+  price_ = (3 * price + each) / 4 + 1;
+  credit_ = credit - each * count;
   ++looks_;
   return true;
 }
