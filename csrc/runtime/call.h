@@ -26,7 +26,7 @@ class CallersError : public Error {
 // A region's graph for one signature.
 struct LoweredCall {
   Graph graph;  // optimised
-  // Of the weights as they are, if they may change: learnt ahead of whatever reads them from here on.
+  // It knows the weights as they are, if they may change: it has learnt them ahead of whatever reads them from here on.
   std::shared_ptr<const PaidRuns> runs;
   std::vector<std::vector<int64_t>> orders;  // as of Ready
   std::shared_ptr<const void> door;          // as of Ready

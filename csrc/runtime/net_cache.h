@@ -72,7 +72,7 @@ class NetCache {
   Entry peek(std::span<const int64_t> signature, const WeightSet& weights) const;
 
   void clear();
-  // Nets of these weights as they were before this epoch.
+  // Forgets nets of these weights as they were before this epoch.
   void drop_before(const WeightSet& weights);
   void drop(std::span<const int64_t> signature);
   size_t nets() const;

@@ -13,7 +13,7 @@
 namespace softneuro {
 namespace {
 
-// Here alone, as libraries that share this one may not share inline variables.
+// They stand here alone, as libraries that share this one may not share inline variables.
 std::atomic<uint64_t> changes_found{0}, identities{0};
 
 // Rows of equal length and distance that are hashed together.

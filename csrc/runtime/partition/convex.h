@@ -7,7 +7,8 @@
 
 namespace softneuro {
 
-// The taken nodes in convex sets, each in the order of the graph and of nodes that wait for each other; no two sets do.
+// Gives the taken nodes in convex sets, each in the order of the graph and of nodes that wait for each other; no two
+// sets do.
 //
 // A node's depth is the largest number of gaps, of nodes that are not taken, on any path that leads to it: it grows by
 // one whenever a path comes back to a taken node. Nodes of one depth form a convex set, whose connected parts these

@@ -34,8 +34,8 @@ struct PartitionRules {
   std::function<std::map<int, std::string>(const std::vector<int>& nodes)> misfits = {};
 };
 
-// Convex regions, as large as can be, each of min_region_size ops or more; none waits for another that waits for it.
-// Linear in the graph, but for steps that have to be taken back.
+// Finds convex regions, as large as can be, each of min_region_size ops or more; none waits for another that waits for
+// it. Linear in the graph, but for steps that have to be taken back.
 Partition find_parts(const OpGraph& graph, const PartitionRules& rules);
 
 }  // namespace softneuro

@@ -25,7 +25,8 @@ class Steps {
     }
   }
 
-  // The candidates that are few enough beside the regions that they join. They follow each other through moves, too.
+  // Keeps the candidates that are few enough beside the regions that they join. They follow each other through moves,
+  // too.
   std::vector<bool> few_enough(const std::vector<bool>& candidates) const {
     std::vector<int> parent(candidates.size());
     std::iota(parent.begin(), parent.end(), 0);
@@ -63,7 +64,7 @@ class Steps {
     return few;
   }
 
-  // Those of the steps that lie on a way from one region to another.
+  // Keeps the steps that lie on a way from one region to another.
   std::vector<bool> on_ways(std::vector<bool> steps) const {
     while (true) {
       std::vector<bool> taken = supported_;

@@ -13,16 +13,16 @@ namespace softneuro {
 // only of nodes that would be steps, as it may cost a session of the host.
 using StepRefusal = std::function<std::string(int node)>;
 
-// THE rule. Steps are ops that may be, of which
+// Finds steps by THE rule. They are ops that may be, and
 // - each lies on a way from one region to another, both of `least` ops or more without it, and all on that way are in
 //   regions or steps;
 // - those that follow each other are no more than the ops of the largest region before them and of that after them.
 std::vector<bool> find_steps(const OpGraph& graph, const OpLinks& links, const std::vector<bool>& supported, int least,
                              const StepRefusal& refusal);
-// Moves of elements that steps alone feed and read. As parts of these they need no memory of the net's.
+// Finds moves of elements that steps alone feed and read. As parts of these they need no memory of the net's.
 std::vector<bool> moves_between(const OpGraph& graph, const OpLinks& links, const std::vector<bool>& supported,
                                 const std::vector<bool>& steps);
-// How many ops of those compute.
+// Counts the ops that compute among these.
 int count_ops(const OpGraph& graph, const std::vector<int>& nodes, const std::vector<bool>& supported);
 
 }  // namespace softneuro

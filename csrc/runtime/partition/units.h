@@ -13,10 +13,10 @@ namespace softneuro {
 // - OpGraph::wholes;
 // - what makes a value that stays inside, with all that read it;
 // - where the host computes an op with its quantized operands and result as one (UnitRole), all of these.
-// Whether there were any.
+// Says whether there were any.
 bool leave_units(const OpGraph& graph, const OpLinks& links, std::vector<bool>& supported,
                  std::map<int, std::string>& host);
-// Supported nodes that lie in different parts, though they have to be in one. `part`: by node, -1 for none.
+// Finds supported nodes that lie in different parts, though they have to be in one. `part`: by node, -1 for none.
 std::vector<int> cut_nodes(const OpGraph& graph, const OpLinks& links, const std::vector<bool>& supported,
                            const std::vector<int>& part);
 
