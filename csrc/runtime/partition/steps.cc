@@ -134,7 +134,7 @@ std::vector<bool> moves_between(const OpGraph& graph, const OpLinks& links, cons
     const auto is_output = [&](int id) { return id >= 0 && graph.values[slot(id)].is_output; };
     const OpNode& node = graph.nodes[n];
     const auto read = std::count_if(node.inputs.begin(), node.inputs.end(), [](int id) { return id >= 0; });
-    return links.sources[n].size() == static_cast<size_t>(read) && !links.readers[n].empty() &&
+    return read > 0 && links.sources[n].size() == static_cast<size_t>(read) && !links.readers[n].empty() &&
            std::all_of(links.sources[n].begin(), links.sources[n].end(), inside) &&
            std::all_of(links.readers[n].begin(), links.readers[n].end(), inside) &&
            std::none_of(node.outputs.begin(), node.outputs.end(), is_output);
