@@ -37,7 +37,7 @@ enum class ValueKind : uint8_t { real, integer, boolean };
 struct TensorDesc {
   Shape shape;
   ValueKind kind = ValueKind::real;
-  // What values integers may have, so that it is known which types hold them.
+  // Integers may have these values, so that it is known which types hold them.
   int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
   std::shared_ptr<const Quantization> quantization = nullptr;  // of reals; null: not quantized
 

@@ -42,7 +42,7 @@ struct Program {
   std::vector<std::shared_ptr<const Packed>> packings;  // each once
   NetStats stats;
   std::vector<size_t> arenas;  // bytes by platform
-  // What each task has for itself, in the same memory in all steps: offset in the arena, and from task to task.
+  // Each task has memory for itself, the same in all steps: its offset in the arena, and bytes from task to task.
   size_t tasks = 0, task_stride = 0;
   int threads = 1;
 };

@@ -13,8 +13,8 @@ struct ScaledImage {
   std::vector<int> layers;  // ascending; nothing else reads what they write
   Constant values;          // [channels, 256]: what becomes of each byte
 };
-// What scales the image that the graph's layer `conv` reads. None where that is no image of bytes, or not scaled by
-// channel alone.
+// Gives what scales the image that the graph's layer `conv` reads. None where that is no image of bytes, or not scaled
+// by channel alone.
 std::optional<ScaledImage> scaled_image(const Graph& graph, int conv);
 
 }  // namespace softneuro

@@ -22,7 +22,7 @@ namespace softneuro {
   return lanes == 16 ? of_eight[pair] : pair % 2 == 0;
 }
 
-// What the sums of a block's vectors of w start with, and their scales.
+// The sums of a block's vectors of w start with these terms; the scales are theirs.
 struct Winograd1968Terms {
   float *start, *scale;  // [lane]
 };

@@ -117,7 +117,7 @@ class BinaryBytes final : public Routine {
   }
 };
 
-// What the layer makes of one input and a number.
+// Gives what the layer makes of one input and a number.
 double with_scalar(const Layer& layer, double x) {
   double result = 0;
   const Shape one{1};

@@ -199,7 +199,7 @@ class Dsconv final : public Routine {
     if (scratch(p, {1, 1, 0}) > static_cast<int64_t>(most_scratch)) return "rows are too long for a window";
     return {};
   }
-  // With one channel to a group, several sums share nothing.
+  // Several sums share nothing where a group has one channel.
   bool promising(const Problem& problem) const override { return conv2d_params(problem).group_k() > 1; }
 
   std::vector<std::string> param_names() const override { return DsconvParams::names(); }

@@ -15,7 +15,7 @@ struct WinogradTiling {
   double cost, error;
 };
 
-// What Winograd costs on one level, by products with additions for multiplications or by plain ones.
+// The cost of Winograd on one level, whose products have additions for multiplications or are plain.
 class WinogradCost {
  public:
   WinogradCost(const WinogradKernels& kernels, bool adds) : kernels_(kernels), adds_(adds) {}

@@ -12,7 +12,7 @@
 namespace softneuro {
 namespace {
 
-// Which numbers of a kernel's taps there are modulo a stride.
+// Gives the remainders that a kernel's taps leave when they are divided by a stride.
 std::vector<int64_t> used_phases(int64_t kernel, int64_t dilation, int64_t stride) {
   std::vector<int64_t> phases;
   for (int64_t i = 0; i < kernel; ++i) {

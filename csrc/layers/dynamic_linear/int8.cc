@@ -156,7 +156,7 @@ class PreparedDynamicInt8 final : public PreparedSplit {
 
   size_t folded_bytes() const { return static_cast<size_t>(panels_) * GemmInt8::block * sizeof(float); }
 
-  // With one scale for all rows, the kernel finishes its sums itself.
+  // The kernel finishes its sums itself where all rows have one scale.
   void multiply_all(const RunArgs& args, Range panels, Range rows, std::byte* scratch) const {
     const BlobRows out(args.out), residual(args.in[post_.residual ? 1 : 0]);
     GemmInt8 call = gemm_;

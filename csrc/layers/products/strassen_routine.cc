@@ -79,7 +79,7 @@ Refusal StrassenRoutine::check(const Problem& problem) const {
   return {};
 }
 
-// With few rows the packed weights, 7/4 of the layer's, are most of the traffic.
+// The packed weights have 7/4 of the layer's bytes, which are most of the traffic where rows are few.
 bool StrassenRoutine::promising(const Problem& problem) const {
   constexpr int64_t least_rows = 32;
   const MatrixView view = matrices(problem);

@@ -1,4 +1,4 @@
-// What routines whose products have additions for some of the multiplications share (kernels/winograd_1968/pairs.h).
+// Routines share this whose products have additions for some multiplications (kernels/winograd_1968/pairs.h).
 #pragma once
 
 #include "kernels/conv_winograd_1968/conv_winograd_1968.h"

@@ -1,4 +1,4 @@
-// What layers share whose weights are zero by whole vectors of output channels.
+// Layers share this whose weights are zero by whole vectors of output channels.
 #pragma once
 
 #include <string>
