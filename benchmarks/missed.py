@@ -25,14 +25,15 @@ LEVELS = re.compile(r"_(scalar|avx2|avxvnni|avx512|avx512vnni|amx|neon)$")
 
 def algorithm_of(descriptor: str) -> str:
     """The layer type and the algorithm: 'conv2d/cpu:float32:nchw16c/direct_avx2{rows=9}' is of 'conv2d/direct'."""
-    layer, *_, algorithm = descriptor.partition("{")[0].split("/")
-    return f"{layer}/{LEVELS.sub('', algorithm)}"
+    parts = descriptor.partition("{")[0].split("/")
+    return f"{parts[0]}/{LEVELS.sub('', parts[-1])}"
 
 
 def losses(graph: softneuro.Graph, plan: softneuro.Plan, threads: int) -> dict[str, float]:
     """By algorithm of the plan: how many times as long the best plan without it takes; infinite if there is none."""
     found: dict[str, float] = {}
-    for algorithm in sorted({algorithm_of(layer.descriptor) for layer in plan.layers}):
+    chosen = (layer.descriptor for layer in plan.layers if layer.descriptor)  # what a fusion covers has none
+    for algorithm in sorted(set(map(algorithm_of, chosen))):
 
         def unwanted(descriptor: str, algorithm: str = algorithm) -> bool:
             return algorithm_of(descriptor) == algorithm
