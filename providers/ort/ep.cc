@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "providers/ort/abi/api.h"
 #include "providers/ort/abi/status.h"
-#include "providers/ort/graph/patterns.h"
 #include "providers/ort/graph/read_graph.h"
 #include "providers/ort/host/given_initializers.h"
 #include "providers/ort/partition/partition.h"
@@ -130,7 +129,6 @@ void mark(const Ep& ep, HostGraph& region) {
 void get_capability(Ep& ep, const OrtGraph* host_graph, OrtEpGraphSupportInfo* info) {
   HostGraph graph = read_graph(host_graph);
   ep.given->put_into(graph);
-  merge_integer_products(graph);
   Partition partition = find_regions(graph, ep.settings.options.min_region_size);
   if (ep.context.write && !leave_body(graph, partition)) ep.for_bodies = body_constants(graph);
   size_t claimed = 0;
@@ -236,7 +234,6 @@ OrtStatus* compile(OrtEp* callee, const OrtGraph** graphs, const OrtNode** fused
       for (size_t i = 0; i < count; ++i) {
         HostGraph graph = read_graph(graphs[i]);
         ep.given->put_into(graph);
-        merge_integer_products(graph);
         mark(ep, graph);
         const bool is_saved = graph.nodes.size() == 1 && is_context_node(graph.nodes[0]);
         infos[i] = is_saved ? compile_saved(ep, graph, fused[i])

@@ -112,8 +112,38 @@ def test_bytes_that_others_read() -> None:
     m.rename("y")
     m.add("Identity", x[0])
     m.rename("q")
-    host = taken_whole_or_not(m, ["y", "q"], {"y": "FLOAT", "q": "UINT8"})
-    assert len(host["DynamicQuantizeLinear"]) == 1
+    model = m.model({"x": (7, 40)}, ["y", "q"], {"y": "FLOAT", "q": "UINT8"})
+    made = session(model)
+    check_same(made, cpu_session(model), random_feeds(made), 1e-6)
+    (event,) = [event for event in events(made) if event["event"] == "partition"]
+    assert {"DynamicQuantizeLinear", "MatMulInteger"} <= {step["op"] for step in event["steps"]}
+    assert not {"dynamic_linear", "dynamic_quantize"} & set(layers(made))
+
+
+@pytest.mark.exact_host
+@pytest.mark.parametrize("scaled", ["not", "by another", "by it and a column"])
+def test_sums_that_are_scaled_otherwise(scaled: str) -> None:
+    """They are whole numbers all the same."""
+    m = Maker()
+    x = m.add("DynamicQuantizeLinear", "x", outputs=3)
+    values, _, zero = weight(m, 40, 8)
+    sums = m.add("Cast", m.add("MatMulInteger", x[0], values, x[2], zero), to=TensorProto.FLOAT)
+    factor = sums
+    if scaled == "by another":
+        factor = m.add("DynamicQuantizeLinear", m.add("Sigmoid", "x"), outputs=3)[1]
+    elif scaled == "by it and a column":
+        factor = m.add("Mul", x[1], m.constant(np.float32(range(1, 8)).reshape(7, 1)))
+    m.add("Mul", sums, factor)
+    m.rename("y")
+    m.add("Relu", x[1])  # the scale is a number like others
+    m.rename("scale")
+    model = m.model({"x": (7, 40)}, ["y", "scale"])
+    made = session(model)
+    check_same(made, cpu_session(model), random_feeds(made), 1e-6)
+    assert not host_nodes(made)
+    whole = scaled == "by it and a column"
+    assert layers(made)["dynamic_linear"] == whole
+    assert layers(made)["linear"] == (not whole)
 
 
 def test_bytes_that_are_a_result() -> None:
@@ -127,7 +157,7 @@ def test_bytes_that_are_a_result() -> None:
 
 @pytest.mark.exact_host
 def test_sums_that_others_read() -> None:
-    """One product of two is no pattern, so none is taken."""
+    """What one product of two needs is with the host, so the bytes are."""
     m = Maker()
     x = m.add("DynamicQuantizeLinear", "x", outputs=3)
     product(m, x, weight(m, 40, 8))
@@ -137,7 +167,6 @@ def test_sums_that_others_read() -> None:
     m.rename("sums")
     host = taken_whole_or_not(m, ["y", "sums"], {"y": "FLOAT", "sums": "INT32"})
     assert {"DynamicQuantizeLinear", "MatMulInteger"} <= set(host)
-    assert {"MatMulIntegerToFloat", "Mul"} & set(host)  # as the host has joined them, or not
 
 
 def test_near_misses() -> None:

@@ -86,7 +86,7 @@ bool passes_relu(const Layer& layer, const MakeAffine& make) {
 // Whether with_row_factors() leaves weights bytes, without which the layer means nothing. Products of a few such
 // factors stay within float32.
 bool leaves_bytes(const Layer& before, const MakeAffine& make) {
-  if (before.type != "dynamic_conv2d") return true;
+  if (before.type != "dynamic_conv2d" && before.type != "dynamic_linear") return true;
   const Constant weight = before.weight("weight");
   const Quantization* own = weight->desc().quantization.get();
   if (own == nullptr || own->axis > 0 || weight->memory() == nullptr) return false;
@@ -103,7 +103,8 @@ int channel_axis(const Layer& layer, const Shape& out) {
   if (layer.type == "conv2d" || layer.type == "dynamic_conv2d" || layer.type == "conv1d" ||
       layer.type == "conv_transpose2d" || layer.type == "scale_shift")
     return 1;
-  return layer.type == "linear" || layer.type == "linear_blocks" ? out.rank() - 1 : -1;
+  const bool has_rows = layer.type == "linear" || layer.type == "dynamic_linear" || layer.type == "linear_blocks";
+  return has_rows ? out.rank() - 1 : -1;
 }
 
 Constant folded_scales(const Layer& before, int64_t channels, const MakeAffine& make) {

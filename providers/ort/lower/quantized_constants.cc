@@ -170,8 +170,9 @@ Constant transposed_bytes(const Constant& matrix, float factor) {
   return with_factor(std::move(desc), to, factor);
 }
 
-Constant numbers_of(const HostTensor& bytes, int32_t zero_point) {
-  Quantization q{.scales = {1}, .zero_points = {zero_point}};
+Constant numbers_of(const HostTensor& bytes, std::vector<int32_t> zero_points) {
+  Quantization q{.scales = std::vector<float>(zero_points.size(), 1), .zero_points = std::move(zero_points)};
+  if (q.scales.size() > 1) q.axis = static_cast<int>(bytes.dims.size()) - 1;
   if (bytes.type == DType::int8) q.least = -128, q.most = 127;
   const TensorDesc desc{.shape = Shape(bytes.dims), .quantization = std::make_shared<const Quantization>(std::move(q))};
   return std::make_shared<const ConstantData>(desc, DType::qint8, bytes.data);

@@ -15,9 +15,9 @@ Constant dequantized(const HostGraph& graph, const HostNode& node, const Quantiz
 // Integers with a factor for all, or for each index of the last axis.
 Constant scaled_integers(const HostTensor& values, std::vector<double> factors);
 
+// Bytes, less their zero point, as numbers: one for all, or one for each index of the last axis.
+Constant numbers_of(const HostTensor& bytes, std::vector<int32_t> zero_points);
 // Unsigned ones moved to signed ones, whatever their zero points; others as they are. Null unless they are bytes.
-// Bytes, less their zero point, as numbers.
-Constant numbers_of(const HostTensor& bytes, int32_t zero_point);
 Constant signed_bytes(const Constant& values);
 // [rows, columns] -> [columns, rows], scaled; still bytes. Null unless they are, and the factor is positive.
 Constant transposed_bytes(const Constant& matrix, float factor);

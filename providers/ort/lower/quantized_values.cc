@@ -157,6 +157,10 @@ bool is_dynamic_product(const HostNode& node) {
   return (node.op == "MatMulIntegerToFloat" || node.op == "DynamicQuantizeMatMul") && find_op(node) != nullptr;
 }
 
+bool is_integer_sum(const HostNode& node) {
+  return (node.op == "MatMulInteger" || node.op == "ConvInteger") && find_op(node) != nullptr;
+}
+
 std::vector<QuantizedInput> quantized_inputs(const HostNode& node) {
   if (is_dequantize(node)) return {{0, 1, 2}};
   const QLinearOp* op = find_qlinear(node);

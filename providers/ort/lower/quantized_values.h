@@ -29,6 +29,8 @@ bool is_one(const std::vector<int64_t>& zero_points);
 // Whose scale follows from the values; and what makes reals of products of its bytes.
 bool is_dynamic_quantize(const HostNode& node);
 bool is_dynamic_product(const HostNode& node);
+// Sums of whole numbers, which are reals inside a region.
+bool is_integer_sum(const HostNode& node);
 // Whether the model quantizes anything on its way.
 bool is_quantized(const HostGraph& graph);
 // By output of the graph: whether the model rounds to steps on the way to it, or the host may, which computes an op

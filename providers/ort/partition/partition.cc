@@ -1,8 +1,8 @@
 #include "providers/ort/partition/partition.h"
 
 #include <algorithm>
+#include <set>
 
-#include "providers/ort/graph/dynamic_sums.h"
 #include "providers/ort/host/host_step.h"
 #include "providers/ort/lower/quantized_values.h"
 #include "providers/ort/partition/classify.h"
@@ -49,32 +49,30 @@ class Teller {
     if (told.refusal.empty()) {
       const bool counts = !folds && (least_ <= 1 || !find_op(node)->moves_only);
       told.ops = counts ? 1 : 0;
-      told.takes_inside = is_dynamic_product(node);
+      told.takes_inside = is_dynamic_product(node) || is_integer_sum(node) || reads_sums(node);
     }
     told.may_be_step = node.not_ours.empty() && may_be_step(graph_, node).accepted();
-    if (!is_dynamic_quantize(node)) return;
-    // Inside a region there are no bytes of what is quantized in the run.
-    for (const int id : node.outputs) {
+    // Inside a region there are no bytes of what is quantized in the run, nor integers that are sums of them.
+    if (is_dynamic_quantize(node)) stay_inside({node.outputs[0], node.outputs[2]});
+    if (is_integer_sum(node)) stay_inside(node.outputs), sums_.insert(node.outputs[0]);
+  }
+
+  OpGraph told() { return std::move(told_); }
+
+ private:
+  bool reads_sums(const HostNode& node) const {
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](int id) { return sums_.contains(id); });
+  }
+  void stay_inside(const std::vector<int>& ids) {
+    for (const int id : ids) {
       if (id >= 0) told_.values[slot(id)].stays_inside = true;
     }
   }
 
-  OpGraph told() {
-    for (const DynamicSum& sum : find_dynamic_sums(graph_)) {
-      std::vector<int>& whole = told_.wholes.emplace_back();
-      for (const int n : {sum.quantize, sum.sum, sum.cast, sum.factor, sum.scaled}) {
-        if (n < 0) continue;
-        whole.push_back(n);
-        told_.nodes[slot(n)].takes_inside = true;
-      }
-    }
-    return std::move(told_);
-  }
-
- private:
   const HostGraph& graph_;
   int least_;
   OpGraph told_;
+  std::set<int> sums_;  // values
 };
 
 // The nodes of a region in which no op tells what bytes mean that the whole graph tells.

@@ -2,8 +2,8 @@
 
 #include <map>
 
-#include "providers/ort/graph/dynamic_sums.h"
 #include "providers/ort/lower/lowering.h"
+#include "providers/ort/lower/quantized_values.h"
 
 namespace softneuro::ort {
 

@@ -1,10 +1,7 @@
 // Convolutions.
 #include <algorithm>
 
-#include "providers/ort/graph/dynamic_sums.h"
 #include "providers/ort/lower/ops/ops.h"
-#include "providers/ort/lower/quantized_constants.h"
-#include "providers/ort/lower/quantized_values.h"
 
 namespace softneuro::ort {
 namespace {
@@ -29,16 +26,6 @@ Refusal check_attributes(const OpView& view) {
   return "its kernel_shape is not its weight's";
 }
 
-Refusal check_windows(const OpView& view) {
-  if (Refusal no = rank_is(view, {3, 4}); !no.accepted()) return no;
-  if (Refusal no = check_attributes(view); !no.accepted()) return no;
-  if (Refusal no = same_undilated(view); !no.accepted()) return no;
-  for (const int64_t pad : view.node().integers("pads")) {
-    if (pad < 0) return "its pads are negative";
-  }
-  return {};
-}
-
 Refusal check_conv(const OpView& view) {
   if (Refusal no = check_windows(view); !no.accepted()) return no;
   return known_from(view, 1);
@@ -50,48 +37,6 @@ void convert_conv(Lowering& low) {
       low.rank(0) == 4 ? "conv2d" : "conv1d", {low.blob(0)},
       {{"stride", w.stride}, {"padding", w.pads}, {"dilation", w.dilation}, {"groups", low.node().integer("group", 1)}},
       conv_weights(low)));
-}
-
-// Sums of bytes that were quantized in the run: see dynamic_sums.h.
-Refusal check_sum(const OpView& view) {
-  if (Refusal no = check_windows(view); !no.accepted()) return no;
-  const HostTensor* weight = view.constant(1);
-  if (weight == nullptr || dtype_bits(weight->type) != 8) return "its weight is not constant bytes";
-  if (view.has(3)) {
-    const HostTensor* zero = view.constant(3);
-    if (zero == nullptr || zero->type != weight->type || !is_one(zero->integers())) {
-      return "its weight has no one constant zero point";
-    }
-  }
-  const std::vector<DynamicSum> sums = find_dynamic_sums(view.graph());
-  const bool whole = std::any_of(sums.begin(), sums.end(), [&](const DynamicSum& sum) {
-    return &view.graph().nodes[static_cast<size_t>(sum.sum)] == &view.node();
-  });
-  return whole ? Refusal() : Refusal("its operand is not quantized in the run, or its sums are not scaled at once");
-}
-
-void convert_sum(Lowering& low) {
-  const HostNode& node = low.node();
-  Constant weight = low.kept("bytes of ConvInteger", {node.inputs[1], low.has(3) ? node.inputs[3] : -1}, [&] {
-    HostTensor bytes = low.known(1);
-    if (bytes.dims.size() == 3) bytes.dims.insert(bytes.dims.begin() + 2, 1);
-    const int64_t zero = low.has(3) ? low.known(3).integers()[0] : 0;
-    return signed_bytes(numbers_of(bytes, static_cast<int32_t>(zero)));
-  });
-  const Shape in = low.shape(0);
-  const bool flat = in.rank() == 3;  // an image of height one
-  Windows w = windows_of(node, spatial(low.shape(1)), spatial(in));
-  int x = low.blob(0);
-  if (flat) {
-    x = low.reshape(x, Shape{in[0], in[1], 1, in[2]});
-    w = {{1, w.kernel[0]}, {1, w.stride[0]}, {1, w.dilation[0]}, {0, w.pads[0], 0, w.pads[1]}};
-  }
-  const int blob = low.add(
-      "dynamic_conv2d", {x},
-      {{"stride", w.stride}, {"padding", w.pads}, {"dilation", w.dilation}, {"groups", node.integer("group", 1)}},
-      {{"weight", std::move(weight)}});
-  const Shape out = low.shape_of(blob);
-  low.set(flat ? low.reshape(blob, Shape{out[0], out[1], out[3]}) : blob);
 }
 
 Refusal check_transposed(const OpView& view) {
@@ -149,11 +94,37 @@ void convert_transposed(Lowering& low) {
 
 constexpr OpEntry conv_entries[] = {
     {"Conv", check_conv, convert_conv},
-    {"ConvInteger", check_sum, convert_sum, false, Holds::anything},
     {"ConvTranspose", check_transposed, convert_transposed},
 };
 
 }  // namespace
+
+Refusal check_windows(const OpView& view) {
+  if (Refusal no = rank_is(view, {3, 4}); !no.accepted()) return no;
+  if (Refusal no = check_attributes(view); !no.accepted()) return no;
+  if (Refusal no = same_undilated(view); !no.accepted()) return no;
+  for (const int64_t pad : view.node().integers("pads")) {
+    if (pad < 0) return "its pads are negative";
+  }
+  return {};
+}
+
+int convolved_bytes(Lowering& low, Lowering::Weights weights) {
+  const Shape in = low.shape(0);
+  const bool flat = in.rank() == 3;  // an image of height one
+  Windows w = windows_of(low.node(), spatial(low.shape(1)), spatial(in));
+  int x = low.blob(0);
+  if (flat) {
+    x = low.reshape(x, Shape{in[0], in[1], 1, in[2]});
+    w = {{1, w.kernel[0]}, {1, w.stride[0]}, {1, w.dilation[0]}, {0, w.pads[0], 0, w.pads[1]}};
+  }
+  const int blob = low.add(
+      "conv2d", {x},
+      {{"stride", w.stride}, {"padding", w.pads}, {"dilation", w.dilation}, {"groups", low.node().integer("group", 1)}},
+      std::move(weights));
+  const Shape out = low.shape_of(blob);
+  return flat ? low.reshape(blob, Shape{out[0], out[1], out[3]}) : blob;
+}
 
 std::span<const OpEntry> conv_ops() { return conv_entries; }
 

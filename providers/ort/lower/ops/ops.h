@@ -118,5 +118,9 @@ Windows windows_of(const HostNode& node, std::vector<int64_t> kernel, std::span<
 Refusal check_auto_pad(const OpView& view);
 // The host pads for dilated windows in its own way, or not at all.
 Refusal same_undilated(const OpView& view);
+// All that a convolution's attributes may be wrong in.
+Refusal check_windows(const OpView& view);
+// The conv2d, and of rank 3 what makes one of it, with weights of rank 4; returns its blob, of the node's rank.
+int convolved_bytes(Lowering& low, Lowering::Weights weights);
 
 }  // namespace softneuro::ort
