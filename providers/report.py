@@ -75,6 +75,7 @@ def text_lines(reported: list[dict[str, Any]]) -> list[str]:
             lines.append(f"graph {event['graph'] or 'main'}: {event['claimed']} of {event['nodes']} nodes")
             lines += _host_lines(event["host"])
             lines += _step_lines(event["steps"])
+            lines += [_cut_line(cut) for cut in event["cuts"]]
         elif event["event"] == "prepared":
             lines.append(_outcome(event) + _peak(event))
             lines += [_layer(layer) for layer in event.get("layers", [])]
@@ -102,6 +103,12 @@ def _step_lines(steps: list[dict[str, str]]) -> list[str]:
     lines = ["  inside regions, run by the CPU provider:"] if groups else []
     lines += [f"    {_named(op, names)}" for op, names in sorted(groups.items())]
     return lines
+
+
+def _cut_line(cut: dict[str, Any]) -> str:
+    names = [f"{node['op']} ({node['name']})" for node in cut["ops"]]
+    more = ", ..." if len(names) > _EXAMPLES else ""
+    return f"  between {cut['before']} and {cut['after']}: {', '.join(names[:_EXAMPLES])}{more}"
 
 
 def _named(op: str, names: list[str]) -> str:

@@ -79,7 +79,7 @@ class WatchedWeights {
   void earn(int64_t ns) {
     run_ns_.store(ns, std::memory_order_relaxed);
     // Two threads may lose a payment. Where nobody looks it does not grow beyond what one look may take.
-    const int64_t paid = ns / share, most = 2 * paid + 2 * price_.load(std::memory_order_relaxed);
+    const int64_t paid = ns < share ? 1 : ns / share, most = 2 * paid + 2 * price_.load(std::memory_order_relaxed);
     const int64_t credit = credit_.load(std::memory_order_relaxed) + paid;
     credit_.store(credit < most ? credit : most, std::memory_order_relaxed);
   }

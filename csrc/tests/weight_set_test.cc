@@ -58,6 +58,17 @@ void check_that_every_byte_is_seen_in_time() {
   }
 }
 
+// A hundredth of theirs is no whole nanosecond.
+void check_that_the_shortest_runs_pay() {
+  Clock clock;
+  clock.step = 10;
+  std::vector<float> values(100'000, 1.0F);
+  const auto weights = std::make_shared<WatchedWeights>(clock.now());
+  const PaidRuns runs(weights, weights->learn({row_major(values, {100'000})}));
+  values[50'001] += 1;
+  expect(calls_until_found(*weights, clock, 0, runs, 10'000) > 0, "a change is found all the same");
+}
+
 void check_that_looks_take_a_hundredth() {
   Clock clock;
   clock.step = 2'000;
@@ -193,6 +204,7 @@ void check_threads() {
 SN_TEST(weight_set_test) {
   softneuro::set_log_sink([](softneuro::LogLevel, const std::string&) {});
   softneuro::check_that_every_byte_is_seen_in_time();
+  softneuro::check_that_the_shortest_runs_pay();
   softneuro::check_that_looks_take_a_hundredth();
   softneuro::check_forms_of_memory();
   softneuro::check_epochs();

@@ -37,41 +37,42 @@ const std::string& first_output(const HostGraph& graph, const HostNode& node) {
   return found == node.outputs.end() ? none : graph.value(*found).name;
 }
 
-// Every op of the model's that the node is or stands for, by its name or by that of what it makes.
-void add_ops(JsonList& list, const HostGraph& graph, const HostNode& node, const std::string& reason) {
-  const auto add = [&](const std::string& op, const std::string& name) {
-    Json row;
-    row.add("op", op).add("name", name);
-    if (!reason.empty()) row.add("reason", reason);
-    list.add(row);
-  };
-  const std::string& name = node.name.empty() ? first_output(graph, node) : node.name;
-  const auto* own = static_cast<const OrtNode*>(node.host);
-  add(node.merged.empty() ? node.op : get<const char*>(fn::Node_GetOperatorType, own), name);
-  for (const void* merged : node.merged) {
-    const auto* one = static_cast<const OrtNode*>(merged);
-    const std::string given = get<const char*>(fn::Node_GetName, one);
-    add(get<const char*>(fn::Node_GetOperatorType, one), given.empty() ? node_values(one, true).at(0) : given);
-  }
+Json op_row(const HostGraph& graph, int index) {
+  const HostNode& node = graph.nodes[static_cast<size_t>(index)];
+  Json row;
+  row.add("op", node.op).add("name", node.name.empty() ? first_output(graph, node) : node.name);
+  return row;
 }
 
-void report_partition(Report& report, const HostGraph& graph, const Partition& partition, size_t claimed) {
+// Regions that one op of the host or more keeps from being one. `taken`: by part, the region's name.
+std::string cut_rows(const HostGraph& graph, const Partition& partition, const std::map<int, std::string>& taken) {
+  JsonList cuts;
+  for (const Cut& cut : partition.cuts) {
+    const auto before = taken.find(cut.before), after = taken.find(cut.after);
+    if (before == taken.end() || after == taken.end()) continue;
+    JsonList ops;
+    for (const int index : cut.nodes) ops.add(op_row(graph, index));
+    Json row;
+    cuts.add(row.add("before", before->second).add("after", after->second).add_raw("ops", ops.str()));
+  }
+  return cuts.str();
+}
+
+void report_partition(Report& report, const HostGraph& graph, const Partition& partition, size_t claimed,
+                      const std::map<int, std::string>& taken) {
   if (!report.wanted()) return;
   JsonList host;
-  for (const auto& [index, reason] : partition.host) {
-    add_ops(host, graph, graph.nodes[static_cast<size_t>(index)], reason);
-  }
+  for (const auto& [index, reason] : partition.host) host.add(op_row(graph, index).add("reason", reason));
   JsonList steps;
   for (const Partition::Part& part : partition.parts) {
     for (const int index : part.nodes) {
-      const HostNode& node = graph.nodes[static_cast<size_t>(index)];
-      if (node.is_step) add_ops(steps, graph, node, "");
+      if (graph.nodes[static_cast<size_t>(index)].is_step) steps.add(op_row(graph, index));
     }
   }
   Json line;
   line.add("event", "partition").add("graph", graph.name).add("nodes", static_cast<double>(graph.nodes.size()));
   line.add("claimed", static_cast<double>(claimed)).add_raw("host", host.str()).add_raw("steps", steps.str());
-  report.write(line);
+  report.write(line.add_raw("cuts", cut_rows(graph, partition, taken)));
 }
 
 void take(OrtEpGraphSupportInfo* info, const HostGraph& graph, const std::vector<int>& indexes) {
@@ -81,7 +82,6 @@ void take(OrtEpGraphSupportInfo* info, const HostGraph& graph, const std::vector
   std::vector<const OrtNode*> nodes;
   for (const int n : indexes) {
     const HostNode& node = graph.nodes[static_cast<size_t>(n)];
-    for (const void* host : node.merged) nodes.push_back(static_cast<const OrtNode*>(host));
     nodes.push_back(static_cast<const OrtNode*>(node.host));
   }
   call(fn::EpGraphSupportInfo_AddNodesToFuse, info, nodes.data(), nodes.size(), &fusion);
@@ -132,6 +132,7 @@ void get_capability(Ep& ep, const OrtGraph* host_graph, OrtEpGraphSupportInfo* i
   Partition partition = find_regions(graph, ep.settings.options.min_region_size);
   if (ep.context.write && !leave_body(graph, partition)) ep.for_bodies = body_constants(graph);
   size_t claimed = 0;
+  std::map<int, std::string> taken;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     if (!is_context_node(graph.nodes[n])) continue;
     take(info, graph, {static_cast<int>(n)});
@@ -141,8 +142,10 @@ void get_capability(Ep& ep, const OrtGraph* host_graph, OrtEpGraphSupportInfo* i
   for (size_t p = 0; p < partition.parts.size(); ++p) {
     const Partition::Part part = partition.parts[p];
     // A region whose shapes are fixed is compared with the host before it is taken.
-    const std::string reason = Region(tidied(subgraph(graph, part.nodes)), ep.settings).declared_verdict();
+    Region region(tidied(subgraph(graph, part.nodes)), ep.settings);
+    const std::string reason = region.declared_verdict();
     if (reason.empty()) {
+      taken.emplace(static_cast<int>(p), region.name());
       remember_marks(ep, graph, part);
       take(info, graph, part.nodes);
       claimed += part.nodes.size();
@@ -157,7 +160,7 @@ void get_capability(Ep& ep, const OrtGraph* host_graph, OrtEpGraphSupportInfo* i
     }
     for (const auto& [n, why] : apart.host) partition.host[n] = why;
   }
-  report_partition(*ep.settings.report, graph, partition, claimed);
+  report_partition(*ep.settings.report, graph, partition, claimed, taken);
 }
 
 OrtStatus* get_capability(OrtEp* ep, const OrtGraph* graph, OrtEpGraphSupportInfo* info) {

@@ -156,6 +156,17 @@ def test_what_is_no_step(ops: list[Any], constants: dict[str, np.ndarray], host:
         assert relative_error(ours.run(None, feeds)[0], cpu.run(None, feeds)[0]) < 1e-5
 
 
+def test_explain_tells_of_what_is_between_regions(capsys: pytest.CaptureFixture[str]) -> None:
+    ours = providers.session(between([node("RandomUniformLike", ["r"], ["h"])], {}), tune="off")
+    (cut,) = events(ours)[0]["cuts"]
+    assert [row["op"] for row in cut["ops"]] == ["RandomUniformLike"]
+    regions = [event["region"] for event in events(ours) if event["event"] == "prepared"]
+    assert [cut["before"], cut["after"]] == regions
+    capsys.readouterr()
+    providers.explain(ours)
+    assert f"between {regions[0]} and {regions[1]}: RandomUniformLike (" in capsys.readouterr().out
+
+
 def test_control_flow_is_no_step() -> None:
     branch = helper.make_graph([node("Neg", ["r"], ["o"])], "b", [], [helper.make_tensor_value_info("o", 1, None)])
     model = between(

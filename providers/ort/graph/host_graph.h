@@ -64,7 +64,6 @@ struct HostNode {
   std::map<std::string, OpAttribute, std::less<>> attributes;
   std::string not_ours;             // why the host keeps the node, whatever it is; empty if it need not
   const void* host = nullptr;       // the runtime's node, valid while it compiles
-  std::vector<const void*> merged;  // further ones that this stands for
   bool is_step = false;             // the host runs it inside a region
 
   const OpAttribute* find(std::string_view name) const;

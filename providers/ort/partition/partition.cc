@@ -114,7 +114,7 @@ Partition find_regions(HostGraph& graph, int min_region_size) {
   Teller teller(graph, min_region_size);
   for (size_t n = 0; n < folds.size(); ++n) teller.add(graph.nodes[n], std::move(refusals[n]), folds[n]);
   PartitionRules rules;
-  rules.min_region_size = min_region_size;
+  rules.min_region_size = min_region_size, rules.cuts = true;
   rules.step_refusal = [&](int n) { return check_step(graph, graph.nodes[slot(n)]).reason(); };
   const std::vector<bool> read = read_nodes(graph);
   if (is_quantized(graph)) {
