@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import softneuro
 from softneuro import _C
 
 ROUNDS = 8  # of tuning: with some shut out, others may be measured for the first time
 SPARSE = {entry["descriptor"] for entry in softneuro.registry() if entry["exploits_sparsity"]}
+T = TypeVar("T")
 
 
 def is_sparse(descriptor: str) -> bool:
@@ -42,7 +43,17 @@ def costs_in(folder: str) -> Iterator[None]:
 def plan_without(
     graph: softneuro.Graph, unwanted: Callable[[str], bool], threads: int, **options: str
 ) -> softneuro.Plan:
-    """The plan that tuning finds where every routine with an unwanted descriptor is said to take a second.
+    """The plan that tuning finds where every routine with an unwanted descriptor is said to take a second."""
+
+    def tuned() -> tuple[softneuro.Plan, list[str]]:
+        plan = softneuro.tune(graph, {"threads": threads, **options})
+        return plan, [layer.descriptor for layer in plan.layers]
+
+    return solved_without(tuned, unwanted)
+
+
+def solved_without(solve: Callable[[], tuple[T, Iterable[str]]], unwanted: Callable[[str], bool]) -> T:
+    """What `solve` makes, beside the descriptors in it, where every unwanted routine is said to take a second.
 
     Costs are those that the database has measured; what is measured here is not kept.
     """
@@ -55,9 +66,9 @@ def plan_without(
             with tempfile.TemporaryDirectory() as folder, costs_in(folder):
                 copy(first, folder, lambda _: True)
                 slow_down(folder, unwanted)
-                plan = softneuro.tune(graph, {"threads": threads, **options})
-                if not any(unwanted(layer.descriptor) for layer in plan.layers):
-                    return plan
+                solved, descriptors = solve()
+                if not any(map(unwanted, descriptors)):
+                    return solved
                 copy(folder, first, lambda _: True)
     raise softneuro.Error("no plan does without the unwanted routines")
 
