@@ -1,7 +1,5 @@
 #include "net/fused_layers.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 
 namespace softneuro {

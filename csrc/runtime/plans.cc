@@ -1,6 +1,5 @@
 #include "runtime/plans.h"
 
-#include <algorithm>
 #include <mutex>
 #include <utility>
 #include <vector>

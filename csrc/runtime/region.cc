@@ -1,6 +1,5 @@
 #include "runtime/region.h"
 
-#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>

@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 # Each may include itself and what is before it.
 CORE = ["base", "simd", "kernels", "layers", "graph", "net", "tune", "runtime"]
-ISA_FILE = re.compile(r"_(avx2|avxvnni|avx512|avx512vnni|avx512bf16|amx|neon|neondot)\.(cc|h)$")
+ISA_FILE = re.compile(r"_(avx2|avxvnni|avx512|avx512vnni|amx|neon)\.(cc|h)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 INTRINSICS = re.compile(r"^(immintrin|x86intrin|arm_neon|[a-z]mmintrin)\.h$")
 ABI = re.compile(r"onnxruntime|(^|/)providers/ort/abi/abi\.h$")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.house.build_folder import build_folder
 
-ISAS = ("scalar", "avx2", "avxvnni", "avx512", "avx512vnni", "avx512bf16", "amx", "neon", "neondot")
+ISAS = ("scalar", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon")
 
 
 def isa_objects() -> list[tuple[str, Path]]:

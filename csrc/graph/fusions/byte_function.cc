@@ -1,7 +1,6 @@
 // Several layers that make of each value of one quantized blob another quantized one, by itself: hardswish as it is
 // often spelled out, say. All that they do is a table.
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 

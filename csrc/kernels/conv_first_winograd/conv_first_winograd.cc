@@ -1,6 +1,5 @@
 #include "kernels/conv_first_winograd/conv_first_winograd.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "kernels/integers.h"

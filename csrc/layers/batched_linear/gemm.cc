@@ -1,6 +1,4 @@
 // One matrix product after the other on the gemm kernels.
-#include <algorithm>
-
 #include "layers/batched_linear/batched_linear.h"
 #include "layers/products/gemm_tasks.h"
 #include "layers/shared/split.h"

@@ -1,7 +1,5 @@
 #include "layers/conv2d/first.h"
 
-#include <algorithm>
-
 #include "layers/conv2d/rows.h"
 #include "layers/shared/images.h"
 

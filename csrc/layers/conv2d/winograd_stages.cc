@@ -1,7 +1,6 @@
 // Winograd convolution on nchw{c}c blobs as a childnet of three layers over the whole batch: winograd_encode,
 // batched_linear by any of its routines, winograd_decode.
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "layers/contract/childnet.h"

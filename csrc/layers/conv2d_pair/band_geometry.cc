@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "kernels/integers.h"
 #include "layers/shared/kernel_sizes.h"

@@ -1,6 +1,4 @@
 // Rows x prepacked weights. A single row streams the weights once (gemv), dealt to threads by output columns.
-#include <algorithm>
-
 #include "layers/linear/rows.h"
 #include "layers/products/gemm_tasks.h"
 

@@ -1,6 +1,4 @@
 // A few rows x weights in 16 or 20 bits: where weights come from memory, their bytes are the time.
-#include <algorithm>
-
 #include "kernels/dot_scaled/dot_scaled.h"
 #include "kernels/dot_scaled/layout.h"
 #include "layers/contract/params.h"

@@ -1,7 +1,5 @@
 #include "layers/products/strassen_routine.h"
 
-#include <algorithm>
-
 #include "layers/products/gemm_tasks.h"
 #include "layers/products/strassen.h"
 #include "layers/products/strassen_cost.h"

@@ -1,7 +1,5 @@
 #include "layers/products/winograd_stages.h"
 
-#include <array>
-
 #include "layers/contract/validate.h"
 
 namespace softneuro {

@@ -1,7 +1,4 @@
 // reduce in every layout: each run of reduced axes is taken away in a step, innermost first, axis 0 last.
-#include <algorithm>
-#include <array>
-
 #include "layers/reduce/reduce.h"
 #include "layers/shared/grid.h"
 #include "layers/shared/pointwise.h"

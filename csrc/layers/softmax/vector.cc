@@ -1,6 +1,4 @@
 // softmax of plain layouts: along rows where the axis is the innermost in memory, else down columns.
-#include <algorithm>
-
 #include "kernels/softmax/softmax.h"
 #include "layers/contract/routine.h"
 #include "layers/shared/grid.h"

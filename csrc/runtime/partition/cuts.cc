@@ -1,6 +1,5 @@
 #include "runtime/partition/cuts.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "tune/measure/cost_log.h"
 #include "tune/measure/excerpt.h"

@@ -1,7 +1,6 @@
 #include "tune/plan/planner.h"
 
 #include <filesystem>
-#include <functional>
 #include <mutex>
 #include <set>
 

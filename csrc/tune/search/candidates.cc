@@ -1,7 +1,6 @@
 #include "tune/search/candidates.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace softneuro {
 namespace {

@@ -1,7 +1,5 @@
 #include "tune/search/measures.h"
 
-#include <algorithm>
-
 #include "base/arch.h"
 
 namespace softneuro {

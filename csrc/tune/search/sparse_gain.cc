@@ -1,7 +1,6 @@
 #include "tune/search/sparse_gain.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "tune/search/measures.h"
 
