@@ -121,7 +121,7 @@ def main() -> None:
         for entry in softneuro.registry():
             worst.setdefault(algorithm_of(entry["descriptor"]), (1.0, "-"))
     header = ["algorithm", "time without it", "network"]
-    texts = {name: "no plan" if math.isinf(loss) else f"{loss:.2f}x" for name, (loss, _) in worst.items()}
+    texts = {name: "no plan" if math.isinf(loss) else f"{loss:.3f}x" for name, (loss, _) in worst.items()}
     rows = [[name, texts[name], network] for name, (_, network) in sorted(worst.items())]
     console.print(figures("What leaving an algorithm out costs at most", header, rows))
 
