@@ -1,7 +1,6 @@
 // The input is brought to bytes whose channels are side by side, all of it by one scale. Then windows are copied to
 // rows, a strip of pixels at a time, which are multiplied with the weights; 1x1 kernels need no copy.
 #include <algorithm>
-#include <numeric>
 
 #include "layers/contract/params.h"
 #include "layers/conv2d/byte_windows.h"
@@ -34,17 +33,10 @@ class PreparedDynamicInt8Conv2d final : public PreparedSplit {
     if (p_.empty()) return;
     direct_ = p_.pointwise() && p_.sh == 1 && p_.sw == 1 && p_.group_c() % GemmInt8::group == 0;
     rows_ = std::min<int64_t>(params.rows, p_.oh * p_.ow);
-    gemm_.n = narrow(shape_.n);
-    gemm_.k = round_up(narrow(shape_.k), GemmInt8::group);
+    gemm_ = int8_gemm(problem, shape_, *packed_, DType::float32);
     gemm_.m = narrow(direct_ ? p_.oh * p_.ow : rows_);
     gemm_.a_stride = direct_ ? p_.c : gemm_.k;
     gemm_.dst_stride = p_.k;
-    gemm_.b = packed_->at<int8_t>("weights");
-    gemm_.narrow = *packed_->at<int32_t>("narrow") != 0;
-    gemm_.start = packed_->at<int32_t>("start");
-    gemm_.epilogue.scale = packed_->at<float>("scale");
-    gemm_.epilogue.bias = packed_->at<float>("bias");
-    gemm_.epilogue.activation = problem.layer->post.activation;
     windows_ = ByteWindows(p_, gemm_.k);
     const double outputs = static_cast<double>(p_.n * p_.k * p_.oh * p_.ow);
     const double bytes = 4 * outputs + static_cast<double>(p_.n * p_.c * p_.h * p_.w + shape_.outputs() * shape_.k);
@@ -202,36 +194,11 @@ class DynamicInt8Conv2d final : public Routine {
     return dynamic_conv2d_params(*problem.layer, problem.in[0]).moved_by() == 0 ? "" : "signed";
   }
   Packing packing(const Problem& problem, const Tuning&) const override {
-    const Int8Shape shape = int8_shape(size_of(problem));
-    Packing packing = int8_packing(shape);
-    packing.add("columns", shape.groups * shape.padded(), DType::int32, shape.outputs());
-    return packing;
+    return dynamic_int8_packing(int8_shape(size_of(problem)));
   }
   void pack(const Problem& problem, const Tuning&, Packed& to) const override {
     const DynamicConv2dParams p = dynamic_conv2d_params(*problem.layer, problem.in[0]);
-    const Int8Shape shape = int8_shape(p.size);
-    const std::vector<int8_t> rows = filter_rows(problem, p.size);
-    const std::vector<float> scales = output_scales(*problem.layer->weight("weight"));
-    const Constant* bias = problem.layer->find_weight("bias");
-    const std::vector<double> offsets = bias != nullptr ? (*bias)->doubles() : std::vector<double>();
-    auto* weights = to.at<int8_t>("weights");
-    const int n = narrow(shape.n), k = narrow(shape.k);
-    const size_t bytes = gemm_int8_packed_bytes(n, k);
-    for (int64_t group = 0; group < shape.groups; ++group) {
-      gemm_int8_pack(n, k, rows.data() + group * n * k, k, weights + static_cast<size_t>(group) * bytes);
-      for (int column = 0; column < shape.padded(); ++column) {
-        const int64_t at = group * shape.padded() + column, output = group * n + column;
-        const bool own = column < n;
-        const int8_t* row = rows.data() + (own ? output * k : 0);
-        const int32_t sum = own ? std::accumulate(row, row + k, int32_t{0}) : 0;
-        to.at<int32_t>("columns")[at] = sum;
-        to.at<int32_t>("start")[at] = -p.moved_by() * sum;
-        to.at<float>("scale")[at] = own ? scales[static_cast<size_t>(output)] : 0;
-        to.at<float>("bias")[at] =
-            own && bias != nullptr ? static_cast<float>(offsets[static_cast<size_t>(output)]) : 0;
-      }
-    }
-    *to.at<int32_t>("narrow") = gemm_int8_is_narrow(weights, static_cast<size_t>(shape.groups) * bytes) ? 1 : 0;
+    pack_dynamic_int8(problem, int8_shape(p.size), filter_rows(problem, p.size).data(), p.moved_by(), to);
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,

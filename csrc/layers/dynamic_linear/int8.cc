@@ -1,6 +1,5 @@
 // Rows that are brought to bytes first, x quantized weights.
 #include <algorithm>
-#include <numeric>
 
 #include "kernels/activate/activate.h"
 #include "layers/contract/params.h"
@@ -14,6 +13,8 @@ namespace softneuro {
 namespace {
 
 SN_PARAMS(DynamicInt8Params, split);
+
+Int8Shape int8_shape(const LinearParams& p) { return {1, p.k, p.c}; }
 
 const Quantization& weight_quantization(const Problem& problem) {
   return *problem.layer->weight("weight")->desc().quantization;
@@ -47,12 +48,9 @@ class PreparedDynamicInt8 final : public PreparedSplit {
         post_(problem.layer->post) {
     const auto [rows, c, k] = p_.size;
     if (rows * k == 0) return;
+    gemm_ = int8_gemm(problem, int8_shape(p_.size), *packed_, DType::float32);
     gemm_.m = narrow(rows);
-    gemm_.k = round_up(narrow(c), GemmInt8::group);
     gemm_.a_stride = gemm_.k;
-    gemm_.b = packed_->at<int8_t>("weights");
-    gemm_.narrow = *packed_->at<int32_t>("narrow") != 0;
-    gemm_.start = packed_->at<int32_t>("start");
     end_.columns = packed_->at<int32_t>("columns");
     end_.zeros = packed_->find<int32_t>("zeros");
     end_.scale = packed_->at<float>("scale");
@@ -67,10 +65,8 @@ class PreparedDynamicInt8 final : public PreparedSplit {
     row_starts_ = byte_rows_ + round_to_line(static_cast<size_t>(rows) * sizeof(ByteRow));
     ranges_ = row_starts_ + round_to_line(static_cast<size_t>(rows) * sizeof(int32_t));
     folds_ = (!p_.rows || rows == 1) && has_one_zero_point(weight_quantization(problem));
-    if (folds_) {
-      gemm_.epilogue.bias = end_.bias;
-      gemm_.epilogue.activation = post_.activation;
-    } else {
+    if (!folds_) {
+      gemm_.epilogue = {};
       gemm_.epilogue.dst.type = DType::int32;
     }
     tile_ = folds_ ? 2 * folded_bytes() : round_to_line(sizeof(int32_t) * most_sums);
@@ -263,37 +259,20 @@ class DynamicInt8 final : public Routine {
   std::string pack_key(const Problem&, const Tuning&) const override { return {}; }
   Packing packing(const Problem& problem, const Tuning&) const override {
     const LinearParams p = dynamic_linear_params(*problem.layer, problem.in[0]).size;
-    const int64_t columns = round_up(p.k, GemmInt8::block);
-    Packing packing;
-    packing.add("weights", static_cast<int64_t>(gemm_int8_packed_bytes(narrow(p.k), narrow(p.c))), DType::int8,
-                p.k * p.c);
-    packing.add("start", columns, DType::int32, p.k);
-    packing.add("columns", columns, DType::int32, p.k);
-    if (has_zero_points(weight_quantization(problem))) packing.add("zeros", columns, DType::int32, p.k);
-    packing.add("scale", columns, DType::float32, p.k);
-    packing.add("bias", columns, DType::float32, p.k);
-    packing.add("narrow", 1, DType::int32);
+    Packing packing = dynamic_int8_packing(int8_shape(p));
+    if (has_zero_points(weight_quantization(problem))) {
+      packing.add("zeros", round_up(p.k, GemmInt8::block), DType::int32, p.k);
+    }
     return packing;
   }
   void pack(const Problem& problem, const Tuning&, Packed& to) const override {
     const DynamicLinearParams p = dynamic_linear_params(*problem.layer, problem.in[0]);
-    const auto [rows, c, k] = p.size;
-    const auto held = int8_weights(problem);
-    const int8_t* values = held.get();
+    pack_dynamic_int8(problem, int8_shape(p.size), int8_weights(problem).get(), p.moved_by(), to);
     const Quantization& q = weight_quantization(problem);
-    auto* weights = to.at<int8_t>("weights");
-    gemm_int8_pack(narrow(k), narrow(c), values, c, weights);
-    *to.at<int32_t>("narrow") = gemm_int8_is_narrow(weights, gemm_int8_packed_bytes(narrow(k), narrow(c))) ? 1 : 0;
-    for (int64_t j = 0; j < round_up(k, GemmInt8::block); ++j) {
-      const bool own = j < k;
-      const auto at = static_cast<size_t>(q.axis < 0 || !own ? 0 : j);
-      const int32_t sum = own ? std::accumulate(values + j * c, values + (j + 1) * c, int32_t{0}) : 0;
-      to.at<int32_t>("columns")[j] = sum;
-      to.at<int32_t>("start")[j] = -p.moved_by() * sum;
-      to.at<float>("scale")[j] = own ? q.scales[at] : 0;
-      if (has_zero_points(q)) to.at<int32_t>("zeros")[j] = own ? q.zero_points[at] : 0;
-    }
-    pack_padded(problem.layer->find_weight("bias"), to, "bias");
+    if (!has_zero_points(q)) return;
+    auto* const zeros = to.at<int32_t>("zeros");
+    std::fill_n(zeros, round_up(p.size.k, GemmInt8::block), 0);
+    for (int64_t j = 0; j < p.size.k; ++j) zeros[j] = q.zero_points[q.axis < 0 ? 0 : static_cast<size_t>(j)];
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,

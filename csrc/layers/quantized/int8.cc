@@ -146,11 +146,12 @@ Int8Scales int8_scales(const Problem& problem, const Int8Shape& shape, const int
   return scales;
 }
 
-void pack_int8_part(const Problem& problem, const Int8Shape& shape, const int8_t* rows, const Int8Part& part,
-                    Packed& to) {
+namespace {
+
+void pack_scaled(const Int8Shape& shape, const int8_t* rows, const Int8Scales& scales, const Int8Part& part,
+                 Packed& to) {
   const int n = static_cast<int>(shape.n), k = static_cast<int>(shape.k);
   const size_t bytes = gemm_int8_packed_bytes(n, k);
-  const Int8Scales scales = int8_scales(problem, shape, rows);
   for (int64_t group = 0; group < shape.groups; ++group) {
     gemm_int8_pack(n, k, rows + group * n * k, k, part.weights + static_cast<size_t>(group) * bytes);
     for (int column = 0; column < shape.padded(); ++column) {
@@ -163,11 +164,44 @@ void pack_int8_part(const Problem& problem, const Int8Shape& shape, const int8_t
   }
 }
 
-void pack_int8(const Problem& problem, const Int8Shape& shape, const int8_t* rows, Packed& to) {
+void pack_whole(const Int8Shape& shape, const int8_t* rows, const Int8Scales& scales, Packed& to) {
   auto* weights = to.at<int8_t>("weights");
-  pack_int8_part(problem, shape, rows, {weights, 0}, to);
+  pack_scaled(shape, rows, scales, {weights, 0}, to);
   const size_t bytes = gemm_int8_packed_bytes(static_cast<int>(shape.n), static_cast<int>(shape.k));
   *to.at<int32_t>("narrow") = gemm_int8_is_narrow(weights, static_cast<size_t>(shape.groups) * bytes) ? 1 : 0;
+}
+
+}  // namespace
+
+void pack_int8_part(const Problem& problem, const Int8Shape& shape, const int8_t* rows, const Int8Part& part,
+                    Packed& to) {
+  pack_scaled(shape, rows, int8_scales(problem, shape, rows), part, to);
+}
+
+void pack_int8(const Problem& problem, const Int8Shape& shape, const int8_t* rows, Packed& to) {
+  pack_whole(shape, rows, int8_scales(problem, shape, rows), to);
+}
+
+Packing dynamic_int8_packing(const Int8Shape& shape) {
+  return int8_packing(shape).add("columns", shape.groups * shape.padded(), DType::int32, shape.outputs());
+}
+
+void pack_dynamic_int8(const Problem& problem, const Int8Shape& shape, const int8_t* rows, int32_t moved_by,
+                       Packed& to) {
+  const Quantization& w = *problem.layer->weight("weight")->desc().quantization;
+  const Constant* bias = problem.layer->find_weight("bias");
+  const std::vector<double> offsets = bias != nullptr ? (*bias)->doubles() : std::vector<double>();
+  auto* const columns = to.at<int32_t>("columns");
+  std::fill_n(columns, shape.groups * shape.padded(), 0);
+  Int8Scales scales;
+  for (int64_t output = 0; output < shape.outputs(); ++output) {
+    const int32_t sum = std::accumulate(rows + output * shape.k, rows + (output + 1) * shape.k, int32_t{0});
+    columns[output / shape.n * shape.padded() + output % shape.n] = sum;
+    scales.start.push_back(-moved_by * sum);
+    scales.scale.push_back(static_cast<float>(weight_scale(w, output)));
+    scales.bias.push_back(bias != nullptr ? static_cast<float>(offsets[static_cast<size_t>(output)]) : 0);
+  }
+  pack_whole(shape, rows, scales, to);
 }
 
 Int8Lists::Int8Lists(const Int8Shape& shape, const int8_t* rows) {

@@ -54,6 +54,12 @@ void pack_int8_part(const Problem& problem, const Int8Shape& shape, const int8_t
                     Packed& to);
 // Where a part is all.
 void pack_int8(const Problem& problem, const Int8Shape& shape, const int8_t* rows, Packed& to);
+
+// The same where the input is real, and signed bytes that it is brought to are moved up by so many. There are sums of
+// each output's weights besides, `columns`.
+Packing dynamic_int8_packing(const Int8Shape& shape);
+void pack_dynamic_int8(const Problem& problem, const Int8Shape& shape, const int8_t* rows, int32_t moved_by,
+                       Packed& to);
 // The layer's weights as signed bytes, in their order.
 std::shared_ptr<const int8_t> int8_weights(const Problem& problem);
 
