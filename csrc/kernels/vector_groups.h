@@ -4,6 +4,7 @@
 #include "kernels/epilogue.h"
 #include "kernels/integers.h"
 #include "kernels/store/policy.h"
+#include "kernels/store/rest.h"
 
 namespace softneuro::SN_ISA {
 
@@ -30,6 +31,20 @@ SN_INLINE void finish_row(const Dot& p, const ClampBounds& bounds, int n, const 
     if (residual != nullptr) sum += residual[i * p.dst_stride + n];
     Writing<float>().put(p.dst + i * p.dst_stride + n, clamp(set(sum), set(bounds.lo), set(bounds.hi)), 1);
   }
+}
+
+// Activates outputs [begin, end), unless finish_panel or finish_row has done so by a clamp.
+template <class Dot>
+SN_INLINE void activate_outputs(const Dot& p, int begin, int end) {
+  if (is_clamp(p.epilogue.activation.kind)) return;
+  for (int i = 0; i < p.vectors; ++i) {
+    float* const row = p.dst + i * p.dst_stride + begin;
+    activate_row(row, row, static_cast<size_t>(end - begin), p.epilogue.activation);
+  }
+}
+template <class Dot>
+SN_INLINE void activate_panels(const Dot& p, int begin, int end) {
+  activate_outputs(p, begin * lanes, end * lanes < p.n ? end * lanes : p.n);
 }
 
 // Calls run(p, begin, end) for [begin, end). With more vectors than there are registers for, at most `most` at a time,

@@ -1,6 +1,5 @@
 #include "kernels/dot_blocks/layout.h"
 #include "kernels/store/policy.h"
-#include "kernels/store/rest.h"
 #include "kernels/unroll.h"
 #include "kernels/vector_groups.h"
 #include "simd/nibbles.h"
@@ -103,12 +102,7 @@ inline void run(const DotBlocks& p, int begin, int end) {
       p.zeros ? run_panels<8, true>(part, bounds, from, to) : run_panels<8, false>(part, bounds, from, to);
     }
   });
-  if (is_clamp(p.epilogue.activation.kind)) return;
-  const int first = begin * lanes, past = end * lanes < p.n ? end * lanes : p.n;
-  for (int i = 0; i < p.vectors; ++i) {
-    float* const row = p.dst + i * p.dst_stride + first;
-    activate_row(row, row, static_cast<size_t>(past - first), p.epilogue.activation);
-  }
+  activate_panels(p, begin, end);
 }
 
 template <int bits, bool zeros>

@@ -1,6 +1,5 @@
 #include "kernels/dot_rows/dot_rows.h"
 #include "kernels/store/policy.h"
-#include "kernels/store/rest.h"
 #include "kernels/unroll.h"
 #include "kernels/vector_groups.h"
 #include "simd/elements.h"
@@ -104,11 +103,7 @@ inline void dot_rows(const DotRows& p, int begin, int end) {
   } else {
     dot_rows_detail::all_rows<float>(p, bounds, begin, end);
   }
-  if (is_clamp(p.epilogue.activation.kind)) return;
-  for (int i = 0; i < p.vectors; ++i) {
-    float* row = p.dst + i * p.dst_stride + begin;
-    activate_row(row, row, static_cast<size_t>(end - begin), p.epilogue.activation);
-  }
+  activate_outputs(p, begin, end);
 }
 
 }  // namespace softneuro::SN_ISA

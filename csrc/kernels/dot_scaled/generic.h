@@ -1,6 +1,5 @@
 #include "kernels/dot_scaled/layout.h"
 #include "kernels/store/policy.h"
-#include "kernels/store/rest.h"
 #include "kernels/unroll.h"
 #include "kernels/vector_groups.h"
 #include "simd/integers.h"
@@ -112,12 +111,7 @@ inline void run(const DotScaled& p, int begin, int end) {
   } else {
     with_vectors<16>(p, bounds, begin, end);
   }
-  if (is_clamp(p.epilogue.activation.kind)) return;
-  const int first = begin * lanes, past = end * lanes < p.n ? end * lanes : p.n;
-  for (int i = 0; i < p.vectors; ++i) {
-    float* const row = p.dst + i * p.dst_stride + first;
-    activate_row(row, row, static_cast<size_t>(past - first), p.epilogue.activation);
-  }
+  activate_panels(p, begin, end);
 }
 
 // A group of a panel, from columns of weights in vectors of outputs; advances `to`.

@@ -1,7 +1,6 @@
 #include "kernels/dot_sparse/dot_sparse.h"
 #include "kernels/dot_sparse/layout.h"
 #include "kernels/finite/all_finite.h"
-#include "kernels/store/rest.h"
 #include "kernels/unroll.h"
 #include "kernels/vector_groups.h"
 #include "simd/sparse.h"
@@ -148,11 +147,7 @@ inline void run(const DotSparse& p, int begin, int end) {
   } else {
     with_vectors<16>(p, bounds, begin, end);
   }
-  if (is_clamp(p.epilogue.activation.kind)) return;
-  for (int i = 0; i < p.vectors; ++i) {
-    float* row = p.dst + i * p.dst_stride + begin;
-    activate_row(row, row, static_cast<size_t>(end - begin), p.epilogue.activation);
-  }
+  activate_outputs(p, begin, end);
 }
 
 inline int copy(const float* x, int k, float* to) {
