@@ -61,7 +61,7 @@ def test_a_net_with_a_childnet() -> None:
     weights = {"weight": rng.standard_normal((32, 32, 3, 3), dtype=np.float32) / 17}
     post = {"residual": True, "activation": "relu"}
     graph.output(graph.add("conv2d", [x, x], weights=weights, padding=[1] * 4, post=post))
-    descriptor = f"conv2d/cpu:float32:nchw{BLOCK}c/winograd_stages_{ISA}{{tile=4,depth=1,panel=2}}"
+    descriptor = f"conv2d/cpu:float32:nchw{BLOCK}c/winograd_stages_{ISA}{{tile=4,panel=2}}"
     net = softneuro.Net(graph, [descriptor], threads=2)
     value = rng.standard_normal((2, 32, 19, 13), dtype=np.float32)
     np.testing.assert_allclose(net.run([value])[0], graph.reference([value])[0], atol=1e-4)

@@ -39,7 +39,7 @@ class WinogradCost {
 };
 
 // As a childnet of stages (winograd_stages.cc): whether weights pass through the last cache once, instead of once per
-// block of the fused schedule, and there are as many tiles as Strassen's additions are small beside.
+// block of the fused schedule, and there are tiles enough to pay for the way through memory.
 bool winograd_stages_promise(const Conv2dParams& p, const WinogradShape& shape);
 
 }  // namespace softneuro

@@ -1,19 +1,16 @@
 // Winograd convolution on nchw{c}c blobs as a childnet of three layers over the whole batch: winograd_encode,
-// batched_linear by any of its routines, winograd_decode.
+// batched_linear, winograd_decode.
 #include <algorithm>
-#include <cmath>
 
 #include "layers/contract/childnet.h"
 #include "layers/conv2d/winograd_cost.h"
-#include "layers/products/strassen.h"
-#include "layers/products/strassen_cost.h"
 #include "layers/products/winograd_stages.h"
 
 namespace softneuro {
 namespace {
 
 constexpr int tile_sizes[] = {3, 4, 5, 6};
-SN_PARAMS(StagesParams, tile, depth, panel);  // depth: of Strassen's recursion, 0 for none
+SN_PARAMS(StagesParams, tile, panel);
 
 WinogradShape stages_shape(const Conv2dParams& p, int tile) { return winograd_shape(p, tile, false, false); }
 
@@ -67,15 +64,11 @@ class WinogradStagesConv2d final : public ChildnetRoutine {
   std::vector<Tuning> tunings(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
     std::vector<Tuning> list;
-    int sizes = 0;
     for (const int tile : tiles_by_products(p)) {
-      const StagesParams plain{tile, 0, 2};
-      const Childnet net = childnet(problem, plain);
-      if (childnet_blob_bytes(net) > most_scratch) continue;
-      list.push_back(plain);
-      // Deeper recursion was not faster for any layer, and nearly doubles the error.
-      if (strassen_saves(net[0].out.shape[1], p.k, p.c)) list.push_back(StagesParams{tile, 1, 2});
-      if (++sizes == 2) break;
+      const StagesParams params{tile, 2};
+      if (childnet_blob_bytes(childnet(problem, params)) > most_scratch) continue;
+      list.push_back(params);
+      if (list.size() == 2) break;
     }
     return list;
   }
@@ -90,8 +83,7 @@ class WinogradStagesConv2d final : public ChildnetRoutine {
   Childnet childnet(const Problem& problem, const Tuning& tuning) const override;
 
   double expected_error(const Problem& problem, const Tuning& tuning) const override {
-    const auto params = StagesParams::of(tuning);
-    return winograd_error(stages_shape(conv2d_params(problem), params.tile)) * std::pow(1.9, params.depth);
+    return winograd_error(stages_shape(conv2d_params(problem), StagesParams::of(tuning).tile));
   }
 };
 
@@ -108,7 +100,6 @@ Childnet WinogradStagesConv2d::childnet(const Problem& problem, const Tuning& tu
   const auto params = StagesParams::of(tuning);
   const WinogradShape shape = stages_shape(p, params.tile);
   if (!known(shape, params.tile)) throw Error("there is no transform for tile " + std::to_string(params.tile));
-  if (params.depth < 0) throw Error("depth must not be negative, as is " + std::to_string(params.depth));
   const std::vector<int64_t> kernel{p.kh, p.kw}, tile{shape.tile_h, shape.tile_w};
   Childnet net;
 
@@ -128,10 +119,8 @@ Childnet WinogradStagesConv2d::childnet(const Problem& problem, const Tuning& tu
                         winograd_position_weights(shape, *winograd_kernels(isa), from->values().get(), made->data());
                         return ConstantData::Values(made, made->data());
                       }));
-  const bool strassen = params.depth > 0;
-  const RoutineChoice choice{stage_routine("batched_linear", strassen ? "strassen" : "gemm", isa),
-                             strassen ? Tuning{params.depth, params.panel} : Tuning{params.panel}};
-  net.push_back(child_part(std::move(products), {net[0].out}, choice));
+  net.push_back(
+      child_part(std::move(products), {net[0].out}, {stage_routine("batched_linear", "gemm", isa), {params.panel}}));
 
   Layer decode;
   decode.type = "winograd_decode";

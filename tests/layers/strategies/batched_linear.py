@@ -1,4 +1,4 @@
-"""batched_linear: odd sizes, empty ones, sizes that Strassen's product accepts."""
+"""batched_linear: odd sizes, empty ones."""
 
 from hypothesis import strategies as st
 
