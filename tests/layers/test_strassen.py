@@ -11,13 +11,11 @@ import softneuro
 from softneuro import _C
 from softneuro.error_measure import relative_error
 
-ALL = [
+ROUTINES = [
     e["descriptor"]
     for e in softneuro.registry()
     if e["available"] and e["layer"] in {"linear", "conv2d"} and "/strassen_" in e["descriptor"]
 ]
-BLOCKED = [d for d in ALL if ":nchw" in d and d.startswith("conv2d")]  # one level, in registers
-ROUTINES = [d for d in ALL if d not in BLOCKED]
 Array = np.ndarray[Any, Any]
 
 
@@ -58,31 +56,6 @@ def test_sizes_that_do_not_divide(descriptor: str, depth: int) -> None:
 def test_several_strips(descriptor: str) -> None:
     assert product(descriptor, 1030, 40, 48, "depth=1,panel=3", 2) <= 3e-6
     assert product(descriptor, 1030, 40, 48, "depth=2,panel=1", 2) <= 6e-6
-
-
-@pytest.mark.parametrize("descriptor", BLOCKED)
-@pytest.mark.parametrize("panel", [1, 2, 3])
-def test_blocks_that_do_not_divide(descriptor: str, panel: int) -> None:
-    for m, n, k in [
-        (96, 64, 80),
-        (97, 65, 81),
-        (111, 70, 95),
-        (64, 127, 66),
-        (9, 300, 200),
-        (250, 33, 35),
-        (1, 32, 32),
-    ]:
-        for rows, split, threads in [(28, 0, 1), (2**31 - 1, 1, 3), (7, 0, 3)]:
-            tuning = f"panel={panel},rows={rows},split={split}"
-            assert product(descriptor, m, n, k, tuning, threads, post=m == 97) <= 3e-6, (m, n, k, tuning)
-
-
-def test_error_of_blocks() -> None:
-    weight = np.zeros((768, 768, 1, 1), np.float32)
-    for descriptor in BLOCKED:
-        tuned = f"{descriptor}{{panel=2,rows=56,split=0}}"
-        foretold = _C.testing.expected_error("conv2d", {}, {"weight": weight}, [(1, 768, 1, 768)], tuned)
-        assert 0.5 < product(descriptor, 768, 768, 768, "panel=2,rows=56,split=0") / foretold < 2
 
 
 def test_error_of_a_level() -> None:

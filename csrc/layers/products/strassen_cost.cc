@@ -22,11 +22,4 @@ int strassen_depth(int64_t m, int64_t n, int64_t k) {
   return depth;
 }
 
-// An eighth of the products is saved for sums of the input, and for tiles of sums that go through L1. One core of a
-// Zen 4 takes as long for these as for five multiply-adds per element of the input and ten of the output. With few
-// pixels the packed weights, 7/4 of the layer's, are most of the traffic.
-bool conv_strassen_promises(int64_t pixels, int64_t in_channels, int64_t out_channels) {
-  return pixels >= 32 && out_channels * in_channels > 8 * (5 * in_channels + 10 * out_channels);
-}
-
 }  // namespace softneuro

@@ -13,7 +13,4 @@ bool strassen_saves(int64_t m, int64_t n, int64_t k);
 // The recursion to try first, at least 1: as deep as a level saves more time than its additions are likely to take.
 int strassen_depth(int64_t m, int64_t n, int64_t k);
 
-// Whether 1x1 convolutions by one level on blocked blobs (kernels/conv_strassen) are worth measuring.
-bool conv_strassen_promises(int64_t pixels, int64_t in_channels, int64_t out_channels);
-
 }  // namespace softneuro
