@@ -1,32 +1,23 @@
-#include "kernels/pool/pool.h"
-#include "simd/simd.h"
+// The pooling kernels over vectors of any type of elements. Contract: pool.h.
+#pragma once
+
+#include "base/lines.h"
+#include "kernels/pool/taps.h"
+#include "kernels/store/visit.h"
 
 namespace softneuro::SN_ISA {
-
-template <bool is_max>
-SN_INLINE Vf pool_start() {
-  return is_max ? set(-__builtin_inff()) : zero();
-}
-template <bool is_max>
-SN_INLINE Vf pool_step(Vf acc, Vf x) {
-  return is_max ? max(acc, x) : acc + x;
-}
-// NaN in either operand gives NaN.
-template <bool is_max>
-SN_INLINE float pool_step(float acc, float x) {
-  return is_max ? (acc > x || acc != acc ? acc : x) : acc + x;
-}
+namespace pool {
 
 // One window, all taps inside and their number known to the compiler, for one vector of channels.
-template <bool is_max, int rows, int taps>
-SN_INLINE Vf pool_window(const PoolRow& p, const float* src) {
+template <class W, int rows, int taps>
+SN_INLINE typename W::Vector fixed_window(const PoolRow& p, const typename W::Element* src) {
   const int64_t tap_stride = p.dilation * p.pixel;
-  Vf acc = load(src);
+  typename W::Vector acc = W::load(src);
 #pragma GCC unroll 3
   for (int row = 0; row < rows; ++row) {
 #pragma GCC unroll 3
     for (int tap = row == 0 ? 1 : 0; tap < taps; ++tap) {
-      acc = pool_step<is_max>(acc, load(src + row * p.row_stride + tap * tap_stride));
+      acc = W::step(acc, W::load(src + row * p.row_stride + tap * tap_stride));
     }
   }
   return acc;
@@ -34,22 +25,24 @@ SN_INLINE Vf pool_window(const PoolRow& p, const float* src) {
 
 // Any window, `vectors` vectors of channels. Every fourth tap goes to the same accumulator where one vector alone would
 // wait for its own last sum.
-template <bool is_max, int vectors>
-SN_INLINE void pool_window(const PoolRow& p, const float* src, int64_t taps, int count, Vf (&acc)[vectors]) {
+template <class W, int vectors>
+SN_INLINE void any_window(const PoolRow& p, const typename W::Element* src, int64_t taps, int count,
+                          typename W::Vector (&acc)[vectors]) {
+  using Vector = typename W::Vector;
   constexpr int chains = vectors == 1 ? 4 : 1;
   const int64_t tap_stride = p.dilation * p.pixel;
-  Vf part[chains][vectors];
+  Vector part[chains][vectors];
   for (auto& chain : part) {
-    for (Vf& x : chain) x = pool_start<is_max>();
+    for (Vector& x : chain) x = W::start();
   }
-  const auto step = [&](Vf(&chain)[vectors], const float* at) {
+  const auto step = [&](Vector(&chain)[vectors], const typename W::Element* at) {
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) {
-      chain[v] = pool_step<is_max>(chain[v], count == lanes ? load(at + v * lanes) : load_n(at, count));
+      chain[v] = W::step(chain[v], count == W::width ? W::load(at + v * W::width) : W::load(at, count));
     }
   };
   for (int64_t row = 0; row < p.rows; ++row) {
-    const float* at = src + row * p.row_stride;
+    const typename W::Element* at = src + row * p.row_stride;
     int64_t tap = 0;
     for (; tap + chains <= taps; tap += chains) {
 #pragma GCC unroll 4
@@ -61,17 +54,17 @@ SN_INLINE void pool_window(const PoolRow& p, const float* src, int64_t taps, int
   for (int v = 0; v < vectors; ++v) {
     acc[v] = part[0][v];
 #pragma GCC unroll 4
-    for (int c = 1; c < chains; ++c) acc[v] = pool_step<is_max>(acc[v], part[c][v]);
+    for (int c = 1; c < chains; ++c) acc[v] = W::step(acc[v], part[c][v]);
   }
 }
 
 // Three taps of a column. A maximum that heeds NaN takes three operations; the sum tells whether there is any (or
 // infinities that cancel), so that the maxima may ignore it.
-template <bool is_max>
-struct PoolColumn {
+template <bool is_max, class T>
+struct Column {
   Vf top, sum;
 
-  SN_INLINE PoolColumn(const PoolRow& p, const float* src) {
+  SN_INLINE Column(const PoolRow& p, const T* src) {
     const Vf a = load(src), b = load(src + p.row_stride), c = load(src + 2 * p.row_stride);
     sum = a + b + c;
     if constexpr (is_max) top = at_least(at_least(a, b), c);
@@ -80,118 +73,133 @@ struct PoolColumn {
 
 // Outputs [begin, end), whose windows of 3x3 lie `step` columns apart, in one block of channels: what two windows share
 // is reduced once.
-template <bool is_max, int step>
+template <bool is_max, class T, int step>
 SN_INLINE void pool_columns(const PoolRow& p, int64_t begin, int64_t end) {
-  using Column = PoolColumn<is_max>;
-  const float* src = p.src + p.spans[begin].begin * lanes;
-  Column first(p, src), second(p, src + lanes);
+  using Three = Column<is_max, T>;
+  const Writing<T> writing(p.to);
+  const T* src = static_cast<const T*>(p.src) + p.spans[begin].begin * lanes;
+  Three first(p, src), second(p, src + lanes);
   for (int64_t x = begin; x < end; ++x, src += step * lanes) {
-    if (step == 2) second = Column(p, src + lanes);
-    const Column third(p, src + 2 * lanes);
+    if (step == 2) second = Three(p, src + lanes);
+    const Three third(p, src + 2 * lanes);
     const Vf sum = first.sum + second.sum + third.sum;
-    float* dst = p.dst + x * p.dst_pixel;
+    T* dst = static_cast<T*>(p.dst) + x * p.dst_pixel;
     if constexpr (!is_max) {
-      store(dst, sum * set(p.scale[x] * p.row_scale));
+      writing.put(dst, sum * set(p.scale[x] * p.row_scale));
     } else if (any(is_nan(sum))) {
-      store(dst, pool_window<true, 3, 3>(p, src));
+      writing.put(dst, fixed_window<Maxima<T>, 3, 3>(p, src));
     } else {
-      store(dst, at_least(at_least(first.top, second.top), third.top));
+      writing.put(dst, at_least(at_least(first.top, second.top), third.top));
     }
     if (step == 1) first = second, second = third;
     if (step == 2) first = third;
   }
 }
 
-template <bool is_max>
-SN_INLINE void pool_lanes_of(const PoolRow& p) {
+template <bool is_max, class T>
+void pool_lanes_of(const PoolRow& p) {
+  using W = Taps<is_max, T>;
+  constexpr int width = W::width;
   const bool three = p.rows == 3, two = p.rows == 2;
-  const bool columns = three && p.inner_begin < p.inner_end && p.spans[p.inner_begin].count == 3 && p.dilation == 1 &&
-                       p.step <= 2 && p.pixel == lanes && p.channels == lanes;
+  const bool columns = !is_quantized<T> && three && p.inner_begin < p.inner_end && p.spans[p.inner_begin].count == 3 &&
+                       p.dilation == 1 && p.step <= 2 && p.pixel == lanes && p.channels == lanes;
   for (int64_t x = 0; x < p.outputs; ++x) {
-    if (columns && x == p.inner_begin) {
-      p.step == 1 ? pool_columns<is_max, 1>(p, x, p.inner_end) : pool_columns<is_max, 2>(p, x, p.inner_end);
-      x = p.inner_end - 1;
-      continue;
+    if constexpr (!is_quantized<T>) {
+      if (columns && x == p.inner_begin) {
+        p.step == 1 ? pool_columns<is_max, T, 1>(p, x, p.inner_end) : pool_columns<is_max, T, 2>(p, x, p.inner_end);
+        x = p.inner_end - 1;
+        continue;
+      }
     }
     const PoolSpan span = p.spans[x];
-    const float* src = p.src + span.begin * p.pixel;
-    float* dst = p.dst + x * p.dst_pixel;
-    const Vf scale = set(is_max ? 1.0f : p.scale[x] * p.row_scale);
-    const auto finish = [&](Vf acc) { return is_max ? acc : acc * scale; };
+    const T* src = static_cast<const T*>(p.src) + span.begin * p.pixel;
+    T* dst = static_cast<T*>(p.dst) + x * p.dst_pixel;
+    const typename W::End end(p, x);
     int64_t c = 0;
     // A fixed window is as fast with one vector as with four.
     if ((three && span.count == 3) || (two && span.count == 2)) {
-      for (; c + lanes <= p.channels; c += lanes) {
-        store(dst + c, finish(three ? pool_window<is_max, 3, 3>(p, src + c) : pool_window<is_max, 2, 2>(p, src + c)));
+      for (; c + width <= p.channels; c += width) {
+        end.put(dst + c, three ? fixed_window<W, 3, 3>(p, src + c) : fixed_window<W, 2, 2>(p, src + c));
       }
     }
-    for (; c + 4 * lanes <= p.channels; c += 4 * lanes) {
-      Vf acc[4];
-      pool_window<is_max>(p, src + c, span.count, lanes, acc);
+    for (; c + 4 * width <= p.channels; c += 4 * width) {
+      typename W::Vector acc[4];
+      any_window<W>(p, src + c, span.count, width, acc);
 #pragma GCC unroll 4
-      for (int v = 0; v < 4; ++v) store(dst + c + v * lanes, finish(acc[v]));
+      for (int v = 0; v < 4; ++v) end.put(dst + c + v * width, acc[v]);
     }
-    for (; c < p.channels; c += lanes) {
-      const int count = p.channels - c < lanes ? static_cast<int>(p.channels - c) : lanes;
-      Vf acc[1];
-      pool_window<is_max>(p, src + c, span.count, count, acc);
-      store_n(dst + c, finish(acc[0]), count);
+    for (; c < p.channels; c += width) {
+      const int count = p.channels - c < width ? static_cast<int>(p.channels - c) : width;
+      typename W::Vector acc[1];
+      any_window<W>(p, src + c, span.count, count, acc);
+      end.put(dst + c, acc[0], count);
     }
   }
 }
 
-inline void pool_lanes(const PoolRow& p) { p.is_max ? pool_lanes_of<true>(p) : pool_lanes_of<false>(p); }
+inline void pool_lanes(const PoolRow& p) {
+  with_elements(p.from.type, [&]<class T>() { p.is_max ? pool_lanes_of<true, T>(p) : pool_lanes_of<false, T>(p); });
+}
+
+// NaN in either operand gives NaN.
+template <bool is_max>
+SN_INLINE float step_one(float acc, float x) {
+  return is_max ? (acc > x || acc != acc ? acc : x) : acc + x;
+}
 
 // `count` elements in one run.
 template <bool is_max>
 SN_INLINE float pool_run(const float* src, int64_t count) {
+  using W = Taps<is_max, float>;
   Vf acc[4];
-  for (Vf& part : acc) part = pool_start<is_max>();
+  for (Vf& part : acc) part = W::start();
   int64_t i = 0;
   for (; i + 4 * lanes <= count; i += 4 * lanes) {
 #pragma GCC unroll 4
-    for (int v = 0; v < 4; ++v) acc[v] = pool_step<is_max>(acc[v], load(src + i + v * lanes));
+    for (int v = 0; v < 4; ++v) acc[v] = W::step(acc[v], load(src + i + v * lanes));
   }
-  for (; i + lanes <= count; i += lanes) acc[0] = pool_step<is_max>(acc[0], load(src + i));
+  for (; i + lanes <= count; i += lanes) acc[0] = W::step(acc[0], load(src + i));
 #pragma GCC unroll 4
-  for (int v = 1; v < 4; ++v) acc[0] = pool_step<is_max>(acc[0], acc[v]);
+  for (int v = 1; v < 4; ++v) acc[0] = W::step(acc[0], acc[v]);
   float total = is_max ? reduce_max(acc[0]) : reduce_add(acc[0]);
-  for (; i < count; ++i) total = pool_step<is_max>(total, src[i]);
+  for (; i < count; ++i) total = step_one<is_max>(total, src[i]);
   return total;
 }
 
 // Outputs whose windows have two or three taps and lie two columns apart, from a line already reduced over rows.
 template <bool is_max, int taps>
 SN_INLINE void pool_inner_halving(const float* line, float* dst, int64_t outputs) {
+  using W = Taps<is_max, float>;
   int64_t x = 0;
   // The last vector would read past the columns of its windows.
   for (; x + lanes < outputs; x += lanes) {
     Vf acc = even_lanes(load(line + 2 * x), load(line + 2 * x + lanes));
 #pragma GCC unroll 2
     for (int tap = 1; tap < taps; ++tap) {
-      acc = pool_step<is_max>(acc, even_lanes(load(line + 2 * x + tap), load(line + 2 * x + tap + lanes)));
+      acc = W::step(acc, even_lanes(load(line + 2 * x + tap), load(line + 2 * x + tap + lanes)));
     }
     store(dst + x, acc);
   }
   for (; x < outputs; ++x) {
     float acc = line[2 * x];
 #pragma GCC unroll 2
-    for (int tap = 1; tap < taps; ++tap) acc = pool_step<is_max>(acc, line[2 * x + tap]);
+    for (int tap = 1; tap < taps; ++tap) acc = step_one<is_max>(acc, line[2 * x + tap]);
     dst[x] = acc;
   }
 }
 
 template <bool is_max>
-SN_INLINE void pool_span(const PoolRow& p, const float* line, int64_t x) {
+SN_INLINE float pool_span(const PoolRow& p, const float* line, int64_t x) {
   float acc = is_max ? -__builtin_inff() : 0;
   for (int64_t tap = 0; tap < p.spans[x].count; ++tap) {
-    acc = pool_step<is_max>(acc, line[p.spans[x].begin + tap * p.dilation]);
+    acc = step_one<is_max>(acc, line[p.spans[x].begin + tap * p.dilation]);
   }
-  p.dst[x] = acc;
+  return acc;
 }
 
 template <bool is_max>
-SN_INLINE void pool_inner(const PoolRow& p, const float* line) {
+SN_INLINE void pool_inner(const PoolRow& p, const float* line, float* dst) {
+  using W = Taps<is_max, float>;
   const int64_t begin = p.inner_begin, end = p.inner_end;
   if (begin >= end) return;
   const int64_t taps = p.spans[begin].count;
@@ -199,47 +207,59 @@ SN_INLINE void pool_inner(const PoolRow& p, const float* line) {
   if (p.step == 1) {
     for (int64_t x = begin; x < end; x += lanes) {
       const int count = end - x < lanes ? static_cast<int>(end - x) : lanes;
-      Vf acc = pool_start<is_max>();
+      Vf acc = W::start();
       for (int64_t tap = 0; tap < taps; ++tap) {
         const float* at = first + (x - begin) + tap * p.dilation;
-        acc = pool_step<is_max>(acc, count == lanes ? load(at) : load_n(at, count));
+        acc = W::step(acc, count == lanes ? load(at) : load_n(at, count));
       }
-      store_n(p.dst + x, acc, count);
+      store_n(dst + x, acc, count);
     }
   } else if (p.step == 2 && p.dilation == 1 && taps == 2) {
-    pool_inner_halving<is_max, 2>(first, p.dst + begin, end - begin);
+    pool_inner_halving<is_max, 2>(first, dst + begin, end - begin);
   } else if (p.step == 2 && p.dilation == 1 && taps == 3) {
-    pool_inner_halving<is_max, 3>(first, p.dst + begin, end - begin);
+    pool_inner_halving<is_max, 3>(first, dst + begin, end - begin);
   } else {
-    for (int64_t x = begin; x < end; ++x) pool_span<is_max>(p, line, x);
+    for (int64_t x = begin; x < end; ++x) dst[x] = pool_span<is_max>(p, line, x);
+  }
+}
+
+// The rows of taps as one line of values.
+template <bool is_max, class T>
+SN_INLINE void pool_rows(const PoolRow& p, float* line) {
+  using W = Taps<is_max, float>;
+  const Reading<T> reading(p.from);
+  for (int64_t x = 0; x < p.width; x += lanes) {
+    const int count = p.width - x < lanes ? static_cast<int>(p.width - x) : lanes;
+    Vf acc = W::start();
+    for (int64_t row = 0; row < p.rows; ++row) {
+      const T* at = static_cast<const T*>(p.src) + row * p.row_stride + x;
+      acc = W::step(acc, count == lanes ? reading.value(at) : reading.value(at, count));
+    }
+    store_n(line + x, acc, count);
   }
 }
 
 template <bool is_max>
 SN_INLINE void pool_line_of(const PoolRow& p) {
-  if (p.outputs == 1 && p.spans[0].count == p.row_stride && p.dilation == 1) {
-    p.dst[0] = pool_run<is_max>(p.src, p.rows * p.row_stride);
+  const bool floats = p.from.type == DType::float32;
+  const bool whole = p.outputs == 1 && p.spans[0].count == p.row_stride && p.dilation == 1;
+  const float* line = floats ? static_cast<const float*>(p.src) : p.scratch;
+  float* const dst = floats ? static_cast<float*>(p.dst) : p.scratch + whole_lines(p.width);
+  if (!floats || (p.rows != 1 && !whole)) {
+    line = p.scratch;
+    with_elements(p.from.type, [&]<class T>() { pool_rows<is_max, T>(p, p.scratch); });
+  }
+  if (whole) {
+    dst[0] = pool_run<is_max>(line, floats ? p.rows * p.row_stride : p.width);
   } else {
-    const float* line = p.src;
-    if (p.rows != 1) {
-      line = p.scratch;
-      for (int64_t x = 0; x < p.width; x += lanes) {
-        const int count = p.width - x < lanes ? static_cast<int>(p.width - x) : lanes;
-        Vf acc = pool_start<is_max>();
-        for (int64_t row = 0; row < p.rows; ++row) {
-          const float* at = p.src + row * p.row_stride + x;
-          acc = pool_step<is_max>(acc, count == lanes ? load(at) : load_n(at, count));
-        }
-        store_n(p.scratch + x, acc, count);
-      }
-    }
-    for (int64_t x = 0; x < p.inner_begin; ++x) pool_span<is_max>(p, line, x);
-    pool_inner<is_max>(p, line);
-    for (int64_t x = p.inner_end; x < p.outputs; ++x) pool_span<is_max>(p, line, x);
+    for (int64_t x = 0; x < p.inner_begin; ++x) dst[x] = pool_span<is_max>(p, line, x);
+    pool_inner<is_max>(p, line, dst);
+    for (int64_t x = p.inner_end; x < p.outputs; ++x) dst[x] = pool_span<is_max>(p, line, x);
   }
   if constexpr (!is_max) {
-    for (int64_t x = 0; x < p.outputs; ++x) p.dst[x] *= p.scale[x] * p.row_scale;
+    for (int64_t x = 0; x < p.outputs; ++x) dst[x] *= p.scale[x] * p.row_scale;
   }
+  if (!floats) write_values(p.to, dst, p.dst, 0, p.outputs);
 }
 
 inline void pool_line(const PoolRow& p) { p.is_max ? pool_line_of<true>(p) : pool_line_of<false>(p); }
@@ -256,14 +276,15 @@ inline void max_vectors(const PoolVectors& p) {
   }
 }
 
+}  // namespace pool
 }  // namespace softneuro::SN_ISA
 
 namespace softneuro {
 
 SN_KERNEL_TABLE(PoolKernels, pool) = {
-    .lanes = SN_ISA::pool_lanes,
-    .line = SN_ISA::pool_line,
-    .max_vectors = SN_ISA::max_vectors,
+    .lanes = SN_ISA::pool::pool_lanes,
+    .line = SN_ISA::pool::pool_line,
+    .max_vectors = SN_ISA::pool::max_vectors,
 };
 
 }  // namespace softneuro

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/epilogue.h"
+
 namespace softneuro {
 
 enum class Isa : unsigned char;
@@ -16,15 +18,16 @@ struct PoolSpan {
 // dst[x, c] = reduce over row < rows, tap < spans[x].count of
 //             src[row * row_stride + (spans[x].begin + tap * dilation) * pixel + c]
 // for x < outputs, c < channels, where reduce is the maximum (-inf of nothing; NaN if any is NaN), or the sum times
-// scale[x] * row_scale.
+// scale[x] * row_scale. `lanes` adds bytes as integers, so that a window of any size is exact up to its scale, and
+// takes a maximum of bytes as it is: there `from` and `to` are the same.
 struct PoolRow {
-  const float* src;  // first row of taps, column 0
+  const void* src;  // first row of taps, column 0
   int64_t row_stride, rows;
   int64_t pixel;  // elements from one column to the next
   int64_t dilation;
   const PoolSpan* spans;
   int64_t outputs;
-  float* dst;
+  void* dst;
   int64_t dst_pixel;
   int64_t channels;
   bool is_max;
@@ -32,9 +35,10 @@ struct PoolRow {
   float row_scale;
   int64_t step;  // columns between windows of outputs in [inner_begin, inner_end), all with the same count
   int64_t inner_begin, inner_end;
-  // Only pool_line uses these.
-  int64_t width;   // columns of src
-  float* scratch;  // width floats
+  ElementFormat from = {}, to = {};  // of src and dst, whose types are the same
+  // Only `line` uses these.
+  int64_t width = 0;         // columns of src
+  float* scratch = nullptr;  // whole_lines(width) floats, and as many as there are outputs if src is no floats
 };
 
 using PoolKernel = void (*)(const PoolRow&);

@@ -4,6 +4,7 @@
 #include "kernels/store/activations.h"
 #include "kernels/store/policy.h"
 #include "kernels/store/rest.h"
+#include "kernels/store/visit.h"
 #include "kernels/unroll.h"
 
 namespace softneuro::SN_ISA {
@@ -17,6 +18,32 @@ void activate_row(float* dst, const float* src, size_t n, const Activation& acti
       const int rest = static_cast<int>(n - i);
       store_n(dst + i, activate<kind>(load_n(src + i, rest), a, b), rest);
     }
+  });
+}
+
+void read_values(const ElementFormat& elements, const void* src, int64_t first, int64_t n, float* values) {
+  with_elements(elements.type, [&]<class T>() {
+    const Reading<T> reading(elements);
+    const T* from = static_cast<const T*>(src) + first;
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes) store(values + i, reading.value(from + i));
+    const int rest = static_cast<int>(n - i);
+    if (rest > 0) store_n(values + i, reading.value(from + i, rest), rest);
+  });
+}
+
+void write_values(const ElementFormat& elements, const float* values, void* dst, int64_t first, int64_t n) {
+  with_elements(elements.type, [&]<class T>() {
+    const Writing<T> writing(elements);
+    const ClampBounds bounds = writing.bounds({});
+    const auto steps = [&](Vf x) {
+      return is_quantized<T> ? clamp(writing.steps(x), set(bounds.lo), set(bounds.hi)) : x;
+    };
+    T* to = static_cast<T*>(dst) + first;
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes) writing.put(to + i, steps(load(values + i)));
+    const int rest = static_cast<int>(n - i);
+    if (rest > 0) writing.put(to + i, steps(load_n(values + i, rest)), rest);
   });
 }
 
@@ -68,17 +95,6 @@ void put_values(const StoreRows& r, const Part& part, const float* values) {
     const Vf x = clamp(writing.steps(load_n(values, part.n)), lo, hi);
     width == lanes ? writing.put(dst, x) : writing.put(dst, x, width);
   }
-}
-
-// Calls body.template operator()<T>() for the element's type.
-template <class Body>
-SN_INLINE void with_elements(DType type, const Body& body) {
-  if (type == DType::float32) return body.template operator()<float>();
-  if (type == DType::float16) return body.template operator()<Float16>();
-  if (type == DType::bfloat16) return body.template operator()<BFloat16>();
-  if (type == DType::uint8) return body.template operator()<uint8_t>();
-  assert(type == DType::int8);
-  body.template operator()<int8_t>();
 }
 
 template <class Sum>

@@ -28,7 +28,6 @@ PoolWindows adaptive_windows(const Problem& problem) {
 }  // namespace
 
 void adaptive_pool2d_window_routines(RoutineList& list) {
-  add_pool_bytes_routines(list, "adaptive_pool2d", adaptive_windows);
   add_pool_routines(list, "adaptive_pool2d", adaptive_windows);
 }
 

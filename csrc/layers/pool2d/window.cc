@@ -3,9 +3,6 @@
 
 namespace softneuro {
 
-void pool2d_window_routines(RoutineList& list) {
-  add_pool_bytes_routines(list, "pool2d", pool2d_windows);
-  add_pool_routines(list, "pool2d", pool2d_windows);
-}
+void pool2d_window_routines(RoutineList& list) { add_pool_routines(list, "pool2d", pool2d_windows); }
 
 }  // namespace softneuro

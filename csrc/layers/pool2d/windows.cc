@@ -5,6 +5,7 @@
 #include "base/lines.h"
 #include "kernels/integers.h"
 #include "layers/pool2d/pool2d.h"
+#include "layers/quantized/quantization.h"
 #include "layers/shared/moving.h"
 
 namespace softneuro {
@@ -31,13 +32,17 @@ Planes plane_split(const Shape& shape, const Layout& layout, int64_t lane_groups
 
 class PreparedPool final : public Prepared {
  public:
-  PreparedPool(const Problem& problem, PoolWindows windows, PoolKernel kernel, const Layout& layout)
-      : windows_(std::move(windows)), kernel_(kernel) {
+  PreparedPool(const Problem& problem, PoolWindows windows, PoolKernel kernel, const Schema& schema)
+      : windows_(std::move(windows)),
+        kernel_(kernel),
+        line_(static_cast<int64_t>(line_bytes / dtype_bytes(schema.dtype, 1))) {
+    const Layout& layout = schema.layout;
     const Shape &in = problem.in[0].shape, &out = problem.out().shape;
+    if (schema.dtype == DType::qint8) set_steps(*problem.in[0].quantization, *problem.out().quantization);
     int64_t lane_groups = 1;
     if (layout == Layout::nhwc() && out[0] * out[2] < problem.threads) {
       // Too few rows of outputs to share out (a global pooling): parts of the channels, in whole cache lines.
-      lane_groups = std::clamp<int64_t>(in[1] / line_floats, 1, problem.threads);
+      lane_groups = std::clamp<int64_t>(in[1] / line_, 1, problem.threads);
     }
     in_ = plane_split(in, layout, lane_groups);
     out_ = plane_split(out, layout, lane_groups);
@@ -73,18 +78,19 @@ class PreparedPool final : public Prepared {
     const int64_t width = in.shape[3], out_width = out.shape[3];
     int64_t channels = out_.channels, in_channel = group * in_.group_stride, out_channel = group * out_.group_stride;
     if (in_.group_stride == 0) {
-      const Range lines = split_range(ceil_div(channels, line_floats), out_.groups, group);
-      in_channel = out_channel = lines.begin * line_floats;
-      channels = std::min(channels, lines.end * line_floats) - in_channel;
+      const Range lines = split_range(ceil_div(channels, line_), out_.groups, group);
+      in_channel = out_channel = lines.begin * line_;
+      channels = std::min(channels, lines.end * line_) - in_channel;
     }
-    kernel_({.src = in.f32() + n * in.strides[0] + in_channel + span.begin * width * in_.pixel,
+    const int64_t first = n * out.strides[0] + out_channel + y * out_width * out_.pixel;
+    kernel_({.src = in.at(n * in.strides[0] + in_channel + span.begin * width * in_.pixel),
              .row_stride = rows.dilation * width * in_.pixel,
              .rows = span.count,
              .pixel = in_.pixel,
              .dilation = cols.dilation,
              .spans = cols.spans.data(),
              .outputs = out_width,
-             .dst = out.f32() + n * out.strides[0] + out_channel + y * out_width * out_.pixel,
+             .dst = out.at(first),
              .dst_pixel = out_.pixel,
              .channels = channels,
              .is_max = windows_.is_max,
@@ -93,12 +99,19 @@ class PreparedPool final : public Prepared {
              .step = cols.step,
              .inner_begin = cols.inner_begin,
              .inner_end = cols.inner_end,
+             .from = from_,
+             .to = to_,
              .width = width,
              .scratch = scratch});
-    if (unused_ > 0 && group + 1 == out_.groups) {
-      float* const dst = out.f32() + n * out.strides[0] + out_channel + y * out_width * out_.pixel;
-      clear_unused(dst, span.count == 0);
-    }
+    if (unused_ > 0 && group + 1 == out_.groups) clear_unused(out.f32() + first, span.count == 0);
+  }
+
+  // Means in steps of the output, so that a sum is scaled once.
+  void set_steps(const Quantization& from, const Quantization& to) {
+    from_ = quantized_format(from), to_ = quantized_format(to);
+    const double unit = static_cast<double>(from.scales[0]) / static_cast<double>(to.scales[0]);
+    for (float& scale : windows_.rows.scale) scale = static_cast<float>(static_cast<double>(scale) * unit);
+    from_.scale = to_.scale = 1;
   }
 
   // The maximum of nothing is minus infinity, in lanes that are no channels, too.
@@ -112,6 +125,8 @@ class PreparedPool final : public Prepared {
 
   PoolWindows windows_;
   PoolKernel kernel_;
+  int64_t line_;  // elements of a cache line
+  ElementFormat from_, to_;
   Planes in_{}, out_{};
   int64_t tasks_ = 1, scratch_ = 0;
   int64_t unused_ = 0;  // lanes of the last block that need clearing
@@ -119,19 +134,29 @@ class PreparedPool final : public Prepared {
 
 class PoolRoutine final : public Routine {
  public:
-  PoolRoutine(const char* type, Isa isa, const Layout& layout, MakePoolWindows make)
-      : Routine(vector_info(type, layout == Layout::nchw() ? "lines" : "lanes", isa, layout, layout)), make_(make) {}
+  PoolRoutine(const RoutineInfo& info, MakePoolWindows make) : Routine(info), make_(make) {}
 
   Refusal check(const Problem& problem) const override {
-    return problem.layer->post.empty() ? Refusal() : Refusal("takes no post-ops");
+    const PostOps& post = problem.layer->post;
+    if (info().in.dtype != DType::qint8) return post.empty() ? Refusal() : Refusal("takes no post-ops");
+    if (post.residual || post.activation.kind != ActivationKind::none) return "takes no post-ops";
+    for (const TensorDesc* desc : {&problem.in[0], &problem.out()}) {
+      if (const Refusal refusal = check_unsigned(*desc); !refusal.accepted()) return refusal;
+    }
+    if (make_(problem).is_max) {
+      return same_quantization(problem.in[0], problem.out()) ? Refusal() : "a maximum is one of its inputs";
+    }
+    const Shape& in = problem.in[0].shape;
+    constexpr int64_t most = int64_t{1} << 23;
+    return in[2] * in[3] < most ? Refusal() : Refusal("sums of so many bytes are not exact");
   }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
                                           std::shared_ptr<const Packed>) const override {
     const PoolKernels kernels = pool_kernels(info().isa);
-    const Layout& layout = info().out.layout;
+    const Schema& schema = info().out;
     return std::make_unique<PreparedPool>(problem, make_(problem),
-                                          layout == Layout::nchw() ? kernels.line : kernels.lanes, layout);
+                                          schema.layout == Layout::nchw() ? kernels.line : kernels.lanes, schema);
   }
 
  private:
@@ -176,9 +201,11 @@ PoolWindows pool2d_windows(const Problem& problem) {
 void add_pool_routines(RoutineList& list, const char* type, MakePoolWindows make) {
   for (Isa isa : isas_best_first()) {
     if (pool_kernels(isa).lanes == nullptr) continue;
-    list.add<PoolRoutine>(type, isa, Layout::blocked(isa_block(isa)), make);
-    list.add<PoolRoutine>(type, isa, Layout::nhwc(), make);
-    list.add<PoolRoutine>(type, isa, Layout::nchw(), make);
+    list.add<PoolRoutine>(bytes_info(type, "lanes", isa, Layout::nhwc()), make);
+    for (const Layout& layout : {Layout::blocked(isa_block(isa)), Layout::nhwc()}) {
+      list.add<PoolRoutine>(vector_info(type, "lanes", isa, layout, layout), make);
+    }
+    list.add<PoolRoutine>(vector_info(type, "lines", isa, Layout::nchw(), Layout::nchw()), make);
   }
 }
 

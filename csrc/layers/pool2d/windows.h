@@ -27,9 +27,8 @@ PoolWindows pool2d_windows(const Problem& problem);
 
 using MakePoolWindows = PoolWindows (*)(const Problem& problem);
 
-// Routines of every layout and level, for the layer type whose windows `make` computes.
+// Routines of every layout and level, for the layer type whose windows `make` computes; with channels side by side of
+// quantized blobs, too.
 void add_pool_routines(RoutineList& list, const char* type, MakePoolWindows make);
-// Those of quantized blobs.
-void add_pool_bytes_routines(RoutineList& list, const char* type, MakePoolWindows make);
 
 }  // namespace softneuro
