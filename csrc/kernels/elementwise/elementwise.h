@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/arch.h"
+#include "kernels/epilogue.h"
 
 namespace softneuro {
 
@@ -40,14 +41,21 @@ inline constexpr int elementwise_ops = 0
 // again (count is then a multiple of it). One of a pair is full.
 enum class Access : uint8_t { full, scalar, block };
 
+// Where not all is float32; c is as b. Sums and products of uint8 in steps of the result (dst.scale = 1) are made of
+// bytes at once and have the same bits at every level; all else goes through a buffer of floats.
+struct ElementwiseFormats {
+  ElementFormat dst = {}, a = {}, b = {};
+};
+
 // dst[r][i] = clamp(op(a[r][i], b[r][i]), lo, hi) for r < rows, i < count. Strides, in elements, lead from row to row;
-// 0 repeats a row. dst may be a or b where those are full and have its stride.
+// 0 repeats a row. dst may be a or b where those are full and have its stride and type.
 struct ElementwiseArgs {
-  float* dst;
-  const float *a, *b, *c;  // c: scale_shift only
+  void* dst;
+  const void *a, *b, *c;  // c: scale_shift only
   int64_t rows, count;
   int64_t dst_stride, a_stride, b_stride;
-  float lo, hi;  // infinite for no bound; NaN stays NaN
+  float lo, hi;                                 // infinite for no bound; NaN stays NaN
+  const ElementwiseFormats* formats = nullptr;  // null: float32
 };
 using ElementwiseKernel = void (*)(const ElementwiseArgs&);
 

@@ -1,5 +1,4 @@
 // Sums, differences and products of two quantized blobs: of equal shapes, or the second of one value for each channel.
-#include "kernels/combine_bytes/combine_bytes.h"
 #include "layers/binary/binary.h"
 #include "layers/quantized/lut.h"
 #include "layers/quantized/quantization.h"
@@ -24,37 +23,38 @@ Operands operands_of(const BinaryParams& p) {
   return {};
 }
 
-CombineBytes combine_of(const Problem& problem, ElementwiseOp function, bool swapped) {
+// In steps of the output.
+ElementwiseFormats formats_of(const Problem& problem, ElementwiseOp function, bool swapped) {
   const Quantization &left = *problem.in[swapped ? 1 : 0].quantization,
-                     &right = *problem.in[swapped ? 0 : 1].quantization;
-  CombineBytes combine{.a_zero = left.zero_points[0], .b_zero = right.zero_points[0]};
-  const ByteBounds bounds = *byte_bounds(problem);
-  combine.least = bounds.least, combine.most = bounds.most, combine.zero = bounds.zero;
-  const double unit = static_cast<double>(problem.out().quantization->scales[0]);
+                     &right = *problem.in[swapped ? 0 : 1].quantization, &to = *problem.out().quantization;
+  ElementwiseFormats formats{quantized_format(to), quantized_format(left), quantized_format(right)};
+  const double unit = static_cast<double>(to.scales[0]);
   const double a = static_cast<double>(left.scales[0]), b = static_cast<double>(right.scales[0]);
+  formats.dst.scale = 1;
   if (function == ElementwiseOp::mul) {
-    combine.a_scale = static_cast<float>(a * b / unit);
-    return combine;
+    formats.a.scale = static_cast<float>(a * b / unit), formats.b.scale = 1;
+    return formats;
   }
   const bool minus = function == ElementwiseOp::sub;
-  combine.a_scale = static_cast<float>((minus && swapped ? -a : a) / unit);
-  combine.b_scale = static_cast<float>((minus && !swapped ? -b : b) / unit);
-  return combine;
+  formats.a.scale = static_cast<float>((minus && swapped ? -a : a) / unit);
+  formats.b.scale = static_cast<float>((minus && !swapped ? -b : b) / unit);
+  return formats;
 }
 
 class PreparedBytes final : public Prepared {
  public:
-  PreparedBytes(const Problem& problem, const CombineBytesKernels& kernels, const Layout& layout)
-      : threads_(problem.threads), channels_last_(layout == Layout::nhwc()) {
+  PreparedBytes(const Problem& problem, Isa isa, const Layout& layout)
+      : threads_(problem.threads), channels_last_(layout == Layout::nhwc()), bounds_(*byte_bounds(problem)) {
     const BinaryParams p = binary_params(*problem.layer, problem.in);
     operands_ = operands_of(p);
-    combine_ = combine_of(problem, p.function, operands_.swapped);
-    kernel_ = p.function == ElementwiseOp::mul ? kernels.multiply : kernels.add;
+    formats_ = formats_of(problem, p.function, operands_.swapped);
+    const ElementwiseOp op = p.function == ElementwiseOp::mul ? ElementwiseOp::mul : ElementwiseOp::add;
+    const bool one = operands_.per_channel && !channels_last_;
+    kernel_ = elementwise_kernel(isa, op, Access::full, one ? Access::scalar : Access::full);
   }
 
   void run(const RunArgs& args) const override {
     const TensorView &a = args.in[operands_.swapped ? 1 : 0], &b = args.in[operands_.swapped ? 0 : 1];
-    const auto bytes = [](const TensorView& view, int64_t at) { return static_cast<uint8_t*>(view.at(at)); };
     const TensorView& out = args.out;
     const int64_t images = out.shape.rank() == 0 ? 1 : out.shape[0], size = out.image_elements();
     const auto start = [](const TensorView& view, int64_t n) {
@@ -66,8 +66,8 @@ class PreparedBytes final : public Prepared {
       args.parallel_for(images * parts, [&](int64_t item) {
         const int64_t n = item / parts;
         const Range part = split_range(size, parts, item % parts);
-        kernel_(combine_, bytes(a, start(a, n) + part.begin), bytes(b, start(b, n) + part.begin), false,
-                bytes(out, start(out, n) + part.begin), part.end - part.begin);
+        call(out.at(start(out, n) + part.begin), a.at(start(a, n) + part.begin), b.at(start(b, n) + part.begin),
+             part.end - part.begin);
       });
       return;
     }
@@ -79,18 +79,23 @@ class PreparedBytes final : public Prepared {
       const Range part = split_range(images * rows, tasks, task);
       for (int64_t item = part.begin; item < part.end; ++item) {
         const int64_t n = item / rows, row = item % rows;
-        kernel_(combine_, bytes(a, start(a, n) + row * length), bytes(b, start(b, n) + (channels_last_ ? 0 : row)),
-                !channels_last_, bytes(out, start(out, n) + row * length), length);
+        call(out.at(start(out, n) + row * length), a.at(start(a, n) + row * length),
+             b.at(start(b, n) + (channels_last_ ? 0 : row)), length);
       }
     });
   }
 
  private:
+  void call(void* dst, const void* a, const void* b, int64_t count) const {
+    kernel_({dst, a, b, nullptr, 1, count, 0, 0, 0, bounds_.least, bounds_.most, &formats_});
+  }
+
   int threads_;
   bool channels_last_;
+  ByteBounds bounds_;  // of steps
   Operands operands_;
-  CombineBytes combine_;
-  decltype(CombineBytesKernels::add) kernel_;
+  ElementwiseFormats formats_;
+  ElementwiseKernel kernel_;
 };
 
 class BinaryBytes final : public Routine {
@@ -113,7 +118,7 @@ class BinaryBytes final : public Routine {
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
                                           std::shared_ptr<const Packed>) const override {
-    return std::make_unique<PreparedBytes>(problem, *combine_bytes_kernels(info().isa), info().out.layout);
+    return std::make_unique<PreparedBytes>(problem, info().isa, info().out.layout);
   }
 };
 

@@ -7,12 +7,11 @@ namespace {
 
 class PreparedConcatBytes final : public Prepared {
  public:
-  PreparedConcatBytes(const Problem& problem, const CombineBytesKernels& kernels)
-      : axis_(static_cast<int>(problem.layer->attrs.integer("axis"))), threads_(problem.threads), kernels_(kernels) {
+  PreparedConcatBytes(const Problem& problem, Isa isa)
+      : axis_(static_cast<int>(problem.layer->attrs.integer("axis"))), threads_(problem.threads) {
     for (const TensorDesc& desc : problem.in) {
-      Part part{.same = same_quantization(desc, problem.out())};
-      if (!part.same) part.combine = rescaling(*desc.quantization, *problem.out().quantization);
-      parts_.push_back(part);
+      parts_.push_back(
+          {same_quantization(desc, problem.out()), Rescaling(*desc.quantization, *problem.out().quantization, isa)});
     }
   }
 
@@ -33,7 +32,7 @@ class PreparedConcatBytes final : public Prepared {
  private:
   struct Part {
     bool same;
-    CombineBytes combine = {};
+    Rescaling rescaling;
   };
 
   uint8_t* put(const TensorView& x, const Part& part, int64_t n, int64_t outer, uint8_t* dst) const {
@@ -43,13 +42,12 @@ class PreparedConcatBytes final : public Prepared {
     if (part.same) {
       std::copy_n(src, length, dst);
     } else {
-      kernels_.rescale(part.combine, src, dst, length);
+      part.rescaling.run(src, dst, length);
     }
     return dst + length;
   }
 
   int axis_, threads_;
-  const CombineBytesKernels& kernels_;
   std::vector<Part> parts_;
 };
 
@@ -69,7 +67,7 @@ class ConcatBytes final : public Routine {
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
                                           std::shared_ptr<const Packed>) const override {
-    return std::make_unique<PreparedConcatBytes>(problem, *combine_bytes_kernels(info().isa));
+    return std::make_unique<PreparedConcatBytes>(problem, info().isa);
   }
 };
 

@@ -1,5 +1,4 @@
 // Quantizes bytes: to steps of another size, or, after an activation, by a table.
-#include "kernels/combine_bytes/combine_bytes.h"
 #include "layers/quantized/lut.h"
 #include "layers/quantized/quantization.h"
 #include "layers/shared/moving.h"
@@ -25,12 +24,10 @@ class Requantize final : public Routine {
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
                                           std::shared_ptr<const Packed>) const override {
-    const auto kernel = combine_bytes_kernels(info().isa)->rescale;
-    const CombineBytes combine = rescaling(*problem.in[0].quantization, *problem.out().quantization);
-    return prepared_call([kernel, combine, threads = problem.threads](const RunArgs& args) {
-      for_runs(args.in[0], args.out, threads, args.parallel_for, [&](const void* src, void* dst, int64_t count) {
-        kernel(combine, static_cast<const uint8_t*>(src), static_cast<uint8_t*>(dst), count);
-      });
+    const Rescaling rescaling(*problem.in[0].quantization, *problem.out().quantization, info().isa);
+    return prepared_call([rescaling, threads = problem.threads](const RunArgs& args) {
+      for_runs(args.in[0], args.out, threads, args.parallel_for,
+               [&](const void* src, void* dst, int64_t count) { rescaling.run(src, dst, count); });
     });
   }
 };
