@@ -3,37 +3,56 @@
 
 #include "kernels/normalize/normalize.h"
 #include "kernels/reduce/accumulate.h"
+#include "kernels/store/visit.h"
 
 namespace softneuro::SN_ISA {
 
-inline Moments row_moments(const float* src, int64_t count) {
+template <class T>
+SN_INLINE Moments moments_of(const T* src, int64_t count, const Reading<T>& reading) {
+  const auto in_use = [](Vf x, int used) { return used < lanes ? first_or(x, used, zero()) : x; };
   const float n = static_cast<float>(count);
-  const float mean = sum_row(src, count, [](Vf x, int) { return x; }) / n;
+  const auto value = [&](Vf x, int used) { return is_quantized<T> ? in_use(x, used) : x; };
+  const float mean = sum_row(src, count, value, reading) / n;
   const Vf center = set(mean);
-  const float off = sum_row(src, count, [&](Vf x, int used) {
-    const Vf d = x - center;
-    return used < lanes ? first_or(d, used, zero()) : d;
-  });
-  const float squares = sum_row(src, count, [&](Vf x, int used) {
-    const Vf d = x - center;
-    return used < lanes ? first_or(d * d, used, zero()) : d * d;
-  });
+  const float off = sum_row(src, count, [&](Vf x, int used) { return in_use(x - center, used); }, reading);
+  const auto square = [&](Vf x, int used) { return in_use((x - center) * (x - center), used); };
+  const float squares = sum_row(src, count, square, reading);
   return {mean, off / n, (squares - off * (off / n)) / n};
 }
 
-inline void normalize_row(const NormalizeArgs& args) {
+inline Moments row_moments(const void* src, int64_t count, const ElementFormat& from) {
+  Moments moments;
+  with_elements(from.type,
+                [&]<class T>() { moments = moments_of(static_cast<const T*>(src), count, Reading<T>(from)); });
+  return moments;
+}
+
+inline void normalize_floats(const NormalizeArgs& args, float* dst, const float* src, int64_t first, int64_t count) {
   const Vf center = set(args.center), factor = set(args.factor), shift = set(args.shift);
   const auto part = [&](int64_t i, const auto& get) {
-    const Vf x = fma(get(args.src + i) - center, factor, shift);
-    return args.weight == nullptr ? x : fma(x, get(args.weight + i), get(args.bias + i));
+    const Vf x = fma(get(src + i) - center, factor, shift);
+    return args.weight == nullptr ? x : fma(x, get(args.weight + first + i), get(args.bias + first + i));
   };
   int64_t i = 0;
-  for (; i + lanes <= args.count; i += lanes) {
-    store(args.dst + i, part(i, [](const float* p) { return load(p); }));
+  for (; i + lanes <= count; i += lanes) {
+    store(dst + i, part(i, [](const float* p) { return load(p); }));
   }
-  if (i < args.count) {
-    const int rest = static_cast<int>(args.count - i);
-    store_n(args.dst + i, part(i, [rest](const float* p) { return load_n(p, rest); }), rest);
+  if (i < count) {
+    const int rest = static_cast<int>(count - i);
+    store_n(dst + i, part(i, [rest](const float* p) { return load_n(p, rest); }), rest);
+  }
+}
+
+inline void normalize_row(const NormalizeArgs& args) {
+  if (args.to.type == DType::float32 && args.from.type == DType::float32) {
+    return normalize_floats(args, static_cast<float*>(args.dst), static_cast<const float*>(args.src), 0, args.count);
+  }
+  alignas(64) float values[buffered];
+  for (int64_t i = 0; i < args.count; i += buffered) {
+    const int64_t n = args.count - i < buffered ? args.count - i : buffered;
+    read_values(args.from, args.src, i, n, values);
+    normalize_floats(args, values, values, i, n);
+    write_values(args.to, values, args.dst, i, n);
   }
 }
 

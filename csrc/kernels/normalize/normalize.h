@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/arch.h"
+#include "kernels/epilogue.h"
 
 namespace softneuro {
 
@@ -13,15 +14,17 @@ struct Moments {
 };
 
 // Two passes, the second over the differences to the mean. count > 0.
-using MomentsKernel = Moments (*)(const float* src, int64_t count);
+using MomentsKernel = Moments (*)(const void* src, int64_t count, const ElementFormat& from);
 
 // dst[i] = ((src[i] - center) * factor + shift) * weight[i] + bias[i] for i < count; weight and bias may both be null.
-// dst may be src.
+// dst may be src, if of its type.
 struct NormalizeArgs {
-  float* dst;
-  const float *src, *weight, *bias;
+  void* dst;
+  const void* src;
+  const float *weight, *bias;
   int64_t count;
   float center, factor, shift;
+  ElementFormat to = {}, from = {};
 };
 using NormalizeKernel = void (*)(const NormalizeArgs&);
 

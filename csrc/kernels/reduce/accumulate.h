@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "simd/simd.h"
+#include "kernels/store/policy.h"
 
 namespace softneuro::SN_ISA {
 
@@ -22,9 +22,10 @@ struct CompensatedSum {
 // Vectors that are added plainly before their sum is added with compensation.
 constexpr int64_t plain_vectors = 128;
 
-// Sum over i < count of f(x, lanes in use) with x = src[i ...]; unused lanes of f's result must be zero.
-template <class F>
-SN_INLINE float sum_row(const float* src, int64_t count, const F& f) {
+// Sum over i < count of f(x, lanes in use) with x the values of src[i ...]; unused lanes of f's result must be zero, as
+// those of x are if elements are numbers.
+template <class T, class F>
+SN_INLINE float sum_row(const T* src, int64_t count, const F& f, const Reading<T>& reading = {}) {
   CompensatedSum sum;
   int64_t i = 0;
   while (i + lanes <= count) {
@@ -33,15 +34,15 @@ SN_INLINE float sum_row(const float* src, int64_t count, const F& f) {
     int64_t k = 0;
     for (; k + 4 <= block; k += 4) {
 #pragma GCC unroll 4
-      for (int j = 0; j < 4; ++j) part[j] = part[j] + f(load(src + i + (k + j) * lanes), lanes);
+      for (int j = 0; j < 4; ++j) part[j] = part[j] + f(reading.value(src + i + (k + j) * lanes), lanes);
     }
-    for (; k < block; ++k) part[0] = part[0] + f(load(src + i + k * lanes), lanes);
+    for (; k < block; ++k) part[0] = part[0] + f(reading.value(src + i + k * lanes), lanes);
     sum.add((part[0] + part[1]) + (part[2] + part[3]));
     i += block * lanes;
   }
   if (i < count) {
     const int rest = static_cast<int>(count - i);
-    sum.add(f(load_n(src + i, rest), rest));
+    sum.add(f(reading.value(src + i, rest), rest));
   }
   return reduce_add(sum.total);
 }

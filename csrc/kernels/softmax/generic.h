@@ -3,6 +3,7 @@
 
 #include "kernels/reduce/accumulate.h"
 #include "kernels/softmax/softmax.h"
+#include "kernels/store/visit.h"
 #include "simd/math.h"
 
 namespace softneuro::SN_ISA {
@@ -79,11 +80,41 @@ void softmax_columns(float* dst, const float* src, int64_t count, int64_t to, in
   }
 }
 
+SN_INLINE bool all_floats(const SoftmaxArgs& a) { return a.to.type == DType::float32 && a.from.type == DType::float32; }
+
+template <bool log_of>
+void softmax_any_rows(const SoftmaxArgs& a) {
+  if (all_floats(a)) {
+    return softmax_rows<log_of>(static_cast<float*>(a.dst), static_cast<const float*>(a.src), a.number, a.count);
+  }
+  for (int64_t r = 0; r < a.number; ++r) {
+    read_values(a.from, a.src, r * a.count, a.count, a.scratch);
+    softmax_rows<log_of>(a.scratch, a.scratch, 1, a.count);
+    write_values(a.to, a.scratch, a.dst, r * a.count, a.count);
+  }
+}
+
+template <bool log_of>
+void softmax_any_columns(const SoftmaxArgs& a) {
+  if (all_floats(a)) {
+    return softmax_columns<log_of>(static_cast<float*>(a.dst), static_cast<const float*>(a.src), a.count, a.dst_stride,
+                                   a.src_stride, a.number);
+  }
+  constexpr int64_t strip = SoftmaxArgs::columns_at_once;
+  for (int64_t i = 0; i < a.number; i += strip) {
+    const int64_t n = a.number - i < strip ? a.number - i : strip;
+    for (int64_t k = 0; k < a.count; ++k) read_values(a.from, a.src, k * a.src_stride + i, n, a.scratch + k * strip);
+    softmax_columns<log_of>(a.scratch, a.scratch, a.count, strip, strip, n);
+    for (int64_t k = 0; k < a.count; ++k) write_values(a.to, a.scratch + k * strip, a.dst, k * a.dst_stride + i, n);
+  }
+}
+
 }  // namespace softneuro::SN_ISA
 
 namespace softneuro {
 
-SN_KERNEL_TABLE(SoftmaxKernels, softmax) = {{SN_ISA::softmax_rows<false>, SN_ISA::softmax_rows<true>},
-                                            {SN_ISA::softmax_columns<false>, SN_ISA::softmax_columns<true>}};
+SN_KERNEL_TABLE(SoftmaxKernels, softmax) = {
+    .rows = {SN_ISA::softmax_any_rows<false>, SN_ISA::softmax_any_rows<true>},
+    .columns = {SN_ISA::softmax_any_columns<false>, SN_ISA::softmax_any_columns<true>}};
 
 }  // namespace softneuro

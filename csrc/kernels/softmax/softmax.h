@@ -4,19 +4,27 @@
 #include <cstdint>
 
 #include "base/arch.h"
+#include "kernels/epilogue.h"
 
 namespace softneuro {
 
-// Row by row of `count` contiguous elements. dst may be src.
-using SoftmaxRowsKernel = void (*)(float* dst, const float* src, int64_t rows, int64_t count);
-// Down each of `columns` columns of `count` elements, which lie a stride of elements apart. dst may be src.
-using SoftmaxColumnsKernel = void (*)(float* dst, const float* src, int64_t count, int64_t dst_stride,
-                                      int64_t src_stride, int64_t columns);
+struct SoftmaxArgs {
+  void* dst;
+  const void* src;                         // may be dst, if of its type
+  int64_t count;                           // elements of one softmax
+  int64_t number;                          // rows, one after the other, or columns
+  int64_t dst_stride = 0, src_stride = 0;  // of columns: from one of their elements to the next
+  ElementFormat to = {}, from = {};
+  float* scratch =
+      nullptr;  // unless all is float32: `count` floats for rows, columns_at_once times as many for columns
+
+  static constexpr int columns_at_once = 64;
+};
+using SoftmaxKernel = void (*)(const SoftmaxArgs&);
 
 // [log]
 struct SoftmaxKernels {
-  SoftmaxRowsKernel rows[2];
-  SoftmaxColumnsKernel columns[2];
+  SoftmaxKernel rows[2], columns[2];
 };
 
 const SoftmaxKernels& softmax_kernels(Isa isa);

@@ -36,7 +36,7 @@ class PreparedRows final : public Prepared {
 
  private:
   void run_row(float* dst, const float* src, size_t first_weight) const {
-    const Moments m = kernels_.moments(src, rows_.size);
+    const Moments m = kernels_.moments(src, rows_.size, {});
     const float factor = 1 / std::sqrt(m.variance + static_cast<float>(rows_.eps)), shift = -m.offset * factor;
     if (weight_ == nullptr) {
       return kernels_.normalize({dst, src, nullptr, nullptr, rows_.size, m.center, factor, shift});

@@ -41,9 +41,9 @@ class PreparedSoftmax final : public Prepared {
       const int64_t start = cell.row * size_ * inner_ + cell.column;
       float* dst = out.f32() + cell.outer * out.strides[0] + start;
       const float* src = in.f32() + cell.outer * in.strides[0] + start;
-      if (rows) return kernels_.rows[log_](dst, src, cell.rows, size_);
+      if (rows) return kernels_.rows[log_]({dst, src, size_, cell.rows});
       for (int64_t r = 0; r < cell.rows; ++r) {
-        kernels_.columns[log_](dst, src, size_, dst_stride, src_stride, cell.count);
+        kernels_.columns[log_]({dst, src, size_, cell.count, dst_stride, src_stride});
         dst += size_ * inner_, src += size_ * inner_;
       }
     });
