@@ -1,24 +1,12 @@
 #include "kernels/convert/convert.h"
-#include "simd/elements.h"
+#include "kernels/store/visit.h"
 
 namespace softneuro::SN_ISA {
 
-// Types that simd/elements.h has vectors of, and what their stores take. The compiler vectorises the loops of others.
-template <class T>
-inline constexpr bool has_vectors = false;
-template <>
-inline constexpr bool has_vectors<Float16> = true;
-template <>
-inline constexpr bool has_vectors<BFloat16> = true;
-template <>
-inline constexpr bool has_vectors<uint8_t> = true;
-template <>
-inline constexpr bool has_vectors<int8_t> = true;
-
-SN_INLINE Vf rounded(Vf x, const Float16*) { return x; }
-SN_INLINE Vf rounded(Vf x, const BFloat16*) { return x; }
-SN_INLINE Vi rounded(Vf x, const uint8_t*) { return nearest(x); }
-SN_INLINE Vi rounded(Vf x, const int8_t*) { return nearest(x); }
+// Types that kernels/store has vectors of. The compiler vectorises the loops of others.
+constexpr bool is_stored(DType type) {
+  return type == DType::float16 || type == DType::bfloat16 || type == DType::uint8 || type == DType::int8;
+}
 
 template <class T>
 SN_INLINE float number(T x) {
@@ -31,29 +19,23 @@ SN_INLINE void set_element(T* p, float x) {
 }
 SN_INLINE void set_element(Bool* p, float x) { p->truth = x != 0 ? 1 : 0; }
 
-template <class T>
+template <DType type, class T>
 inline void from(const void* src, void* dst, int64_t count) {
   const T* SN_RESTRICT a = static_cast<const T*>(src);
   float* SN_RESTRICT b = static_cast<float*>(dst);
-  if constexpr (has_vectors<T>) {
-    int64_t i = 0;
-    for (; i + lanes <= count; i += lanes) store(b + i, load(a + i));
-    const int rest = static_cast<int>(count - i);
-    if (rest > 0) store_n(b + i, load_n(a + i, rest), rest);
+  if constexpr (is_stored(type)) {
+    read_values({.type = type}, src, 0, count, b);
   } else {
     for (int64_t i = 0; i < count; ++i) b[i] = number(a[i]);
   }
 }
 
-template <class T>
+template <DType type, class T>
 inline void to(const void* src, void* dst, int64_t count) {
   const float* SN_RESTRICT a = static_cast<const float*>(src);
   T* SN_RESTRICT b = static_cast<T*>(dst);
-  if constexpr (has_vectors<T>) {
-    int64_t i = 0;
-    for (; i + lanes <= count; i += lanes) store(b + i, rounded(load(a + i), b));
-    const int rest = static_cast<int>(count - i);
-    if (rest > 0) store_n(b + i, rounded(load_n(a + i, rest), b), rest);
+  if constexpr (is_stored(type)) {
+    write_values({.type = type}, a, dst, 0, count);
   } else {
     for (int64_t i = 0; i < count; ++i) set_element(b + i, a[i]);
   }
@@ -63,7 +45,7 @@ inline void to(const void* src, void* dst, int64_t count) {
 
 namespace softneuro {
 
-#define SN_ENTRIES(name, type) SN_ISA::from<type>, SN_ISA::to<type>,
+#define SN_ENTRIES(name, type) SN_ISA::from<DType::name, type>, SN_ISA::to<DType::name, type>,
 SN_KERNEL_TABLE(ConvertKernels, convert) = {SN_CONVERTED(SN_ENTRIES)};
 #undef SN_ENTRIES
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/quantize/quantize.h"
-#include "simd/elements.h"
+#include "kernels/store/visit.h"
 
 namespace softneuro::SN_ISA {
 namespace quantize {
@@ -46,18 +46,8 @@ inline void to_bytes(const QuantizeSteps& q, const float* src, uint8_t* dst, int
   to_bytes(q, src, dst, count, [scale](Vf x) { return x / scale; });
 }
 
-template <class T>
-SN_INLINE void to_floats(const QuantizeSteps& q, const T* src, float* dst, int64_t count) {
-  const Vf zero = set(static_cast<float>(q.zero)), scale = set(q.scale);
-  for_vectors(count, [&](int64_t i, int n) {
-    if (n == lanes) return store(dst + i, (load(src + i) - zero) * scale);
-    store_n(dst + i, (load_n(src + i, n) - zero) * scale, n);
-  });
-}
-
 inline void to_floats(const QuantizeSteps& q, const uint8_t* src, float* dst, int64_t count) {
-  if (q.least >= 0) return to_floats<uint8_t>(q, src, dst, count);
-  to_floats<int8_t>(q, reinterpret_cast<const int8_t*>(src), dst, count);
+  read_values({q.least >= 0 ? DType::uint8 : DType::int8, q.scale, q.zero}, src, 0, count, dst);
 }
 
 }  // namespace quantize
