@@ -172,7 +172,7 @@ def test_softmax_of_special_rows(log: int, axis: int) -> None:
     check("softmax", {"axis": axis, "log": log}, {}, [x], function(torch.from_numpy(x), axis))
 
 
-@pytest.mark.parametrize("function", ["mean", "sum", "amax"])
+@pytest.mark.parametrize("function", ["mean", "sum", "amax", "amin"])
 @pytest.mark.parametrize("axes", [[1], [0], [2, 3], [0, 2], [0, 1, 2, 3]])
 @pytest.mark.parametrize("keepdim", [0, 1])
 def test_reduce(function: str, axes: list[int], keepdim: int) -> None:

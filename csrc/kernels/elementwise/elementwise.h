@@ -9,21 +9,22 @@
 namespace softneuro {
 
 // SN_ELEMENTWISE_OPS(name, formula). NaN and infinities as in <cmath>, but min and max give NaN where either is one.
-#define SN_ELEMENTWISE_OPS(X)     \
-  X(add, "a + b")                 \
-  X(sub, "a - b")                 \
-  X(mul, "a * b")                 \
-  X(div, "a / b")                 \
-  X(min, "min(a, b)")             \
-  X(max, "max(a, b)")             \
-  X(pow, "pow(a, b)")             \
-  X(square, "a * a")              \
-  X(abs, "|a|")                   \
-  X(sqrt, "sqrt(a)")              \
-  X(rsqrt, "1 / sqrt(a)")         \
-  X(root, "pow(a, 1/2)")          \
-  X(inverse_root, "pow(a, -1/2)") \
-  X(prelu, "a > 0 ? a : b * a")   \
+#define SN_ELEMENTWISE_OPS(X)                                      \
+  X(add, "a + b")                                                  \
+  X(sub, "a - b")                                                  \
+  X(mul, "a * b")                                                  \
+  X(div, "a / b")                                                  \
+  X(min, "min(a, b)")                                              \
+  X(max, "max(a, b)")                                              \
+  X(pow, "pow(a, b)")                                              \
+  X(square, "a * a")                                               \
+  X(abs, "|a|")                                                    \
+  X(sqrt, "sqrt(a)")                                               \
+  X(rsqrt, "1 / sqrt(a)")                                          \
+  X(round, "a, to the nearest whole number, of ties the even one") \
+  X(root, "pow(a, 1/2)")                                           \
+  X(inverse_root, "pow(a, -1/2)")                                  \
+  X(prelu, "a > 0 ? a : b * a")                                    \
   X(scale_shift, "a * b + c, c accessed as b is")
 
 enum class ElementwiseOp : uint8_t {

@@ -36,6 +36,7 @@ SN_INLINE Vf elementwise(Vf a, Vf b, Vf c) {
   if constexpr (op == Op::abs) return abs(a);
   if constexpr (op == Op::sqrt) return sqrt(a);
   if constexpr (op == Op::rsqrt) return set(1.0f) / sqrt(a);
+  if constexpr (op == Op::round) return SN_ISA::round(a);
   if constexpr (op == Op::root) return root(a);
   if constexpr (op == Op::inverse_root) return set(1.0f) / root(a);
   if constexpr (op == Op::prelu) return select(lt(zero(), a), a, b * a);

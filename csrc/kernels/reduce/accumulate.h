@@ -55,20 +55,26 @@ SN_INLINE Vf first_or(Vf x, int n, Vf rest) {
   return load(lane);
 }
 
-SN_INLINE float max_row(const float* src, int64_t count) {
-  const Vf least = set(-__builtin_inff());
-  Vf most[4] = {least, least, least, least};
+// The greatest of a row, or the least; NaN if any is.
+template <bool greatest>
+SN_INLINE float extreme_row(const float* src, int64_t count) {
+  const auto further = [](Vf a, Vf b) { return greatest ? max(a, b) : min(a, b); };
+  const Vf start = set(greatest ? -__builtin_inff() : __builtin_inff());
+  Vf found[4] = {start, start, start, start};
   int64_t i = 0;
   for (; i + 4 * lanes <= count; i += 4 * lanes) {
 #pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) most[j] = max(most[j], load(src + i + j * lanes));
+    for (int j = 0; j < 4; ++j) found[j] = further(found[j], load(src + i + j * lanes));
   }
-  for (; i + lanes <= count; i += lanes) most[0] = max(most[0], load(src + i));
+  for (; i + lanes <= count; i += lanes) found[0] = further(found[0], load(src + i));
   if (i < count) {
     const int rest = static_cast<int>(count - i);
-    most[1] = max(most[1], first_or(load_n(src + i, rest), rest, least));
+    found[1] = further(found[1], first_or(load_n(src + i, rest), rest, start));
   }
-  return reduce_max(max(max(most[0], most[1]), max(most[2], most[3])));
+  const Vf all = further(further(found[0], found[1]), further(found[2], found[3]));
+  return greatest ? reduce_max(all) : reduce_min(all);
 }
+
+SN_INLINE float max_row(const float* src, int64_t count) { return extreme_row<true>(src, count); }
 
 }  // namespace softneuro::SN_ISA

@@ -12,14 +12,14 @@ void reduce_rows(float* dst, const float* src, int64_t rows, int64_t count, int6
     if constexpr (op == ReduceOp::sum) {
       dst[r] = sum_row(src, count, [](Vf x, int) { return x; });
     } else {
-      dst[r] = max_row(src, count);
+      dst[r] = extreme_row<op == ReduceOp::max>(src, count);
     }
   }
 }
 
 template <ReduceOp op>
 SN_INLINE Vf reduce_pair(Vf a, Vf b) {
-  return op == ReduceOp::sum ? a + b : max(a, b);
+  return op == ReduceOp::sum ? a + b : op == ReduceOp::max ? max(a, b) : min(a, b);
 }
 
 // `width` vectors of columns at once, `used` lanes of the last; four results are in flight, so that none waits for its
@@ -30,7 +30,7 @@ SN_INLINE void reduce_strip(float* dst, const float* src, int64_t count, int64_t
   const bool whole = width > 1 || used == lanes;
   const auto read = [&](const float* p) { return whole ? load(p) : load_n(p, used); };
   CompensatedSum sum[width];
-  const Vf start = op == ReduceOp::sum ? zero() : set(-__builtin_inff());
+  const Vf start = op == ReduceOp::sum ? zero() : set(op == ReduceOp::max ? -__builtin_inff() : __builtin_inff());
   Vf part[ways][width];
   const auto reset = [&] {
 #pragma GCC unroll 4
@@ -89,7 +89,8 @@ void reduce_columns(float* dst, const float* src, int64_t count, int64_t stride,
 namespace softneuro {
 
 SN_KERNEL_TABLE(ReduceKernels, reduce) = {
-    {SN_ISA::reduce_rows<ReduceOp::sum>, SN_ISA::reduce_rows<ReduceOp::max>},
-    {SN_ISA::reduce_columns<ReduceOp::sum>, SN_ISA::reduce_columns<ReduceOp::max>}};
+    {SN_ISA::reduce_rows<ReduceOp::sum>, SN_ISA::reduce_rows<ReduceOp::max>, SN_ISA::reduce_rows<ReduceOp::min>},
+    {SN_ISA::reduce_columns<ReduceOp::sum>, SN_ISA::reduce_columns<ReduceOp::max>,
+     SN_ISA::reduce_columns<ReduceOp::min>}};
 
 }  // namespace softneuro

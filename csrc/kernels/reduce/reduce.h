@@ -1,4 +1,4 @@
-// Sums and maxima over contiguous rows and over columns.
+// Sums, maxima and minima over contiguous rows and over columns.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace softneuro {
 
-// sum: in blocks whose sums are added with compensation, so that the error does not grow with the length. max: NaN if
-// any is; -infinity of nothing.
-enum class ReduceOp : uint8_t { sum, max };
+// sum: in blocks whose sums are added with compensation, so that the error does not grow with the length. max, min: NaN
+// if any is; of nothing -infinity, infinity.
+enum class ReduceOp : uint8_t { sum, max, min };
 
 // dst[r] = op over i < count of src[r * stride + i], for r < rows.
 using ReduceRowsKernel = void (*)(float* dst, const float* src, int64_t rows, int64_t count, int64_t stride);
@@ -18,8 +18,8 @@ using ReduceColumnsKernel = void (*)(float* dst, const float* src, int64_t count
 
 // By op.
 struct ReduceKernels {
-  ReduceRowsKernel rows[2];
-  ReduceColumnsKernel columns[2];
+  ReduceRowsKernel rows[3];
+  ReduceColumnsKernel columns[3];
 };
 
 const ReduceKernels& reduce_kernels(Isa isa);

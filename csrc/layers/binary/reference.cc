@@ -36,6 +36,8 @@ double apply(ElementwiseOp function, double a, double b) {
       return std::sqrt(a);
     case ElementwiseOp::rsqrt:
       return 1 / std::sqrt(a);
+    case ElementwiseOp::round:
+      return std::nearbyint(a);
     default:
       return std::pow(a, b);
   }

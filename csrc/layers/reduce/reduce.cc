@@ -14,11 +14,11 @@ ReduceParams reduce_params(const Layer& layer, const Shape& shape) {
   layer.attrs.expect_only({"function", "axes", "keepdim"});
   const std::string& function = layer.attrs.text("function");
   ReduceParams p;
-  if (function == "mean" || function == "sum" || function == "amax") {
+  if (function == "mean" || function == "sum" || function == "amax" || function == "amin") {
     p.mean = function == "mean";
-    p.op = function == "amax" ? ReduceOp::max : ReduceOp::sum;
+    p.op = function == "amax" ? ReduceOp::max : function == "amin" ? ReduceOp::min : ReduceOp::sum;
   } else {
-    throw Error("unknown function '" + function + "'", {}, "give mean, sum or amax");
+    throw Error("unknown function '" + function + "'", {}, "give mean, sum, amax or amin");
   }
   p.keepdim = layer.attrs.flag("keepdim", false);
   const std::vector<int64_t>& axes = layer.attrs.integers("axes");
@@ -39,8 +39,8 @@ ReduceParams reduce_params(const Layer& layer, const Shape& shape) {
       p.out.push_back(1);
     }
   }
-  if (p.op == ReduceOp::max && p.count == 0 && p.out.elements() != 0) {
-    throw Error("amax over an axis without elements, shape " + shape.str());
+  if (p.op != ReduceOp::sum && p.count == 0 && p.out.elements() != 0) {
+    throw Error(function + " over an axis without elements, shape " + shape.str());
   }
   return p;
 }

@@ -1,4 +1,4 @@
-// reduce: mean, sum or maximum over axes.
+// reduce: mean, sum, maximum or minimum over axes.
 #pragma once
 
 #include <array>
@@ -17,7 +17,8 @@ struct ReduceParams {
   Shape out;
 };
 
-// Throws Error about the function, axes that are not the shape's own or given twice, and the maximum of nothing.
+// Throws Error about the function, axes that are not the shape's own or given twice, and the maximum or minimum of
+// nothing.
 ReduceParams reduce_params(const Layer& layer, const Shape& shape);
 
 }  // namespace softneuro

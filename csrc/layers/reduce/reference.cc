@@ -9,9 +9,10 @@ namespace softneuro {
 void reduce_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out) {
   const Shape& shape = in[0].shape;
   const ReduceParams p = reduce_params(layer, shape);
-  const bool max = p.op == ReduceOp::max;
+  const bool extreme = p.op != ReduceOp::sum;
+  const double sign = p.op == ReduceOp::min ? -1 : 1;  // what is least is, with the other sign, the greatest
   const int64_t results = out.shape.elements(), count = shape.elements();
-  std::fill_n(out.data, results, max ? -std::numeric_limits<double>::infinity() : 0.0);
+  std::fill_n(out.data, results, extreme ? -sign * std::numeric_limits<double>::infinity() : 0.0);
   for (int64_t i = 0; i < count; ++i) {
     int64_t rest = i, at = 0, stride = 1;
     for (int axis = shape.rank() - 1; axis >= 0; --axis) {
@@ -23,9 +24,9 @@ void reduce_reference(const Layer& layer, std::span<const RefTensor> in, RefTens
     }
     const double x = in[0].data[i];
     double& result = out.data[at];
-    if (!max) {
+    if (!extreme) {
       result += x;
-    } else if (!(result >= x)) {  // a NaN is taken and kept
+    } else if (!(sign * result >= sign * x)) {  // a NaN is taken and kept
       result = std::isnan(result) ? result : x;
     }
   }

@@ -42,11 +42,11 @@ def broadcast_pair(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
 @st.composite
 def problems(draw: st.DrawFn) -> dict[str, Any]:
     rng = random(draw)
-    function = draw(st.sampled_from(["add", "sub", "mul", "div", "min", "max", "pow", "abs", "sqrt", "rsqrt"]))
-    if function in ("abs", "sqrt", "rsqrt"):
+    function = draw(st.sampled_from(["add", "sub", "mul", "div", "min", "max", "pow", "abs", "sqrt", "rsqrt", "round"]))
+    if function in ("abs", "sqrt", "rsqrt", "round"):
         shape = draw(shapes())
         x = normal(rng, shape)
-        x = x if function == "abs" else abs(x) + np.float32(0.1)
+        x = x if function == "abs" else np.round(2 * x) / 2 if function == "round" else abs(x) + np.float32(0.1)
         return with_post(draw, rng, {"attrs": {"function": function}, "weights": {}, "inputs": [x]}, shape)
     left, right = draw(broadcast_pair())
     out_shape = np.broadcast_shapes(left, right)

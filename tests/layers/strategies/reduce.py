@@ -22,8 +22,8 @@ def problems(draw: st.DrawFn) -> dict[str, Any]:
     else:
         axes = draw(st.lists(st.integers(0, len(shape) - 1), min_size=1, max_size=len(shape), unique=True))
     x = normal(rng, shape) + draw(st.sampled_from([0, 3]))
-    function = draw(st.sampled_from(["mean", "sum", "amax"]))
-    if function == "amax" and 0 in shape:
+    function = draw(st.sampled_from(["mean", "sum", "amax", "amin"]))
+    if function in ("amax", "amin") and 0 in shape:
         function = "sum"
     return {
         "attrs": {"function": function, "axes": axes, "keepdim": draw(st.integers(0, 1))},
