@@ -79,7 +79,7 @@ def test_other_shapes_of_rows(rows: bool) -> None:
     m = Maker((2, 3, 7), rows=rows)
     scale = m.reshape(m.scale, 6, 1) if rows else m.reshape(m.scale, 1)
     y = m.mul(m.linear(m.reshape(m.steps, 6, 7)), scale)
-    assert m.layers(m.reshape(y, 2, 3, 5)) == ["dynamic_linear", "reshape", "reshape"]
+    assert m.layers(m.reshape(y, 2, 3, 5)) == ["dynamic_linear"]
     m = Maker((2, 3, 7), rows=rows)
     sums = m.reshape(m.linear(m.reshape(m.steps, 6, 7)), 2, 3, 5)
     assert m.layers(m.mul(sums, m.scale)).count("dynamic_linear") == 1

@@ -50,6 +50,14 @@ bool per_channel(const Shape& other, const Shape& out, int axis) {
   return true;
 }
 
+int with_same_elements(Graph& graph, int blob, const Shape& shape, const std::string& name) {
+  if (graph.blob(blob).desc.shape == shape) return blob;
+  Layer reshape;
+  reshape.name = name, reshape.type = "reshape", reshape.inputs = {blob};
+  reshape.attrs.set("shape", std::vector<int64_t>(shape.begin(), shape.end()));
+  return graph.insert_layer(std::move(reshape));
+}
+
 void retire(Graph& graph, int layer, int replacement) {
   Layer& husk = graph.layer(layer);
   graph.replace_uses(husk.output(), replacement);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +23,9 @@ Constant constant_of(const Graph& graph, int blob);
 
 // Whether a constant operand of this shape has at most one value for each index of an axis of the result.
 bool per_channel(const Shape& other, const Shape& out, int axis);
+
+// The blob, or what a reshape makes of it. The layer gets this name.
+int with_same_elements(Graph& graph, int blob, const Shape& shape, const std::string& name);
 
 // Gives a layer's readers another blob of the same shape and leaves the layer behind as a husk that no pass looks at
 // and compact() drops.

@@ -30,6 +30,10 @@ bool is_identity(const Layer& layer, const Shape& in, const Shape& out) {
     std::iota(order.begin(), order.end(), 0);
     return attrs.integers("perm") == order;
   }
+  if (layer.type == "binary" && attrs.find("scalar") != nullptr && attrs.real("scalar") == 1) {
+    const std::string& function = attrs.text("function");
+    return function == "mul" || (function == "div" && !attrs.flag("reversed", false));
+  }
   // Bilinear would multiply neighbours by zero, which is not nothing to an infinity.
   if (layer.type == "upsample")
     return attrs.text("mode") == "nearest" && layer.weights.empty() && attrs.find("scale_h") == nullptr &&
