@@ -113,15 +113,16 @@ def entries(earlier_regions):
 
 @pytest.fixture
 def in_bytes(monkeypatch):
-    """Tells of each weight of two axes or more that a layer is given whether it is in the model's own bytes."""
+    """Tells of each weight of two axes or more that a layer multiplies by whether it is in the model's own bytes."""
     found = []
 
-    def memory(value, plain=lowering.memory_of):
+    def add(low, kind, inputs, weights=None, *, plain=lowering.Lowering.add, **attributes):
+        value = (weights or {}).get("weight")
         quantized = isinstance(value, lowering.QuantizedWeight)
-        found.extend([quantized] if quantized or value.dim() > 1 else [])
-        return plain(value)
+        found.extend([quantized] if quantized or (value is not None and value.dim() > 1) else [])
+        return plain(low, kind, inputs, weights, **attributes)
 
-    monkeypatch.setattr(lowering, "memory_of", memory)
+    monkeypatch.setattr(lowering.Lowering, "add", add)
     return found
 
 

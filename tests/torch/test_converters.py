@@ -34,6 +34,7 @@ ELEMENTWISE = {
     "neg": torch.neg,
     "square": torch.square,
     "abs": torch.abs,
+    "round": lambda x: (4 * x).round() / 2,
     "sqrt": lambda x: x.abs().sqrt(),
     "rsqrt": lambda x: (x.abs() + 1).rsqrt(),
 }
@@ -75,6 +76,8 @@ POOLS = {
     "sum": lambda x: x.sum((0, 2)),
     "amax": lambda x: x.amax((2, 3)),
     "amax_channel": lambda x: x.amax(1),
+    "amin": lambda x: x.amin((2, 3)),
+    "amin_channel": lambda x: x.amin(1),
 }
 MOVES = {
     "flatten": lambda x: x.flatten(1),

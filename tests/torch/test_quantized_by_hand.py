@@ -223,6 +223,10 @@ def chosen(module, x):
     return on_grid(x, scale, zero)
 
 
+def chosen_of_another(module, x):
+    return on_grid(x, *qd.choose_qparams(2 * x, 0, 255, 1e-4, torch.uint8))
+
+
 def pooled(module, x):
     q = qd.quantize_per_tensor(x, 0.02, 3, 0, 255, torch.uint8)
     return qd.dequantize_per_tensor(nn.functional.max_pool2d(q, 3, 1, 1), 0.02, 3, 0, 255, torch.uint8)
@@ -240,7 +244,6 @@ DECLINED = {
     "zero point": (lambda module, x: on_grid(x, 0.1, 300), "its zero point 300 is outside 0 to 255"),
     "16 bits": (lambda module, x: on_grid(x, 0.1, 3, -999, 999, torch.int16), "its dtype is int16"),
     "computed scale": (lambda module, x: on_grid(x, x.amax() / 255, torch.tensor(0)), "its scale is not a constant"),
-    "dynamic": (chosen, "softneuro has no such layer"),
     "another grid": (other_grid, "takes its bytes for those of another"),
     "arithmetic": (of_arithmetic, "its bytes are read by aten.floor_divide.default"),
     "pooling of bytes": (pooled, "its bytes are read by aten.max_pool2d_with_indices.default"),
@@ -255,6 +258,15 @@ def test_declined(name):
     compiled = Straight(model)
     check(compiled, model)
     assert reason in compiled.told()
+
+
+@pytest.mark.parametrize("odd", [chosen, chosen_of_another], ids=["its own", "of another"])
+def test_a_scale_of_the_run(odd):
+    """It is arithmetic where no product reads what it quantizes."""
+    model = ByHand(odd)
+    compiled = Straight(model)
+    check(compiled, model)
+    assert not host_computes(compiled.told())
 
 
 @pytest.mark.parametrize("where", ["activations", "weight"])

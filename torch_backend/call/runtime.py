@@ -248,7 +248,7 @@ class RegionRuntime:
         placed = {node: (i, weights[i]) for i, node in enumerate(self.region.weight_nodes)}
         borders = borders_of(signature, len(inputs))
         region = self.region
-        lowering = Lowering(region.module, placed, region.constants, region.steps, region.products)
+        lowering = Lowering(region.module, placed, region.constants, region.steps)
         lowered = lowering.run(inputs, borders, sizes, self._names, self._shapes)
         lowered.graph.optimize()
         return lowered

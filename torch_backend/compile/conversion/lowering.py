@@ -14,8 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
 
 import softneuro
-from softneuro.torch_backend.compile.conversion.products import Product, lower_product
-from softneuro.torch_backend.compile.conversion.quantized_weights import QuantizedWeight, quantized_weight
+from softneuro.torch_backend.compile.conversion.quantized_weights import QuantizedWeight, find_groups, quantized_weight
 from softneuro.torch_backend.compile.converters.registry import Call, find_converter
 from softneuro.torch_backend.compile.host.host_steps import HostStep, step_reason
 from softneuro.torch_backend.compile.ops.borders import TYPES, Border, output_schema
@@ -25,7 +24,6 @@ from softneuro.torch_backend.compile.ops.orders import inverse
 from softneuro.torch_backend.compile.ops.reals import REALS, in_float32, is_conversion
 from softneuro.torch_backend.compile.ops.strides import true_value
 from softneuro.torch_backend.compile.ops.walks import with_sources
-from softneuro.torch_backend.compile.partitioning.quantized import BYTES
 
 log = logging.getLogger("softneuro.torch_backend")
 
@@ -49,19 +47,16 @@ class Lowering:
         weights: dict[Node, tuple[int, torch.Tensor]],
         constants: set[Node],
         steps: Sequence[Sequence[Node]] = (),
-        products: Sequence[Product] = (),
     ) -> None:
         self.result = Lowered(softneuro.Graph())
         self._module = module
         self._weights = weights  # by placeholder: index and tensor
         self._constants = constants
         self._steps = {node: nodes for nodes in steps for node in nodes}
-        self._products = {product.root: product for product in products}
-        self._spelt = {node for product in products for node in product.members}
         self._values: dict[Node, Any] = {}
         self._blobs: dict[Node, int | list[int]] = {}
         self._casts: dict[Node, int] = {}  # to reals, of integers
-        self._on_grid: set[Node] = set()  # bytes for the host, here the reals that they stand for
+        self._made: set[Node] = set()  # by converters: reals, whatever the host has
         self._evaluated: dict[Node, Any] = {}
         self._node: Node | None = None
 
@@ -137,20 +132,17 @@ class Lowering:
         if step := self._steps.get(node):
             if node is step[-1]:
                 self._blobs |= self.add_step(step, self._values, self.stored)
-        elif node in self._spelt:
-            if product := self._products.get(node):
-                self._add_product(product)
         elif node.target is operator.getitem:
             source = self._blobs[node.args[0]]
             self._blobs[node] = source[node.args[1]] if isinstance(source, list) else source
+            self._made.update([node] if node.args[0] in self._made else [])
         else:
             try:
                 call = Call(node, self._constants, self._values)
                 found = find_converter(node.target)
                 assert found is not None
                 self._blobs[node] = self._as_the_host(node, found.convert(self, call))
-                # Converters give reals.
-                self._on_grid.update([node] if getattr(self._values[node], "dtype", None) in BYTES else [])
+                self._made.add(node)
             except MemoryError:
                 raise
             except Exception as error:
@@ -166,29 +158,21 @@ class Lowering:
                 raise softneuro.Error(f"{list(self.result.graph.shape(blob))} for the host's {list(expected.shape)}")
         return made
 
-    def _add_product(self, product: Product) -> None:
-        node, graph = product.root, self.result.graph
-        try:
-            blob = lower_product(self, product)
-            shape = self._values[node].shape
-            same = tuple(graph.shape(blob)) == tuple(shape)
-            self._blobs[node] = blob if same else self.add("reshape", [blob], shape=list(shape))
-        except (softneuro.Error, ValueError) as error:
-            self._module.meta.setdefault("declined", {})[node] = str(error)
-            raise softneuro.Error(f"{layer_name(node)}: {error}") from error
-
     def _leave(self, node: Node, reason: str) -> None:
         """Makes a step of an op that a converter has declined. Raises softneuro.Error if it cannot be one."""
         self._module.meta.setdefault("declined", {})[node] = reason
         hindrance = step_reason(node, self._constants, self._values)
-        if not self._on_grid.isdisjoint(node.all_input_nodes):
-            hindrance = "it moves the bytes of a quantization"
+        if any(n in self._made and not self._is_real(n) for n in node.all_input_nodes):
+            hindrance = "what it reads is no tensor of the host's inside a region"
         if hindrance is not None:
             raise softneuro.Error(f"{layer_name(node)}: {reason}, and it cannot be a step: {hindrance}")
         log.debug("%s stays with the host as a step: %s", node.target, reason)
         items = [user for user in node.users if user.target is operator.getitem]
         self._values.update({item: self._values[node][item.args[1]] for item in items})
         self._blobs |= self.add_step([node, *items], self._values, self.stored)
+
+    def _is_real(self, node: Node) -> bool:
+        return getattr(self._values[node], "dtype", None) in REALS
 
     def _permuted(self, blob: int, order: Sequence[int]) -> int:
         return blob if list(order) == sorted(order) else self.add("transpose", [blob], perm=list(order))
@@ -225,7 +209,7 @@ class Lowering:
         """The blob of a tensor's values, which are reals; of a weight, a constant blob."""
         if node in self._constants and node not in self._blobs:
             self._blobs[node] = self.add("constant", [], {"value": self.constant(node)})
-        if node in self._constants or node in self._on_grid or self._values[node].dtype in REALS:
+        if node in self._constants or node in self._made or self._is_real(node):
             return self.stored(node)
         if node not in self._casts:
             self._casts[node] = self.result.graph.add("cast", [self.stored(node)], name=layer_name(node))
@@ -257,6 +241,11 @@ class Lowering:
     def weight(self, node: Node) -> torch.Tensor | QuantizedWeight:
         """A constant for a layer that multiplies by it: in the host's bytes where that can be."""
         return quantized_weight(node, self.evaluate) or self.constant(node)
+
+    def blocks(self, node: Node, turned: bool) -> dict[str, torch.Tensor] | None:
+        """What a constant [K, C], or its transpose, is made of, as `linear_blocks` takes it; None if it is not."""
+        groups = find_groups(node, turned)
+        return groups.weights(self.evaluate) if groups is not None else None
 
     def constant(self, node: Node) -> torch.Tensor:
         """Value of a constant node, in a weight's own memory and type where that can be; need not be contiguous."""

@@ -12,9 +12,8 @@ from torch.fx import Node
 
 from softneuro.torch_backend.compile.converters.quantize import DEQUANTIZE
 from softneuro.torch_backend.compile.converters.registry import Call, aten
-from softneuro.torch_backend.compile.converters.shape import COPIES
-from softneuro.torch_backend.compile.ops.reals import is_conversion
-from softneuro.torch_backend.compile.partitioning.quantized import MOVES
+from softneuro.torch_backend.compile.converters.shape import COPIES, MOVES
+from softneuro.torch_backend.compile.ops.reals import REALS, is_conversion
 
 _MOVES = MOVES | {aten.expand.default}
 _VIEWS = {aten.view.default, aten._unsafe_view.default}
@@ -64,13 +63,13 @@ def scaled_bytes(stored: torch.Tensor, scales: torch.Tensor) -> QuantizedWeight 
 
 
 def quantized_weight(node: Node, evaluate: Callable[[Node], Any]) -> QuantizedWeight | None:
-    """What a constant is a DQ of, at once or before moves. `evaluate` gives the value of a constant.
+    """What a constant is a DQ of, at once or before moves; bytes as they are have a scale of 1.
 
-    None if it is none, or if kernels do not take such weights: theirs are signed, lie around zero, and have scales that
-    differ along no more than one axis.
+    `evaluate` gives the value of a constant. None if it is none, or if kernels do not take such weights: theirs
+    are signed, lie around zero, and have scales that differ along no more than one axis.
     """
     moves: list[Node] = []
-    while node.target in _MOVES or is_conversion(node):
+    while node.target in _MOVES or is_conversion(node) or _makes_reals(node):
         if node.all_input_nodes != [node.args[0]]:
             return None
         moves += [node] if node.target in _MOVES.difference(COPIES) else []
@@ -83,6 +82,8 @@ def quantized_weight(node: Node, evaluate: Callable[[Node], Any]) -> QuantizedWe
     elif str(node.target) in DEQUANTIZE:
         stored, scale, zeros = evaluate(args["input"]), args["scale"], args["zero_point"]
         scales = evaluate(scale).reshape(()) if isinstance(scale, Node) else torch.tensor(scale)
+    elif node.meta["val"].dtype == torch.int8:
+        stored, scales, zeros = evaluate(node), torch.ones(()), 0
     else:
         return None
     if isinstance(zeros, Node):
@@ -97,6 +98,14 @@ def quantized_weight(node: Node, evaluate: Callable[[Node], Any]) -> QuantizedWe
         tensors = [op(tensor, *move.args[1:], **move.kwargs) for tensor in tensors]
     weight = QuantizedWeight(*tensors)
     return weight if len(weight.axes) <= 1 else None
+
+
+def _makes_reals(node: Node) -> bool:
+    """Whether an op makes reals of bytes, of the same numbers."""
+    if node.target is not aten._to_copy.default or node.meta["val"].dtype not in REALS:
+        return False
+    source = node.args[0]
+    return isinstance(source, Node) and source.meta["val"].dtype == torch.int8
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import torch
 from torch.fx import Node
 
 from softneuro.torch_backend.compile.converters.registry import Call, Convert, aten, converter, equals
-from softneuro.torch_backend.compile.ops.reals import REALS
+from softneuro.torch_backend.compile.ops.reals import INTEGERS, REALS
 
 if TYPE_CHECKING:
     from softneuro.torch_backend.compile.conversion.lowering import Lowering
@@ -25,7 +25,7 @@ def _operands(call: Call) -> str | None:
             meta = call.value(value)
             if not isinstance(meta, torch.Tensor):
                 return f"its {name} is a symbolic number"
-            if not meta.dtype.is_floating_point:
+            if not meta.dtype.is_floating_point and meta.dtype not in (*INTEGERS, torch.int64):
                 return f"its {name} is {meta.dtype}"
         elif not isinstance(value, Node | int | float):
             return f"its {name} is not a real number"
@@ -86,6 +86,7 @@ def _alone(function: str) -> Convert:
 converter(aten.abs.default)(_alone("abs"))
 converter(aten.sqrt.default)(_alone("sqrt"))
 converter(aten.rsqrt.default)(_alone("rsqrt"))
+converter(aten.round.default)(_alone("round"))
 
 
 def _with_number(function: str, number: float, reverse: bool = False) -> Convert:
@@ -101,7 +102,7 @@ converter(aten.reciprocal.default)(_with_number("div", 1.0, reverse=True))
 
 
 def _stays_real(call: Call) -> str | None:
-    unchanged: dict[str, Any] = {"dtype": (None, *REALS), "layout": (None, torch.strided)}
+    unchanged: dict[str, Any] = {"dtype": (None, *REALS, *INTEGERS), "layout": (None, torch.strided)}
     for name, allowed in unchanged.items():
         if call.args[name] not in allowed:
             return f"it converts to {call.args[name]}"
@@ -110,5 +111,5 @@ def _stays_real(call: Call) -> str | None:
 
 @converter(aten._to_copy.default, check=_stays_real, moves_only=True, takes_bytes=True)
 def to_copy(low: Lowering, call: Call) -> int:
-    """A conversion between types of reals, or from bytes to them; blobs are values, so nothing is left of it."""
+    """A conversion between types of reals, or of whole numbers; blobs are values, so nothing is left of it."""
     return low.blob(call["self"])

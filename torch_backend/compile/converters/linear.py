@@ -4,29 +4,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import torch
+from torch.fx import Node
+
 from softneuro.torch_backend.compile.converters.registry import Call, aten, constant, converter, equals
 
 if TYPE_CHECKING:
     from softneuro.torch_backend.compile.conversion.lowering import Lowering
 
 
+def weighted(low: Lowering, blob: int, weight: Node, turned: bool, bias: torch.Tensor | None = None) -> int:
+    """The product by a constant, which has a row per result, or a column where `turned`."""
+    biases = {"bias": bias} if bias is not None else {}
+    if (blocks := low.blocks(weight, turned)) is not None:
+        return low.add("linear_blocks", [blob], {**blocks, **biases}, bits=8, block=blocks["weight"].shape[2])
+    value = low.weight(weight)
+    return low.add("linear", [blob], {"weight": value.t() if turned else value, **biases})
+
+
 @converter(aten.linear.default, check=constant("weight", "bias"))
 def linear(low: Lowering, call: Call) -> int:
     """A linear layer that the host has kept whole."""
-    weights = {"weight": low.weight(call["weight"]), **low.weights(bias=call["bias"])}
-    return low.add("linear", [low.blob(call["input"])], weights)
+    return weighted(low, low.blob(call["input"]), call["weight"], False, low.weights(bias=call["bias"]).get("bias"))
 
 
 def product(low: Lowering, a: Any, b: Any, constant_b: bool, bias: Any = None) -> int:
     """The product a @ b: `linear` where b[K,N] is a weight, else `matmul`."""
     if constant_b:
-        weights = {"weight": low.weight(b).t()}
-        if bias is not None:
-            weights["bias"] = bias
-        return low.add("linear", [low.blob(a)], weights)
+        return weighted(low, low.blob(a), b, True, bias)
     return low.add("matmul", [low.blob(a), low.blob(b)])
 
 
+@converter(aten._int_mm.default, check=constant("mat2"))
 @converter(aten.mm.default)
 def mm(low: Lowering, call: Call) -> int:
     """A product of two matrices."""

@@ -1,7 +1,7 @@
 """Quantization of activations as torch exports it: ops that make bytes of reals (Q) and reals of bytes (DQ).
 
 A region's blobs are reals. One whose values lie on the grid of a Q may be stored in bytes, which is the core's matter.
-So a Q becomes a layer, and a DQ is nothing.
+So a Q becomes a layer, and a DQ is nothing. Where the scale is found in the run, both are arithmetic.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _OVERLOADS = ("default", "tensor", "tensor2")
 QUANTIZE = {f"quantized_decomposed.quantize_per_tensor.{overload}" for overload in _OVERLOADS}
 DEQUANTIZE = {f"quantized_decomposed.dequantize_per_tensor.{overload}" for overload in _OVERLOADS}
+CHOOSE = "quantized_decomposed.choose_qparams.tensor"
 _PARAMETERS = ("scale", "zero_point", "quant_min", "quant_max")
 
 
@@ -51,13 +52,55 @@ def _grid(low: Lowering, call: Call) -> dict[str, Any]:
     return {"scale": float(scale), "zero_point": zero, "least": least, "most": most, "reciprocal": True}
 
 
-@converter(*QUANTIZE, moves_only=True)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _check_chosen(call: Call) -> str | None:
+    """Why a Q or a DQ of a scale that a region computes is not for it."""
+    if not all(_is_number(call.args[name]) for name in ("quant_min", "quant_max")):
+        return "its range is no two numbers"
+    of_run = [call.args[name] for name in ("scale", "zero_point")]
+    return None if all(isinstance(value, Node) or _is_number(value) for value in of_run) else "its scale is no number"
+
+
+@converter(*QUANTIZE, check=_check_chosen, moves_only=True)
 def quantize(low: Lowering, call: Call) -> int:
-    """Reals on a grid, where the host has bytes."""
-    return low.add("quantize", [low.blob(call["input"])], post={"quantize": _grid(low, call)})
+    """Reals on a grid, where the host has bytes; whole numbers, if the scale is found in the run."""
+    blob, scale = low.blob(call["input"]), call["scale"]
+    if not call.is_blob("scale"):
+        return low.add("quantize", [blob], post={"quantize": _grid(low, call)})
+    factor = low.add("binary", [low.blob(scale)], function="div", scalar=1.0, reversed=1)
+    steps = low.add("binary", [low.add("binary", [blob, factor], function="mul")], function="round")
+    moved = low.binary("add", steps, call["zero_point"], call.is_constant("zero_point"))
+    least, most = float(call["quant_min"]), float(call["quant_max"])
+    return low.add("activation", [moved], function="clamp", a=least, b=most)
 
 
-@converter(*DEQUANTIZE, moves_only=True)
+@converter(*DEQUANTIZE, check=_check_chosen, moves_only=True)
 def dequantize(low: Lowering, call: Call) -> int:
-    """The reals that lie on the grid."""
-    return low.blob(call["input"])
+    """The reals that lie on the grid, or that whole numbers stand for."""
+    blob = low.blob(call["input"])
+    if not call.is_blob("scale"):
+        return blob
+    moved = low.binary("sub", blob, call["zero_point"], call.is_constant("zero_point"))
+    return low.binary("mul", moved, call["scale"], False)
+
+
+def _check_choice(call: Call) -> str | None:
+    least, most, eps = (call.args[name] for name in ("quant_min", "quant_max", "eps"))
+    if not all(map(_is_number, (least, most, eps))) or call.args["dtype"] not in (torch.uint8, torch.int8):
+        return "its range is not of bytes"
+    limits = torch.iinfo(call.args["dtype"])
+    within = limits.min <= least <= 0 < most <= limits.max
+    return None if within else f"{least} to {most} is no range of bytes with zero in it"
+
+
+@converter(CHOOSE, check=_check_choice, many=True)
+def choose(low: Lowering, call: Call) -> list[int]:
+    """The scale and the zero point of a tensor's own values."""
+    eps = torch.tensor(call["eps"], dtype=torch.float32).item()
+    grid = {"least": int(call["quant_min"]), "most": int(call["quant_max"]), "reciprocal": 1, "eps": eps}
+    made = low.add("dynamic_quantize", [low.blob(call["input"])], **grid)
+    _, *of_all = low.result.graph.outputs_of(made)
+    return [low.add("reshape", [blob], shape=[1]) for blob in of_all]

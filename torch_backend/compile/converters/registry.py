@@ -7,6 +7,7 @@ declines with a reason whatever the converter cannot translate; such an op stays
 from __future__ import annotations
 
 import functools
+import logging
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from softneuro.torch_backend.compile.conversion.lowering import Lowering
 
 aten = torch.ops.aten
+log = logging.getLogger("softneuro.torch_backend")
 Blobs = int | list[int]
 Check = Callable[["Call"], str | None]
 Convert = Callable[["Lowering", "Call"], Blobs]
@@ -203,13 +205,13 @@ def equals(**expected: Any) -> Check:
     return check
 
 
-def tensor_reason(value: Any, dtypes: Sequence[torch.dtype] = REALS) -> str | None:
-    """Why a tensor cannot flow through a region, or None."""
+def tensor_reason(value: Any, dtypes: Sequence[torch.dtype] | None = REALS) -> str | None:
+    """Why a tensor cannot flow through a region, or None. Without `dtypes`, any type does."""
     if not isinstance(value, torch.Tensor):
         return "it is not on a tensor"
     if value.device.type != "cpu":
         return f"it is on {value.device.type}"
-    if value.dtype not in dtypes:
+    if dtypes is not None and value.dtype not in dtypes:
         return f"its dtype is {str(value.dtype).removeprefix('torch.')}, which regions do not compute in"
     if value.layout != torch.strided:
         return f"a tensor has the layout {str(value.layout).removeprefix('torch.')}; to_dense() makes it ordinary"
@@ -220,13 +222,27 @@ def tensor_reason(value: Any, dtypes: Sequence[torch.dtype] = REALS) -> str | No
     return None
 
 
-def decline_reason(node: Node, constants: Set[Node]) -> str | None:
-    """Why an op stays with the host, or None if it can be part of a region."""
+def asked(check: Callable[..., str | None], node: Node, *more: Any) -> str | None:
+    """What a check says of an op, or that it cannot say anything: then the host keeps the op."""
+    try:
+        return check(node, *more)
+    except MemoryError:
+        raise
+    except Exception as error:
+        log.debug("%s: its check raised", node.target, exc_info=True)
+        return f"its check raised {type(error).__name__}: {error}"
+
+
+def decline_reason(node: Node, constants: Set[Node], inside: Set[Node] = frozenset()) -> str | None:
+    """Why an op stays with the host, or None if it can be part of a region.
+
+    `inside`: what is a real there, whatever the host has.
+    """
     if node.op != "call_function":
         return f"{node.op} is not an op"
     if node.target is operator.getitem:
         source = node.args[0]
-        return decline_reason(source, constants) if isinstance(source, Node) else "it is not on a tensor"
+        return decline_reason(source, constants, inside) if isinstance(source, Node) else "it is not on a tensor"
     found = find_converter(node.target)
     if found is None:
         return "softneuro has no such layer"
@@ -239,9 +255,10 @@ def decline_reason(node: Node, constants: Set[Node]) -> str | None:
     else:
         wanted = [results]
     call = Call(node, constants)
-    read = [n.meta.get("val") for n in node.all_input_nodes if n not in constants]
+    read = [n.meta.get("val") for n in node.all_input_nodes if n not in constants and n not in inside]
+    inner = [n.meta.get("val") for n in node.all_input_nodes if n in inside]
     taken = (*REALS, *(BYTES if found.takes_bytes else ()), *([torch.bool] if found.takes_masks else ()))
-    for values, dtypes in ((wanted, REALS), (read, taken)):
+    for values, dtypes in ((wanted, None if node in inside else REALS), (read, taken), (inner, None)):
         for value in values:
             if isinstance(value, torch.SymInt | int):
                 continue

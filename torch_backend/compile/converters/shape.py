@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from softneuro.torch_backend.compile.converters.registry import Call, aten, converter, ranks
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ RESHAPES = (
     aten.unsqueeze.default,
 )
 COPIES = (aten.clone.default, aten.detach.default, aten.alias.default)
+# Ops of one tensor, whose elements they leave as they are.
+MOVES = {*RESHAPES, *COPIES, aten.permute.default, aten.transpose.int, aten.t.default}
 
 
 @converter(*RESHAPES, moves_only=True)
@@ -34,6 +38,17 @@ def reshape(low: Lowering, call: Call) -> int:
 def identity(low: Lowering, call: Call) -> int:
     """A copy or an alias."""
     return low.blob(call["self"])
+
+
+def _number(call: Call) -> str | None:
+    return None if isinstance(call.args.get("fill_value", 0), int | float) else "what it fills with is no number"
+
+
+@converter(aten.zeros_like.default, aten.full_like.default, check=_number, moves_only=True)
+def filled(low: Lowering, call: Call) -> int:
+    """One number everywhere, in the shape of a tensor."""
+    number = call["fill_value"] if call.has("fill_value") else 0
+    return low.add("constant", [], {"value": torch.full(call.output_shape, float(number))})
 
 
 @converter(aten.permute.default, moves_only=True)

@@ -12,6 +12,8 @@ from torch.fx.node import map_aggregate
 
 HALVES = (torch.float16, torch.bfloat16)
 REALS = (torch.float32, *HALVES)
+# Types whose numbers a region may compute as reals, where they stay inside it.
+INTEGERS = (torch.uint8, torch.int8, torch.int32)
 # Regions read images of bytes from the host as reals.
 BYTES = (torch.uint8,)
 

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import logging
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 import torch
 from torch.fx import Graph, Node
 
 from softneuro._C import OpGraph
-from softneuro.torch_backend.compile.conversion.products import Product
 from softneuro.torch_backend.compile.converters import decline_reason, find_converter
+from softneuro.torch_backend.compile.converters.registry import asked
 from softneuro.torch_backend.compile.host.host_steps import step_reason
 from softneuro.torch_backend.compile.ops.names import op_name
 from softneuro.torch_backend.compile.ops.purity import effects, has_effect
 from softneuro.torch_backend.compile.ops.reals import changes_type
-from softneuro.torch_backend.compile.partitioning.quantized import dequantizes, quantizes, read_quantized
+from softneuro.torch_backend.compile.partitioning.inside import read_inside
 
-log = logging.getLogger("softneuro.torch_backend")
 _NUMBER = "it computes a number, not a tensor"
 
 
@@ -41,13 +39,10 @@ class Told:
         return [node for i in numbers for node in (self.nodes[i], *self.items.get(self.nodes[i], ()))]
 
 
-def tell(
-    graph: Graph, constants: Set[Node], declined: Mapping[Node, str], products: Sequence[Product], *, join: bool
-) -> Told:
+def tell(graph: Graph, constants: Set[Node], declined: Mapping[Node, str], *, join: bool) -> Told:
     """All ops of the graph but constants. `declined`: ops that no region is to have, and why."""
     told = Told()
-    spelt = {node for product in products for node in product.members}
-    bytes_ = read_quantized(graph, constants, spelt)
+    inside = read_inside(graph, constants)
     before = effects(graph)
     numbers: dict[Node, int] = {}
     values: dict[Node, int] = {}  # of tensors
@@ -61,12 +56,12 @@ def tell(
             told.items.setdefault(origin, []).append(node)
             continue
         is_number = isinstance(node.meta.get("val"), torch.SymInt | int | torch.SymBool | torch.SymFloat)
-        known = bytes_.get(node)
-        inside = known is not None and not dequantizes(node)
+        known = inside.get(node)
         made = [node, *_items(node)]
         for one in made:
             values[one] = told.graph.add_value(
-                is_output=any(user.op == "output" for user in one.users), stays_inside=inside
+                is_output=any(user.op == "output" for user in one.users),
+                stays_inside=known is not None and known.gives,
             )
         read = [values[n] for n in node.all_input_nodes if n in values and _is_tensor(n)]
         waits = {numbers[_origin(n)] for n in node.all_input_nodes if _origin(n) in numbers and not _is_tensor(n)}
@@ -74,8 +69,8 @@ def tell(
         reason = declined.get(node)
         if reason is None and is_number:
             reason = _NUMBER
-        if reason is None and node not in spelt:
-            reason = known.reason if known is not None else _asked(decline_reason, node, constants)
+        if reason is None:
+            reason = known.reason if known is not None else asked(decline_reason, node, constants)
         found = find_converter(node.target)
         moves = found is None or found.moves_only
         numbers[node] = told.graph.add_node(
@@ -84,28 +79,15 @@ def tell(
             [values[one] for one in made],
             after=sorted(waits),
             refusal=reason or "",
-            may_be_step=join and not is_number and _asked(step_reason, node, constants) is None,
+            may_be_step=join and not is_number and asked(step_reason, node, constants) is None,
             ops=found.ops if found is not None else 0,
-            at_rim="stays" if not moves else "converts" if _converts(node) else "leaves",
+            at_rim="stays" if not moves else "converts" if known is not None or changes_type(node) else "leaves",
             takes_inside=known is not None and known.takes,
             has_effect=has_effect(node),
         )
         told.nodes.append(node)
         told.numbers.update([node] if is_number else [])
-    for product in products:
-        told.graph.add_whole(sorted({numbers[_origin(node)] for node in product.members}))
     return told
-
-
-def _asked(check: Callable[[Node, Set[Node]], str | None], node: Node, constants: Set[Node]) -> str | None:
-    """What a check says of an op, or that it cannot say anything: then the host keeps the op."""
-    try:
-        return check(node, constants)
-    except MemoryError:
-        raise
-    except Exception as error:
-        log.debug("%s: its check raised", node.target, exc_info=True)
-        return f"its check raised {type(error).__name__}: {error}"
 
 
 def _origin(node: Node) -> Node:
@@ -123,8 +105,3 @@ def _items(node: Node) -> list[Node]:
 
 def _is_tensor(node: Node) -> bool:
     return isinstance(node.meta.get("val"), torch.Tensor)
-
-
-def _converts(node: Node) -> bool:
-    """Whether an op gives what a region computes in another type: a net writes either, and what Qs and DQs give."""
-    return changes_type(node) or quantizes(node) or dequantizes(node)

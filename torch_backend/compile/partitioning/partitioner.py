@@ -12,16 +12,14 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from softneuro.torch_backend.compile.conversion.products import Product
 from softneuro.torch_backend.compile.ops.constants import find_constants, free_of_sizes, free_of_values
 from softneuro.torch_backend.compile.ops.names import layer_name, op_name
 from softneuro.torch_backend.compile.ops.orders import axis_order, hints
 from softneuro.torch_backend.compile.ops.sorting import sort_stable
 from softneuro.torch_backend.compile.ops.strides import mend_strides
 from softneuro.torch_backend.compile.ops.walks import with_sources
+from softneuro.torch_backend.compile.partitioning.inside import rounds_to_steps
 from softneuro.torch_backend.compile.partitioning.op_graph import tell
-from softneuro.torch_backend.compile.partitioning.product_forms import find_products
-from softneuro.torch_backend.compile.partitioning.quantized import quantizes
 
 
 @dataclass
@@ -39,7 +37,6 @@ class Region:
     ops: int  # that compute
     steps: list[list[Node]]  # in module.graph: ops of the host that follow each other
     step_ops: dict[str, list[tuple[str, str]]]  # by op: (name, reason) of what the host runs
-    products: list[Product]  # in module.graph
 
     @property
     def declined(self) -> Mapping[Node, str]:
@@ -49,11 +46,11 @@ class Region:
 
     @functools.cached_property
     def outputs_in_steps(self) -> list[bool]:
-        """By output: whether something on the way to it makes bytes of reals."""
-        rounding = {node for product in self.products if product.static or product.dynamic for node in product.members}
+        """By output: whether something on the way to it makes whole steps of reals."""
+        rounding = rounds_to_steps(self.module.graph, self.constants)
         found: set[Node] = set()
         for node in self.module.graph.nodes:
-            if node in rounding or quantizes(node) or not found.isdisjoint(node.all_input_nodes):
+            if node in rounding or not found.isdisjoint(node.all_input_nodes):
                 found.add(node)
         return [node in found for node in self.module.graph.output_node().args[0]]
 
@@ -85,12 +82,10 @@ def build_region(
     ops: int,
     steps: Sequence[Sequence[Node]] = (),
     reasons: Mapping[Node, str],
-    products: Sequence[Product] = (),
 ) -> Region:
     """Copies the nodes, and the constants that they need, into a module of their own.
 
     `ops`: how many of them compute. `steps`: ops of the host that follow each other; `reasons`: by step, why it is one.
-    `products`: of the whole graph.
     """
     inside = set(nodes)
     computed_before = {n for n in constants if n.op == "call_function"}
@@ -133,7 +128,6 @@ def build_region(
         ops=ops,
         steps=joined,
         step_ops=step_ops,
-        products=[product.copied(copies) for product in products if product.root in inside],
     )
 
 
@@ -175,17 +169,14 @@ def find_regions(
     free_of_sizes(graph)
     partition.constants = constants = find_constants(graph, static)
     known = declined or {}
-    products = find_products(graph, constants, known.keys())
-    told = tell(graph, constants, known, products, join=join)
+    told = tell(graph, constants, known, join=join)
     found = told.graph.find_parts(min_region_size=min_region_size, join=join)
     order = {node: i for i, node in enumerate(graph.nodes)}
     for part in found.parts:
         steps = [told.all_nodes(step) for step in part.steps]
         reasons = {told.nodes[i]: found.step_reasons[i] for step in part.steps for i in step}
         nodes = sorted(told.all_nodes(part.nodes), key=order.__getitem__)
-        partition.regions.append(
-            build_region(nodes, constants, ops=part.ops, steps=steps, reasons=reasons, products=products)
-        )
+        partition.regions.append(build_region(nodes, constants, ops=part.ops, steps=steps, reasons=reasons))
     _note_host(partition, {told.nodes[i]: reason for i, reason in found.host.items()})
     for before, after, between in found.cuts:
         if ops := [(op_name(node), layer_name(node)) for node in told.ops(between)]:
