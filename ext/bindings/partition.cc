@@ -65,9 +65,6 @@ void bind_partition(py::module_& m) {
           py::arg("takes_inside") = false, py::arg("has_effect") = false,
           "The number of a new node, after those that it reads.")
       .def(
-          "add_whole", [](OpGraph& graph, std::vector<int> nodes) { graph.wholes.push_back(std::move(nodes)); },
-          py::arg("nodes"), "Has layers do these nodes together or not at all.")
-      .def(
           "find_parts",
           [](const OpGraph& graph, int min_region_size, bool join) {
             PartitionRules rules;

@@ -105,17 +105,6 @@ def test_steps_join_regions(nodes, least):
 
 
 @given(told(), st.data())
-def test_what_has_to_be_whole(nodes, data):
-    whole = data.draw(st.lists(st.integers(0, len(nodes) - 1), min_size=1, max_size=4, unique=True))
-    graph = graph_of(nodes)
-    graph.add_whole(sorted(whole))
-    found = graph.find_parts(min_region_size=1)
-    place = place_of(found, len(nodes))
-    by_layers = [place[n] for n in whole if place[n] >= 0 and n not in found.step_reasons]
-    assert not by_layers or (len(by_layers) == len(whole) and len(set(by_layers)) == 1)
-
-
-@given(told(), st.data())
 def test_what_stays_inside(nodes, data):
     inside = data.draw(st.sets(st.integers(0, len(nodes) - 1), max_size=4))
     readers = {n for n, (sources, _) in enumerate(nodes) if inside & set(sources)}
@@ -269,10 +258,3 @@ def test_bad_graphs(inputs, outputs, more, message):
 
     with pytest.raises(softneuro.Error, match=message):
         find()
-
-
-def test_bad_wholes():
-    graph = graph_of(chain(*"LL"))
-    graph.add_whole([0, 2])
-    with pytest.raises(softneuro.Error, match="no node 2"):
-        graph.find_parts()

@@ -43,11 +43,6 @@ OpLinks links_of(const OpGraph& graph) {
       producer[slot(id)] = static_cast<int>(n);
     }
   }
-  for (const std::vector<int>& whole : graph.wholes) {
-    for (const int n : whole) {
-      if (n < 0 || n >= static_cast<int>(count)) throw Error("there is no node " + std::to_string(n) + " of a whole");
-    }
-  }
   for (size_t n = count; n-- > 0;) {
     links.is_read[n] = links.is_read[n] || graph.nodes[n].has_effect;
     for (const int id : graph.nodes[n].outputs) {

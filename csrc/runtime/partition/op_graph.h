@@ -44,7 +44,6 @@ struct OpValue {
 struct OpGraph {
   std::vector<OpNode> nodes;  // in topological order
   std::vector<OpValue> values;
-  std::vector<std::vector<int>> wholes;  // nodes that layers do together or not at all
 };
 
 // By node.

@@ -108,24 +108,13 @@ bool leave_units(const OpGraph& graph, const OpLinks& links, std::vector<bool>& 
     any = true;
     for (const auto* near : {&links.sources[n], &links.readers[n]}) open.insert(open.end(), near->begin(), near->end());
   };
-  std::vector<std::vector<int>> wholes_of(graph.nodes.size());
-  for (size_t w = 0; w < graph.wholes.size(); ++w) {
-    for (const int n : graph.wholes[w]) wholes_of[slot(n)].push_back(static_cast<int>(w));
-  }
   for (size_t n = graph.nodes.size(); n-- > 0;) open.push_back(static_cast<int>(n));
   while (!open.empty()) {
     const auto n = slot(open.back());
     open.pop_back();
-    if (supported[n]) {
-      std::string reason = units.reason(n);
-      if (!reason.empty()) leave(n, std::move(reason));
-    }
-    if (supported[n]) continue;
-    for (const int w : wholes_of[n]) {
-      for (const int other : graph.wholes[slot(w)]) {
-        if (supported[slot(other)]) leave(slot(other), "a part of what it is one layer with stays with the host");
-      }
-    }
+    if (!supported[n]) continue;
+    std::string reason = units.reason(n);
+    if (!reason.empty()) leave(n, std::move(reason));
   }
   return any;
 }
@@ -133,11 +122,6 @@ bool leave_units(const OpGraph& graph, const OpLinks& links, std::vector<bool>& 
 std::vector<int> cut_nodes(const OpGraph& graph, const OpLinks& links, const std::vector<bool>& supported,
                            const std::vector<int>& part) {
   std::vector<int> cut;
-  for (const std::vector<int>& whole : graph.wholes) {
-    const auto is_apart = [&](int n) { return part[slot(n)] != part[slot(whole[0])]; };
-    if (whole.empty() || !supported[slot(whole[0])] || std::none_of(whole.begin(), whole.end(), is_apart)) continue;
-    cut.insert(cut.end(), whole.begin(), whole.end());
-  }
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     for (const int id : graph.nodes[n].outputs) {
       if (!supported[n] || id < 0 || !graph.values[slot(id)].stays_inside) continue;

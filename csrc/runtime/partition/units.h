@@ -10,7 +10,6 @@
 namespace softneuro {
 
 // Takes nodes away from the supported ones, with the reason, until nothing is cut that has to be whole:
-// - OpGraph::wholes;
 // - what makes a value that stays inside, with all that read it;
 // - where the host computes an op with its quantized operands and result as one (UnitRole), all of these.
 // Says whether there were any.
