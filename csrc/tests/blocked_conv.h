@@ -9,7 +9,7 @@
 #include "kernels/epilogue.h"
 #include "kernels/integers.h"
 #include "kernels/weight_rows.h"
-#include "tests/check.h"
+#include "tests/typed.h"
 
 namespace softneuro::test {
 
@@ -81,6 +81,59 @@ struct BlockedConv {
   }
   void report(const char* what, Isa isa, double bound = 1e-5) {
     report(compare_blocked(dst.data(), expected(), channels, pixels, block), what, isa, bound);
+  }
+};
+
+// The same with a residual and a result of any types, and a scale where they are not floats.
+struct TypedConv : BlockedConv {
+  const bool floats = pick(0, 2) != 0;
+  const std::vector<float> scale = floats ? std::vector<float>() : some_data(channels);
+  Guarded padded_scale{scale.empty() ? scale : to_blocked(scale, channels, 1, block)};
+  Typed own_dst{floats ? ElementFormat() : random_elements(), dst.size(), 0xff};
+  const bool alike = floats || pick(0, 1) != 0;
+  Typed own_residual{alike ? own_dst.elements() : random_elements(),
+                     std::vector(blocked_residual.data(), blocked_residual.data() + blocked_residual.size())};
+
+  using BlockedConv::BlockedConv;
+
+  // in_place: whether the residual may be the result's memory, where it is of its type.
+  Epilogue typed_epilogue(bool in_place) {
+    Epilogue epilogue{.bias = bias_data(),
+                      .activation = act,
+                      .scale = scale.empty() ? nullptr : padded_scale.data(),
+                      .dst = own_dst.elements()};
+    if (residual.empty()) return epilogue;
+    for (size_t i = 0; i < residual.size(); ++i) {  // as it was stored
+      const auto channel = static_cast<int>(i / pixels), pixel = static_cast<int>(i % pixels);
+      residual[i] = static_cast<float>(
+          own_residual.value((static_cast<size_t>(channel / block) * pixels + pixel) * block + channel % block));
+    }
+    epilogue.residual = own_residual.residual();
+    if (in_place && alike && pick(0, 1) != 0) {
+      std::memcpy(own_dst.data(), own_residual.data(), dst.size() * element_bytes(own_dst.elements().type));
+      epilogue.residual.data = own_dst.data();
+    }
+    return epilogue;
+  }
+
+  void report_typed(const char* what, Isa isa) {
+    weights = scale_rows(weights, scale);  // a scale of sums is one of the weights
+    if (floats) {
+      std::copy_n(static_cast<const float*>(own_dst.data()), dst.size(), dst.data());
+      return report(what, isa);
+    }
+    const std::vector<double> want = expected();
+    Verdict verdict;
+    for (size_t i = 0; i < dst.size(); ++i) {
+      const size_t pixel = i / block % pixels, channel = i / block / pixels * block + i % block;
+      const size_t at = channel * pixels + pixel;
+      if (channel >= static_cast<size_t>(channels)) {
+        verdict.padding = verdict.padding && own_dst.value(i) == 0;
+      } else if (!own_dst.is_near(i, want[at], 2e-5 * (1 + std::fabs(want[at])))) {
+        verdict.error = 1;
+      }
+    }
+    report(verdict, what, isa);
   }
 };
 

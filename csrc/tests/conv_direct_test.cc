@@ -3,7 +3,6 @@
 #include "kernels/conv_direct/conv_direct.h"
 
 #include "tests/blocked_conv.h"
-#include "tests/typed.h"
 
 namespace softneuro::test {
 namespace {
@@ -15,22 +14,12 @@ void check(Isa isa, const Conv& c) {
   ConvDirectTiling tiling{.panel = pick(1, kernels.max_panel), .row_block = pick(1, 8), .c_block = pick(1, 4)};
   if (shape.pointwise()) tiling.row_block = pick(1, 60);
 
-  BlockedConv conv(c, block);
+  TypedConv conv(c, block);
   conv.add_factors();
-  const int channels = conv.channels, pixels = conv.pixels;
-  const bool floats = pick(0, 2) != 0;
-  const auto scale = floats ? std::vector<float>() : some_data(channels);
   Guarded packed(conv_direct_packed_size(shape, block));
   kernels.pack(shape, tiling.panel, conv.rows(), packed.data());
   Guarded panel(conv_direct_panel_size(shape, block, tiling.panel), NAN);
-  Guarded padded_scale(conv_direct_bias_size(shape, block));
-  std::copy(scale.begin(), scale.end(), padded_scale.data());
-  const size_t size = conv.dst.size();
-  Typed residual(
-      floats ? ElementFormat() : random_elements(),
-      std::vector(conv.blocked_residual.data(), conv.blocked_residual.data() + conv.blocked_residual.size()));
-  Typed dst(floats ? ElementFormat() : random_elements(), size, 0xff);
-  Guarded sums(floats ? 0 : conv_direct_sums_size(shape, tiling, block), NAN);
+  Guarded sums(conv.floats ? 0 : conv_direct_sums_size(shape, tiling, block), NAN);
   Guarded scratch(kernels.scratch_bytes(shape, tiling) / sizeof(float), NAN);
 
   ConvDirectArgs args{.shape = shape,
@@ -38,13 +27,9 @@ void check(Isa isa, const Conv& c) {
                       .src = conv.blocked_src.data(),
                       .weights = packed.data(),
                       .rows = {},
-                      .dst = dst.data(),
-                      .epilogue = {.bias = conv.bias_data(),
-                                   .residual = conv.residual.empty() ? Residual() : residual.residual(),
-                                   .activation = conv.act,
-                                   .scale = scale.empty() ? nullptr : padded_scale.data(),
-                                   .dst = dst.elements()},
-                      .sums = floats ? nullptr : sums.data()};
+                      .dst = conv.own_dst.data(),
+                      .epilogue = conv.typed_epilogue(false),
+                      .sums = conv.floats ? nullptr : sums.data()};
   if (pick(0, 1)) {
     args.weights = nullptr;
     args.rows = conv.rows();
@@ -52,7 +37,7 @@ void check(Isa isa, const Conv& c) {
   }
   const int panels = conv_direct_panels(shape, block, tiling.panel), cut = pick(0, panels);
   for (const auto& [begin, end] : {std::pair{0, cut}, std::pair{cut, panels}}) {
-    const int rows = shape.pointwise() ? pixels : c.out_h, middle = pick(0, rows);
+    const int rows = shape.pointwise() ? conv.pixels : c.out_h, middle = pick(0, rows);
     for (const auto& [row, row_end] : {std::pair{0, middle}, std::pair{middle, rows}}) {
       if (shape.pointwise()) {
         kernels.run_pointwise(args, begin, end, row, row_end);
@@ -61,30 +46,7 @@ void check(Isa isa, const Conv& c) {
       }
     }
   }
-  for (size_t i = 0; i < conv.residual.size(); ++i) {  // as it was stored
-    const auto channel = static_cast<int>(i / pixels), pixel = static_cast<int>(i % pixels);
-    conv.residual[i] = static_cast<float>(
-        residual.value((static_cast<size_t>(channel / block) * pixels + pixel) * block + channel % block));
-  }
-  // A scale of sums is one of the weights.
-  conv.weights = scale_rows(conv.weights, scale);
-  if (floats) {
-    std::copy_n(static_cast<const float*>(dst.data()), size, conv.dst.data());
-    conv.report("conv_direct", isa);
-    return;
-  }
-  const std::vector<double> want = conv.expected();
-  Verdict verdict;
-  for (size_t i = 0; i < size; ++i) {
-    const size_t pixel = i / block % pixels, channel = i / block / pixels * block + i % block;
-    if (channel >= static_cast<size_t>(channels)) {
-      verdict.padding = verdict.padding && dst.value(i) == 0;
-    } else if (!dst.is_near(i, want[channel * pixels + pixel],
-                            2e-5 * (1 + std::fabs(want[channel * pixels + pixel])))) {
-      verdict.error = 1;
-    }
-  }
-  conv.report(verdict, "conv_direct to another type", isa);
+  conv.report_typed("conv_direct", isa);
 }
 
 }  // namespace

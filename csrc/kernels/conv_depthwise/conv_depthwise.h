@@ -1,7 +1,7 @@
 // Depthwise convolution (one filter per channel) on blocked blobs, any kernel size, stride, dilation and padding.
 //
-//   dst[k][y][x] = act(bias[k] + residual[k][y][x]
-//                      + sum over r, s of w[k][r][s] * src[k][y*stride_h + r*dilation_h - pad_top][x*... + s*...])
+//   dst[k][y][x] = act(bias[k] + residual[k][y][x] + scale[k]
+//                      * sum over r, s of w[k][r][s] * src[k][y*stride_h + r*dilation_h - pad_top][x*... + s*...])
 //
 // Taps outside the image contribute nothing. c is the level's block (isa_block): 16, 8 or 4.
 #pragma once
@@ -19,9 +19,10 @@ struct ConvDepthwiseArgs {
   int pad_top = 0, pad_left = 0;   // padding below and to the right follows from out_h, out_w
   const float* src = nullptr;      // [channels / c][h][w][c], the last block padded with zeros
   const float* weights = nullptr;  // of conv_depthwise_pack
-  float* dst = nullptr;            // [channels / c][out_h][out_w][c]; lanes past the channels are written as zero
-  Epilogue epilogue;               // bias: channels rounded up to c, floats
-  // Where src and dst hold bands of rows: the images' rows at which they start, and floats from channel block to
+  void* dst = nullptr;             // [channels / c][out_h][out_w][c]; lanes past the channels are written as zero
+  Epilogue epilogue;               // bias and scale: channels rounded up to c
+  float* sums = nullptr;           // scratch for two rows of dst's block; not needed where epilogue.is_float32()
+  // Where src and dst hold bands of rows: the images' rows at which they start, and elements from channel block to
   // channel block (0: of whole images). A residual lies as dst.
   int src_row = 0, dst_row = 0;
   size_t src_plane = 0, dst_plane = 0;

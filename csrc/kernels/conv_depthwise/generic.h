@@ -4,8 +4,7 @@
 
 #include "kernels/conv_depthwise/conv_depthwise.h"
 #include "kernels/integers.h"
-#include "kernels/store/rest.h"
-#include "kernels/store/tiles.h"
+#include "kernels/store/pixels.h"
 #include "kernels/unroll.h"
 
 namespace softneuro::SN_ISA {
@@ -166,20 +165,20 @@ inline void run(const ConvDepthwiseArgs& a, int block_begin, int block_end, int 
                      a.pad_left < a.kernel_w && overhang < a.kernel_w;
   const ComputeRows one = plain ? find_rows(a.kernel_w, a.stride_w, 1) : nullptr;
   const ComputeRows two = plain ? find_rows(a.kernel_w, a.stride_w, 2) : nullptr;
-  const float* residual = a.epilogue.residual.f32();
   Tile t;
   t.src_row = static_cast<size_t>(a.w) * lanes * a.dilation_h;
   t.dst_row = static_cast<size_t>(a.out_w) * lanes;
-  t.activation = &a.epilogue.activation;
   t.first_column = a.pad_left;
   t.last_column = a.pad_left + a.w;
   const size_t src_plane = a.src_plane != 0 ? a.src_plane : static_cast<size_t>(a.h) * a.w * lanes;
   const size_t dst_plane = a.dst_plane != 0 ? a.dst_plane : a.out_h * t.dst_row;
+  PixelStore store(a.epilogue, a.dst, dst_plane, a.sums, 0);
+  t.activation = store.activation();
   for (int block = block_begin; block < block_end; ++block) {
     const float* plane = a.src + block * src_plane;
     const int channels = a.channels - block * lanes < lanes ? a.channels - block * lanes : lanes;
     t.weights = a.weights + static_cast<size_t>(block) * a.kernel_h * a.kernel_w * lanes;
-    t.bias = a.epilogue.bias != nullptr ? a.epilogue.bias + block * lanes : nullptr;
+    t.bias = store.bias(block);
     for (int row = row_begin, rows; row < row_end; row += rows) {
       rows = two != nullptr && row + 2 <= row_end ? 2 : 1;
       const int y = row * a.stride_h - a.pad_top;
@@ -188,13 +187,15 @@ inline void run(const ConvDepthwiseArgs& a, int block_begin, int block_end, int 
       t.last_row = y >= a.h ? 0 : ceil_div(a.h - y, a.dilation_h);
       const int reach = a.kernel_h + (rows - 1) * a.stride_h;
       if (t.last_row > reach) t.last_row = reach;
-      const size_t at = block * dst_plane + (row - a.dst_row) * t.dst_row;
-      t.dst = a.dst + at;
-      t.residual = residual != nullptr ? residual + at : nullptr;
+      const int pixel = (row - a.dst_row) * a.out_w;
+      store.begin(block, pixel);
+      t.dst = store.dst(block, pixel);
+      t.residual = store.residual(block, pixel);
       // Past these rows come those of the next block; the lines between are another task's.
       const auto left = static_cast<ptrdiff_t>((row_end - row) * t.dst_row);
       const auto between = static_cast<ptrdiff_t>(dst_plane - (row_end - row_begin) * t.dst_row);
       t.ahead = left > written_ahead ? written_ahead : block + 1 < block_end ? written_ahead + between : 0;
+      if (!a.epilogue.is_float32()) t.ahead = 0;
       if (rows == 2) {
         two(t, a.out_w);
       } else if (one != nullptr) {
@@ -202,7 +203,7 @@ inline void run(const ConvDepthwiseArgs& a, int block_begin, int block_end, int 
       } else {
         compute_row_generic(a, t, a.out_w);
       }
-      finish_rest(a.epilogue.activation, a.dst + at, rows * a.out_w, channels);
+      store.finish(block, pixel, rows * a.out_w, channels);
     }
   }
 }

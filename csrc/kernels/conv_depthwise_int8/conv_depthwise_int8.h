@@ -1,15 +1,16 @@
 // Depthwise convolution of bytes whose channels are side by side: unsigned ones with signed weights. Sums are exact,
 // and so the same at every level.
 //
-//   dst[y][x][c] = clamp(zero + nearest(scale[c] * (start[c] + sum of src[..][c] * weight[c][tap]) + bias[c]))
+//   dst[y][x][c] = act(scale[c] * (start[c] + sum of src[..][c] * weight[c][tap]) + bias[c] + residual[y][x][c])
 //
-// in steps of dst, over all taps. Outside the image src is `src_zero`; start takes off what that zero point adds.
+// over all taps. Outside the image src is `src_zero`; start takes off what that zero point adds.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "base/arch.h"
+#include "kernels/epilogue.h"
 
 namespace softneuro {
 
@@ -22,11 +23,10 @@ struct ConvDepthwiseInt8 {
   uint8_t src_zero = 0;
   const int8_t* weights = nullptr;  // of pack; 64-byte aligned
   bool narrow = false;              // as GemmInt8 has it
-  const int32_t* start = nullptr;   // these three in the order of channel_at
-  const float *scale = nullptr, *bias = nullptr;
-  int32_t zero = 0, least = 0, most = 255;  // bytes; activation included
-  bool large = false;                       // some results may be beyond 2^30 steps
-  uint8_t* dst = nullptr;
+  const int32_t* start = nullptr;   // in the order of channel_at
+  Epilogue epilogue = {};  // scale and bias, which are both there, in that order, too; the residual's memory is its own
+  bool large = false;      // some results may be beyond 2^30 steps
+  void* dst = nullptr;
 };
 
 struct ConvDepthwiseInt8Kernels {

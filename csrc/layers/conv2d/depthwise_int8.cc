@@ -1,4 +1,4 @@
-// Depthwise convolution of quantized blobs whose channels are side by side.
+// Depthwise convolution of quantized blobs whose channels are side by side, to others or to floats.
 #include "kernels/conv_depthwise_int8/conv_depthwise_int8.h"
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 
 class PreparedDepthwiseInt8 final : public PreparedSplit {
  public:
-  PreparedDepthwiseInt8(const Problem& problem, const ConvDepthwiseInt8Kernels& kernels,
+  PreparedDepthwiseInt8(const Problem& problem, const ConvDepthwiseInt8Kernels& kernels, DType residual,
                         std::shared_ptr<const Packed> packed)
       : PreparedSplit(problem, std::move(packed)), kernels_(kernels), p_(conv2d_params(problem)) {
     if (p_.empty()) return;
@@ -32,17 +32,15 @@ class PreparedDepthwiseInt8 final : public PreparedSplit {
     args_.weights = packed_->at<int8_t>("weights");
     args_.narrow = *packed_->at<int32_t>("narrow") != 0;
     args_.start = packed_->at<int32_t>("start");
-    args_.scale = packed_->at<float>("scale");
-    args_.bias = packed_->at<float>("bias");
-    const ByteBounds bounds = *byte_bounds(problem);
-    args_.zero = bounds.zero;
-    args_.least = bounds.zero + static_cast<int32_t>(std::nearbyint(bounds.least));
-    args_.most = bounds.zero + static_cast<int32_t>(std::nearbyint(bounds.most));
+    args_.epilogue = int8_epilogue(problem, residual);
+    args_.epilogue.scale = packed_->at<float>("scale");
+    args_.epilogue.bias = packed_->at<float>("bias");
     // Bounds of the largest products.
     const int64_t blocks = (p_.c + kernels.block - 1) / kernels.block;
     const float products = 2.0F * 255 * 128 * static_cast<float>(p_.kh * p_.kw);
     for (int64_t place = 0; place < blocks * kernels.block; ++place) {
-      args_.large = args_.large || !(products * args_.scale[place] + std::fabs(args_.bias[place]) < 0x1p30F);
+      const float scale = args_.epilogue.scale[place], bias = args_.epilogue.bias[place];
+      args_.large = args_.large || !(products * scale + std::fabs(bias) < 0x1p30F);
     }
     const double outputs = static_cast<double>(p_.n * p_.k * p_.oh * p_.ow);
     const double bytes = outputs + static_cast<double>(p_.n * p_.c * p_.h * p_.w);
@@ -57,7 +55,8 @@ class PreparedDepthwiseInt8 final : public PreparedSplit {
       ConvDepthwiseInt8 call = args_;
       call.src = static_cast<const uint8_t*>(in.at(image * in.strides[0]));
       call.src_end = call.src + in.image_elements();
-      call.dst = static_cast<uint8_t*>(out.at(image * out.strides[0]));
+      call.dst = out.at(image * out.strides[0]);
+      if (residual_) call.epilogue.residual.data = args.in[1].at(image * args.in[1].strides[0]);
       kernels_.run(call, static_cast<int>(blocks.begin), static_cast<int>(blocks.end), static_cast<int>(rows.begin),
                    static_cast<int>(rows.end));
     });
@@ -71,19 +70,18 @@ class PreparedDepthwiseInt8 final : public PreparedSplit {
 
 class DepthwiseInt8 final : public Routine {
  public:
-  explicit DepthwiseInt8(Isa isa)
+  DepthwiseInt8(Isa isa, DType out)
       : Routine([&] {
-          RoutineInfo info = int8_info("conv2d", isa, Layout::nhwc(), DType::qint8);
+          RoutineInfo info = int8_info("conv2d", isa, Layout::nhwc(), out);
           info.algorithm = "depthwise_int8";
+          info.quantizes_first = out == DType::qint8;
           return info;
         }()) {}
 
   Refusal check(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
     if (!p.depthwise()) return "not depthwise";
-    if (problem.layer->post.residual) return "takes no residual";
     if (const Refusal refusal = check_int8(problem, {p.groups, 1, p.kh * p.kw}); !refusal.accepted()) return refusal;
-    if (!byte_bounds(problem)) return "its activation needs reals";
     return check_int_sizes(p);
   }
 
@@ -112,7 +110,7 @@ class DepthwiseInt8 final : public Routine {
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
                                           std::shared_ptr<const Packed> packed) const override {
-    return std::make_unique<PreparedDepthwiseInt8>(problem, *conv_depthwise_int8_kernels(info().isa),
+    return std::make_unique<PreparedDepthwiseInt8>(problem, *conv_depthwise_int8_kernels(info().isa), info().out.dtype,
                                                    std::move(packed));
   }
 
@@ -128,7 +126,8 @@ class DepthwiseInt8 final : public Routine {
 
 void conv2d_depthwise_int8(RoutineList& list) {
   for (const Isa isa : int8_isas()) {
-    if (isa != Isa::amx) list.add<DepthwiseInt8>(isa);
+    if (isa == Isa::amx) continue;
+    for (const DType out : {DType::qint8, DType::float32}) list.add<DepthwiseInt8>(isa, out);
   }
 }
 
