@@ -1,5 +1,8 @@
-// The element-wise kernels against doubles: every function, access and type of elements, rows of any length.
+// The element-wise kernels and the activation against doubles: every function, access and type of elements, rows of any
+// length.
 #include "kernels/elementwise/elementwise.h"
+
+#include "kernels/activate/activate.h"
 
 #include "tests/typed.h"
 
@@ -111,12 +114,35 @@ void check(Isa isa, ElementwiseOp op) {
               static_cast<int>(args.rows), static_cast<int>(args.count));
 }
 
+void check_activate(Isa isa) {
+  const auto count = static_cast<size_t>(pick(1, pick(0, 3) ? 70 : 700));
+  const Activation act = random_activation();
+  ActivateFormats formats;
+  const int types = pick(0, 3);
+  if (types > 0) formats = {random_elements(), random_elements(), random_elements()};
+  Typed src(formats.src, random_data(count, 2)), residual(formats.residual, random_data(count)),
+      dst(formats.dst, count);
+  const bool added = pick(0, 1) != 0;
+  activate_kernel(isa)(dst.data(), src.data(), added ? residual.data() : nullptr, static_cast<int64_t>(count), act,
+                       types > 0 ? &formats : nullptr);
+  bool right = true;
+  for (size_t i = 0; i < count; ++i) {
+    const double want = apply(act, src.value(i) + (added ? residual.value(i) : 0));
+    if (!std::isfinite(want) || std::fabs(want) > 100) continue;  // logarithms
+    right = right && dst.is_near(i, want, 4e-6 * (1 + std::fabs(want)));
+  }
+  if (right || ++failures() > 20) return;
+  std::printf("activate %s: kind %d, types %d to %d\n", std::string(isa_name(isa)).c_str(), static_cast<int>(act.kind),
+              static_cast<int>(formats.src.type), static_cast<int>(formats.dst.type));
+}
+
 }  // namespace
 }  // namespace softneuro::test
 
 SN_TEST(elementwise_test) {
   using namespace softneuro;
   for (const Isa isa : available_isas()) {
+    for (int i = 0; i < 1000; ++i) test::check_activate(isa);
     for (int op = 0; op < elementwise_ops; ++op) {
       for (int i = 0; i < 500; ++i) test::check(isa, static_cast<ElementwiseOp>(op));
     }

@@ -4,13 +4,18 @@
 #include <cstdint>
 
 #include "base/arch.h"
-#include "kernels/activation.h"
+#include "kernels/epilogue.h"
 
 namespace softneuro {
 
-// dst[i] = activation(src[i] + residual[i]) for i < count; residual may be null, dst may be any of the two.
-using ActivateKernel = void (*)(float* dst, const float* src, const float* residual, int64_t count,
-                                const Activation& activation);
+struct ActivateFormats {
+  ElementFormat dst = {}, src = {}, residual = {};
+};
+
+// dst[i] = activation(src[i] + residual[i]) for i < count; residual may be null, dst may be any of the two that is of
+// its type. formats: null if all is float32.
+using ActivateKernel = void (*)(void* dst, const void* src, const void* residual, int64_t count,
+                                const Activation& activation, const ActivateFormats* formats);
 
 ActivateKernel activate_kernel(Isa isa);
 

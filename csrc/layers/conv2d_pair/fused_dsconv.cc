@@ -193,7 +193,7 @@ class PreparedFusedDsconv final : public PreparedSplit {
     for (int64_t k = 0; k < p2_.k; ++k) {
       const int64_t at = (k * p2_.oh + rows.begin) * p2_.ow;
       activate_(dst + at, dst + at, residual != nullptr ? residual + at : nullptr, (rows.end - rows.begin) * p2_.ow,
-                activation_);
+                activation_, nullptr);
     }
   }
 

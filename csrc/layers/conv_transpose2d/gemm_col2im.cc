@@ -80,7 +80,7 @@ class PreparedGemmCol2im final : public PreparedSplit {
     }
     if (post_.empty()) return;
     const float* residual = post_.residual ? input_image(args, 1, image) + first : nullptr;
-    activate_(dst, dst, residual, (channels.end - channels.begin) * plane, post_.activation);
+    activate_(dst, dst, residual, (channels.end - channels.begin) * plane, post_.activation, nullptr);
   }
 
   const GemmKernels& kernels_;

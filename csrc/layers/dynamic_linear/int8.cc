@@ -208,7 +208,7 @@ class PreparedDynamicInt8 final : public PreparedSplit {
         float* dst = out.row(row) + column;
         const float* added = post_.residual ? residual.row(row) + column : nullptr;
         row_kernels_.finish(end, dst, columns);
-        if (!post_.empty()) activate_(dst, dst, added, columns, post_.activation);
+        if (!post_.empty()) activate_(dst, dst, added, columns, post_.activation, nullptr);
       }
     }
   }

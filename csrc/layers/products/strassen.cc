@@ -240,7 +240,7 @@ void StrassenGemm::finish(const StrassenArgs& args, int64_t row, int64_t rows, f
   for (int64_t i = 0; i < rows; ++i) {
     float* at = dst + i * args.dst_stride;
     const float* residual = args.residual != nullptr ? args.residual + (row + i) * args.residual_stride : nullptr;
-    activate_(at, at, residual, shape_.n, activation_);
+    activate_(at, at, residual, shape_.n, activation_, nullptr);
   }
 }
 

@@ -129,7 +129,7 @@ class PreparedPointwise final : public Prepared {
     } else {
       for (int64_t r = 0; r < cell.rows; ++r) {
         activate_(dst + r * step, p[OperandPlace::a] + r * strided[OperandPlace::a].row, nullptr, cell.count,
-                  job_.function);
+                  job_.function, nullptr);
       }
     }
     if (!finish_) return;
@@ -138,7 +138,7 @@ class PreparedPointwise final : public Prepared {
     const int64_t runs = one_run ? 1 : cell.rows, length = one_run ? cell.rows * cell.count : cell.count;
     for (int64_t r = 0; r < runs; ++r) {
       const float* residual = job_.post.residual ? p[OperandPlace::residual] + r * residual_step : nullptr;
-      activate_(dst + r * step, dst + r * step, residual, length, job_.post.activation);
+      activate_(dst + r * step, dst + r * step, residual, length, job_.post.activation, nullptr);
     }
   }
 
@@ -155,9 +155,9 @@ class PreparedPointwise final : public Prepared {
       elementwise_kernel(job_.isa, *job_.op, Access::full,
                          Access::full)({&result, &a, &b, &c, 1, 1, 0, 0, 0, lo_, hi_});
     } else {
-      activate_(&result, &a, nullptr, 1, job_.function);
+      activate_(&result, &a, nullptr, 1, job_.function, nullptr);
     }
-    if (finish_) activate_(&result, &result, nullptr, 1, job_.post.activation);
+    if (finish_) activate_(&result, &result, nullptr, 1, job_.post.activation, nullptr);
     return result;
   }
 
