@@ -23,8 +23,8 @@ def output_size(size: int, before: int, after: int, kernel: int, stride: int, di
 
 
 @st.composite
-def problems(draw: st.DrawFn, first: bool = False) -> Problem:
-    """Layers whose kernel fits the padded input. first: such as nets begin with."""
+def problems(draw: st.DrawFn, first: bool = False, pointwise: bool = False) -> Problem:
+    """Layers whose kernel fits the padded input. first: such as nets begin with; pointwise: products of matrices."""
     if first:
         group_c, group_k, groups = draw(st.integers(1, 4)), draw(st.integers(8, 64)), 1
         kernel = draw(st.sampled_from([(3, 3), (5, 5), (7, 7)]))
@@ -32,6 +32,9 @@ def problems(draw: st.DrawFn, first: bool = False) -> Problem:
         group_c, group_k, groups = draw(CHANNELS)
         kernel = draw(st.one_of(st.sampled_from([(1, 1), (3, 3)]), st.tuples(st.integers(1, 7), st.integers(1, 7))))
     stride = draw(st.one_of(st.sampled_from([(1, 1), (2, 2)]), st.tuples(st.integers(1, 3), st.integers(1, 3))))
+    if pointwise:
+        group_c, group_k, groups = draw(st.integers(16, 128)), draw(st.integers(16, 96)), 1
+        kernel = stride = (1, 1)
     dilation = (1, 1)
     if not first:
         dilation = draw(st.one_of(st.just((1, 1)), st.tuples(st.integers(1, 3), st.integers(1, 3))))
@@ -99,6 +102,7 @@ def special() -> list[st.SearchStrategy[Problem]]:
     """What random problems seldom are."""
     return [
         problems(first=True),
+        problems(pointwise=True),
         whole_blocks(),
         with_zeros(of_padding()),
         with_zeros(problems()),
