@@ -105,11 +105,8 @@ class BroadcastConv2d final : public Routine {
 
   Refusal check(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
-    if (!p.pointwise()) return "not a 1x1 kernel without padding";
-    if (p.groups != 1) return "has groups";
-    const Refusal sizes = check_int_sizes(p);
-    if (!sizes.accepted()) return sizes;
-    return check_kernel_outputs(p.n * p.oh * p.ow);
+    const Refusal refusal = check_pointwise(p);
+    return refusal.accepted() ? check_kernel_outputs(p.n * p.oh * p.ow) : refusal;
   }
 
   // Where there are fewer pixels to turn, of input and output, than weights.

@@ -1,7 +1,5 @@
 #include "layers/conv2d/shapes.h"
 
-#include <string>
-
 namespace softneuro {
 
 Refusal check_int_sizes(const Conv2dParams& p) {
@@ -9,10 +7,9 @@ Refusal check_int_sizes(const Conv2dParams& p) {
                              p.h * p.w, p.oh * p.ow, p.c, p.k});
 }
 
-Refusal check_pointwise(const Conv2dParams& p, int64_t most_channels) {
+Refusal check_pointwise(const Conv2dParams& p) {
   if (!p.pointwise()) return "not a 1x1 kernel without padding";
   if (p.groups != 1) return "has groups";
-  if (p.c > most_channels) return "more than " + std::to_string(most_channels) + " input channels";
   return check_int_sizes(p);
 }
 

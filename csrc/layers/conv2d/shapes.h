@@ -13,8 +13,8 @@ namespace softneuro {
 inline Conv2dParams conv2d_params(const Problem& problem) { return conv2d_params(*problem.layer, problem.in[0]); }
 
 Refusal check_int_sizes(const Conv2dParams& p);
-// Accepts 1x1 convolutions. most_channels limits the input's, which scratch grows with.
-Refusal check_pointwise(const Conv2dParams& p, int64_t most_channels);
+// Accepts 1x1 convolutions without padding and groups.
+Refusal check_pointwise(const Conv2dParams& p);
 ConvDirectShape direct_shape(const Conv2dParams& p);
 PointwiseShape pointwise_shape(const Conv2dParams& p);
 

@@ -66,7 +66,9 @@ class Winograd1968Conv2d final : public Winograd1968Routine {
 
   Refusal check(const Problem& problem) const override {
     constexpr int64_t most_channels = 1 << 20;  // 64 MiB of scratch with blocks of 16 pixels
-    return check_pointwise(conv2d_params(problem), most_channels);
+    const Conv2dParams p = conv2d_params(problem);
+    if (p.c > most_channels) return "more than " + std::to_string(most_channels) + " input channels";
+    return check_pointwise(p);
   }
 
  private:
