@@ -240,18 +240,16 @@ SN_INLINE void pool_rows(const PoolRow& p, float* line) {
 }
 
 template <bool is_max>
-SN_INLINE void pool_line_of(const PoolRow& p) {
-  const bool floats = p.from.type == DType::float32;
-  const bool whole = p.outputs == 1 && p.spans[0].count == p.row_stride && p.dilation == 1;
-  const float* line = floats ? static_cast<const float*>(p.src) : p.scratch;
-  float* const dst = floats ? static_cast<float*>(p.dst) : p.scratch + whole_lines(p.width);
-  if (!floats || (p.rows != 1 && !whole)) {
-    line = p.scratch;
-    with_elements(p.from.type, [&]<class T>() { pool_rows<is_max, T>(p, p.scratch); });
-  }
-  if (whole) {
-    dst[0] = pool_run<is_max>(line, floats ? p.rows * p.row_stride : p.width);
+SN_INLINE void pool_floats(const PoolRow& p) {
+  const float* line = static_cast<const float*>(p.src);
+  float* const dst = static_cast<float*>(p.dst);
+  if (p.outputs == 1 && p.spans[0].count == p.row_stride && p.dilation == 1) {
+    dst[0] = pool_run<is_max>(line, p.rows * p.row_stride);
   } else {
+    if (p.rows != 1) {
+      pool_rows<is_max, float>(p, p.scratch);
+      line = p.scratch;
+    }
     for (int64_t x = 0; x < p.inner_begin; ++x) dst[x] = pool_span<is_max>(p, line, x);
     pool_inner<is_max>(p, line, dst);
     for (int64_t x = p.inner_end; x < p.outputs; ++x) dst[x] = pool_span<is_max>(p, line, x);
@@ -259,10 +257,20 @@ SN_INLINE void pool_line_of(const PoolRow& p) {
   if constexpr (!is_max) {
     for (int64_t x = 0; x < p.outputs; ++x) dst[x] *= p.scale[x] * p.row_scale;
   }
-  if (!floats) write_values(p.to, dst, p.dst, 0, p.outputs);
 }
 
-inline void pool_line(const PoolRow& p) { p.is_max ? pool_line_of<true>(p) : pool_line_of<false>(p); }
+inline void pool_line_of_floats(const PoolRow& p) { p.is_max ? pool_floats<true>(p) : pool_floats<false>(p); }
+
+inline void pool_line(const PoolRow& p) {
+  if (p.from.type == DType::float32) return pool_line_of_floats(p);
+  PoolRow floats = p;
+  with_elements(p.from.type,
+                [&]<class T>() { p.is_max ? pool_rows<true, T>(p, p.scratch) : pool_rows<false, T>(p, p.scratch); });
+  floats.rows = 1, floats.row_stride = p.width;
+  floats.src = p.scratch, floats.dst = p.scratch + whole_lines(p.width);
+  pool_line_of_floats(floats);
+  write_values(p.to, static_cast<const float*>(floats.dst), p.dst, 0, p.outputs);
+}
 
 inline void max_vectors(const PoolVectors& p) {
   float* dst = p.dst;
