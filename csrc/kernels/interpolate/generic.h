@@ -25,7 +25,7 @@ struct Elements {
 };
 
 template <class T>
-SN_INLINE void interpolate_lanes_of(const InterpolateRow& p) {
+void interpolate_lanes_of(const InterpolateRow& p) {
   const Elements<T> elements(p);
   const Vf above_share = set(p.above_share), below_share = set(p.below_share);
   for (int64_t x = 0; x < p.outputs; ++x) {
@@ -65,7 +65,7 @@ inline void interpolate_line(const InterpolateRow& p) {
 SN_INLINE Vf rounded_product(Vf a, Vf b) { return hold(a * b); }
 
 template <class T>
-SN_INLINE void interpolate_lanes_by_shares_of(const InterpolateRow& p) {
+void interpolate_lanes_by_shares_of(const InterpolateRow& p) {
   const Elements<T> elements(p);
   const auto *above = static_cast<const T*>(p.above), *below = static_cast<const T*>(p.below);
   for (int64_t x = 0; x < p.outputs; ++x) {
