@@ -39,8 +39,9 @@ void check(Isa isa, bool by_lanes) {
   PoolRow p{};
   const Axis columns(pick(1, 40));
   p.is_max = pick(0, 1) != 0;
-  p.from = random_elements();
-  p.to = results_of(p.from, p.is_max);
+  PoolFormats formats{random_elements(), {}};
+  formats.to = results_of(formats.from, p.is_max);
+  if (formats.from.type != DType::float32 || pick(0, 1)) p.formats = &formats;
   p.rows = pick(1, 4), p.dilation = columns.dilation, p.step = columns.step;
   p.spans = columns.spans.data(), p.outputs = static_cast<int64_t>(columns.spans.size());
   p.inner_begin = columns.inner_begin, p.inner_end = columns.inner_end;
@@ -55,8 +56,8 @@ void check(Isa isa, bool by_lanes) {
 
   const auto size = [&](int64_t pixels) { return static_cast<size_t>((pixels - 1) * p.pixel + p.channels); };
   std::vector<float> values = random_data(size(p.rows * p.width), 2);
-  if (element_bytes(p.from.type) > 1 && pick(0, 3) == 0) values[values.size() / 2] = NAN;
-  Typed src(p.from, values), dst(p.to, size(p.outputs));
+  if (element_bytes(formats.from.type) > 1 && pick(0, 3) == 0) values[values.size() / 2] = NAN;
+  Typed src(formats.from, values), dst(formats.to, size(p.outputs));
   p.src = src.data(), p.dst = dst.data();
   (by_lanes ? pool_kernels(isa).lanes : pool_kernels(isa).line)(p);
 
@@ -79,7 +80,7 @@ void check(Isa isa, bool by_lanes) {
   }
   if (right || ++failures() > 20) return;
   std::printf("pool %s: %s, %s of type %d, %dx%d taps %d apart, %d channels\n", std::string(isa_name(isa)).c_str(),
-              by_lanes ? "lanes" : "line", p.is_max ? "max" : "mean", static_cast<int>(p.from.type),
+              by_lanes ? "lanes" : "line", p.is_max ? "max" : "mean", static_cast<int>(formats.from.type),
               static_cast<int>(p.rows), static_cast<int>(columns.kernel), static_cast<int>(p.dilation),
               static_cast<int>(p.channels));
 }

@@ -76,7 +76,6 @@ struct Column {
 template <bool is_max, class T, int step>
 SN_INLINE void pool_columns(const PoolRow& p, int64_t begin, int64_t end) {
   using Three = Column<is_max, T>;
-  const Writing<T> writing(p.to);
   const T* src = static_cast<const T*>(p.src) + p.spans[begin].begin * lanes;
   Three first(p, src), second(p, src + lanes);
   for (int64_t x = begin; x < end; ++x, src += step * lanes) {
@@ -85,11 +84,11 @@ SN_INLINE void pool_columns(const PoolRow& p, int64_t begin, int64_t end) {
     const Vf sum = first.sum + second.sum + third.sum;
     T* dst = static_cast<T*>(p.dst) + x * p.dst_pixel;
     if constexpr (!is_max) {
-      writing.put(dst, sum * set(p.scale[x] * p.row_scale));
+      store(dst, sum * set(p.scale[x] * p.row_scale));
     } else if (any(is_nan(sum))) {
-      writing.put(dst, fixed_window<Maxima<T>, 3, 3>(p, src));
+      store(dst, fixed_window<Maxima<T>, 3, 3>(p, src));
     } else {
-      writing.put(dst, at_least(at_least(first.top, second.top), third.top));
+      store(dst, at_least(at_least(first.top, second.top), third.top));
     }
     if (step == 1) first = second, second = third;
     if (step == 2) first = third;
@@ -138,7 +137,8 @@ void pool_lanes_of(const PoolRow& p) {
 }
 
 inline void pool_lanes(const PoolRow& p) {
-  with_elements(p.from.type, [&]<class T>() { p.is_max ? pool_lanes_of<true, T>(p) : pool_lanes_of<false, T>(p); });
+  const DType type = p.formats != nullptr ? p.formats->from.type : DType::float32;
+  with_elements(type, [&]<class T>() { p.is_max ? pool_lanes_of<true, T>(p) : pool_lanes_of<false, T>(p); });
 }
 
 // NaN in either operand gives NaN.
@@ -225,9 +225,8 @@ SN_INLINE void pool_inner(const PoolRow& p, const float* line, float* dst) {
 
 // The rows of taps as one line of values.
 template <bool is_max, class T>
-SN_INLINE void pool_rows(const PoolRow& p, float* line) {
+SN_INLINE void pool_rows(const PoolRow& p, const Reading<T>& reading, float* line) {
   using W = Taps<is_max, float>;
-  const Reading<T> reading(p.from);
   for (int64_t x = 0; x < p.width; x += lanes) {
     const int count = p.width - x < lanes ? static_cast<int>(p.width - x) : lanes;
     Vf acc = W::start();
@@ -247,7 +246,7 @@ SN_INLINE void pool_floats(const PoolRow& p) {
     dst[0] = pool_run<is_max>(line, p.rows * p.row_stride);
   } else {
     if (p.rows != 1) {
-      pool_rows<is_max, float>(p, p.scratch);
+      pool_rows<is_max>(p, Reading<float>(), p.scratch);
       line = p.scratch;
     }
     for (int64_t x = 0; x < p.inner_begin; ++x) dst[x] = pool_span<is_max>(p, line, x);
@@ -262,14 +261,16 @@ SN_INLINE void pool_floats(const PoolRow& p) {
 inline void pool_line_of_floats(const PoolRow& p) { p.is_max ? pool_floats<true>(p) : pool_floats<false>(p); }
 
 inline void pool_line(const PoolRow& p) {
-  if (p.from.type == DType::float32) return pool_line_of_floats(p);
+  if (p.formats == nullptr || p.formats->from.type == DType::float32) return pool_line_of_floats(p);
   PoolRow floats = p;
-  with_elements(p.from.type,
-                [&]<class T>() { p.is_max ? pool_rows<true, T>(p, p.scratch) : pool_rows<false, T>(p, p.scratch); });
+  with_elements(p.formats->from.type, [&]<class T>() {
+    const Reading<T> reading(p.formats->from);
+    p.is_max ? pool_rows<true>(p, reading, p.scratch) : pool_rows<false>(p, reading, p.scratch);
+  });
   floats.rows = 1, floats.row_stride = p.width;
   floats.src = p.scratch, floats.dst = p.scratch + whole_lines(p.width);
   pool_line_of_floats(floats);
-  write_values(p.to, static_cast<const float*>(floats.dst), p.dst, 0, p.outputs);
+  write_values(p.formats->to, static_cast<const float*>(floats.dst), p.dst, 0, p.outputs);
 }
 
 inline void max_vectors(const PoolVectors& p) {

@@ -15,6 +15,11 @@ struct PoolSpan {
   int64_t begin, count;
 };
 
+// Of src and dst, whose types are the same.
+struct PoolFormats {
+  ElementFormat from = {}, to = {};
+};
+
 // dst[x, c] = reduce over row < rows, tap < spans[x].count of
 //             src[row * row_stride + (spans[x].begin + tap * dilation) * pixel + c]
 // for x < outputs, c < channels, where reduce is the maximum (-inf of nothing; NaN if any is NaN), or the sum times
@@ -35,7 +40,7 @@ struct PoolRow {
   float row_scale;
   int64_t step;  // columns between windows of outputs in [inner_begin, inner_end), all with the same count
   int64_t inner_begin, inner_end;
-  ElementFormat from = {}, to = {};  // of src and dst, whose types are the same
+  const PoolFormats* formats = nullptr;  // null: float32
   // Only `line` uses these.
   int64_t width = 0;         // columns of src
   float* scratch = nullptr;  // whole_lines(width) floats, and as many as there are outputs if src is no floats

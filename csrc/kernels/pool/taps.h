@@ -80,10 +80,10 @@ struct Means<T, true> {
     Vi zeros;
     Vf scale;
     SN_INLINE End(const PoolRow& p, int64_t x)
-        : writing(p.to),
+        : writing(p.formats->to),
           bounds(writing.bounds({})),
-          zeros(Vi{} + static_cast<int32_t>(p.from.zero * p.rows * p.spans[x].count)),
-          scale(set(p.scale[x] * p.row_scale * p.from.scale)) {}
+          zeros(Vi{} + static_cast<int32_t>(p.formats->from.zero * p.rows * p.spans[x].count)),
+          scale(set(p.scale[x] * p.row_scale * p.formats->from.scale)) {}
     SN_INLINE Vf steps(Vi sum) const {
       return clamp(writing.steps(to_float(sum - zeros) * scale), set(bounds.lo), set(bounds.hi));
     }

@@ -99,8 +99,7 @@ class PreparedPool final : public Prepared {
              .step = cols.step,
              .inner_begin = cols.inner_begin,
              .inner_end = cols.inner_end,
-             .from = from_,
-             .to = to_,
+             .formats = bytes_ ? &formats_ : nullptr,
              .width = width,
              .scratch = scratch});
     if (unused_ > 0 && group + 1 == out_.groups) clear_unused(out.f32() + first, span.count == 0);
@@ -108,10 +107,10 @@ class PreparedPool final : public Prepared {
 
   // Means in steps of the output, so that a sum is scaled once.
   void set_steps(const Quantization& from, const Quantization& to) {
-    from_ = quantized_format(from), to_ = quantized_format(to);
+    bytes_ = true, formats_ = {quantized_format(from), quantized_format(to)};
     const double unit = static_cast<double>(from.scales[0]) / static_cast<double>(to.scales[0]);
     for (float& scale : windows_.rows.scale) scale = static_cast<float>(static_cast<double>(scale) * unit);
-    from_.scale = to_.scale = 1;
+    formats_.from.scale = formats_.to.scale = 1;
   }
 
   // The maximum of nothing is minus infinity, in lanes that are no channels, too.
@@ -126,7 +125,8 @@ class PreparedPool final : public Prepared {
   PoolWindows windows_;
   PoolKernel kernel_;
   int64_t line_;  // elements of a cache line
-  ElementFormat from_, to_;
+  bool bytes_ = false;
+  PoolFormats formats_;
   Planes in_{}, out_{};
   int64_t tasks_ = 1, scratch_ = 0;
   int64_t unused_ = 0;  // lanes of the last block that need clearing
