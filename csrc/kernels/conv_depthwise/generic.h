@@ -172,6 +172,7 @@ inline void run(const ConvDepthwiseArgs& a, int block_begin, int block_end, int 
   t.last_column = a.pad_left + a.w;
   const size_t src_plane = a.src_plane != 0 ? a.src_plane : static_cast<size_t>(a.h) * a.w * lanes;
   const size_t dst_plane = a.dst_plane != 0 ? a.dst_plane : a.out_h * t.dst_row;
+  const bool floats = a.epilogue.is_float32();
   PixelStore store(a.epilogue, a.dst, dst_plane, a.sums, 0);
   t.activation = store.activation();
   for (int block = block_begin; block < block_end; ++block) {
@@ -195,7 +196,7 @@ inline void run(const ConvDepthwiseArgs& a, int block_begin, int block_end, int 
       const auto left = static_cast<ptrdiff_t>((row_end - row) * t.dst_row);
       const auto between = static_cast<ptrdiff_t>(dst_plane - (row_end - row_begin) * t.dst_row);
       t.ahead = left > written_ahead ? written_ahead : block + 1 < block_end ? written_ahead + between : 0;
-      if (!a.epilogue.is_float32()) t.ahead = 0;
+      if (!floats) t.ahead = 0;
       if (rows == 2) {
         two(t, a.out_w);
       } else if (one != nullptr) {

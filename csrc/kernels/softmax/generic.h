@@ -9,7 +9,7 @@
 namespace softneuro::SN_ISA {
 
 template <bool log_of>
-void softmax_rows(float* dst, const float* src, int64_t rows, int64_t count) {
+[[gnu::noinline, gnu::noclone]] void softmax_rows(float* dst, const float* src, int64_t rows, int64_t count) {
   for (int64_t r = 0; r < rows; ++r, src += count, dst += count) {
     const Vf most = set(max_row(src, count));
     const auto map = [&](const float* from, const auto& f) {

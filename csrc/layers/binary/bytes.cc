@@ -1,4 +1,5 @@
 // Sums, differences and products of two quantized blobs: of equal shapes, or the second of one value for each channel.
+#include "kernels/elementwise/elementwise.h"
 #include "layers/binary/binary.h"
 #include "layers/quantized/lut.h"
 #include "layers/quantized/quantization.h"

@@ -1,5 +1,6 @@
 // Concatenates quantized blobs with parameters of their own: each is brought to the output's while it is copied.
 #include "layers/quantized/quantization.h"
+#include "layers/quantized/rescaling.h"
 #include "layers/shared/moving.h"
 
 namespace softneuro {

@@ -74,7 +74,6 @@ class DepthwiseInt8 final : public Routine {
       : Routine([&] {
           RoutineInfo info = int8_info("conv2d", isa, Layout::nhwc(), out);
           info.algorithm = "depthwise_int8";
-          info.quantizes_first = out == DType::qint8;
           return info;
         }()) {}
 
@@ -83,6 +82,14 @@ class DepthwiseInt8 final : public Routine {
     if (!p.depthwise()) return "not depthwise";
     if (const Refusal refusal = check_int8(problem, {p.groups, 1, p.kh * p.kw}); !refusal.accepted()) return refusal;
     return check_int_sizes(p);
+  }
+
+  // Windows of three and five columns have tiles where bytes come out that no more than a clamp is done to; what is
+  // finished pixel by pixel takes five times as long (AMD Zen 3).
+  bool promising(const Problem& problem) const override {
+    const Conv2dParams p = conv2d_params(problem);
+    if (p.kw != 3 && p.kw != 5) return true;
+    return info().out.dtype == DType::qint8 && !problem.layer->post.residual && byte_bounds(problem);
   }
 
   std::string pack_key(const Problem& problem, const Tuning&) const override { return int8_pack_key(problem); }

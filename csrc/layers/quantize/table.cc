@@ -1,6 +1,7 @@
 // Quantizes bytes: to steps of another size, or, after an activation, by a table.
 #include "layers/quantized/lut.h"
 #include "layers/quantized/quantization.h"
+#include "layers/quantized/rescaling.h"
 #include "layers/shared/moving.h"
 
 namespace softneuro {

@@ -23,19 +23,6 @@ Lut make_lut(const Quantization& from, const Quantization& to, const std::functi
   return table;
 }
 
-Rescaling::Rescaling(const Quantization& from, const Quantization& to, Isa isa)
-    : add_(elementwise_kernel(isa, ElementwiseOp::add, Access::full, Access::scalar)),
-      formats_{.dst = quantized_format(to), .a = quantized_format(from), .b = {.type = DType::uint8}} {
-  const double ratio = static_cast<double>(from.scales[0]) / static_cast<double>(to.scales[0]);
-  formats_.a.scale = static_cast<float>(ratio), formats_.dst.scale = 1;
-}
-
-void Rescaling::run(const void* src, void* dst, int64_t count) const {
-  const uint8_t nothing = 0;
-  const ClampBounds none;
-  add_({dst, src, &nothing, nullptr, 1, count, 0, 0, 0, none.lo, none.hi, &formats_});
-}
-
 std::optional<ByteBounds> byte_bounds(const Problem& problem) {
   const Quantization& to = *problem.out().quantization;
   const Activation& activation = problem.layer->post.activation;

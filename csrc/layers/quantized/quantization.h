@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/elementwise/elementwise.h"
+#include "kernels/epilogue.h"
 #include "kernels/look_up/look_up.h"
 #include "kernels/quantize/quantize.h"
 #include "layers/contract/routine.h"
@@ -18,17 +18,6 @@ ElementFormat quantized_format(const Quantization& quantization);
 
 // The bytes that function(real value of each byte of `from`) becomes as `to`.
 Lut make_lut(const Quantization& from, const Quantization& to, const std::function<double(double)>& function);
-
-// Bytes to bytes of another grid; dst may be src.
-class Rescaling {
- public:
-  Rescaling(const Quantization& from, const Quantization& to, Isa isa);
-  void run(const void* src, void* dst, int64_t count) const;
-
- private:
-  ElementwiseKernel add_;
-  ElementwiseFormats formats_;
-};
 
 // What the steps of a problem's output are clamped to, its activation included; none for an activation that is no
 // clamp.
