@@ -51,6 +51,7 @@ bool is_tame(ElementwiseOp op, double a, double b) {
   using Op = ElementwiseOp;
   if (op == Op::div) return std::fabs(b) > 0.1;
   if (op == Op::sqrt || op == Op::root) return a >= 0;
+  if (op == Op::round) return std::fabs(std::fabs(a - std::floor(a)) - 0.5) > 0.001;
   return (op != Op::pow && op != Op::rsqrt && op != Op::inverse_root) || a > 0.1;
 }
 

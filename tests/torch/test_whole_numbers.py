@@ -42,6 +42,8 @@ FACTS = {
     "back to reals": (lambda x: steps(x).to(torch.int8).float() * 0.5, None),
     "truncated": (lambda x: x.to(torch.int32), None),
     "beyond the type": (lambda x: steps(x).to(torch.uint8), None),
+    "beyond what reals have": (lambda x: steps(x, -(2**24), 2**24 + 1).to(torch.int32), None),
+    "as large as reals have them": (lambda x: steps(x, -(2**24), 2**24).to(torch.int32), Whole(-(2**24), 2**24)),
     "open integers": (lambda x: x.round().to(torch.int32), None),
     "of bytes by bytes": (lambda x: torch._int_mm(steps(x).to(torch.int8), BYTES), Whole(-(6 * 128**2), 6 * 128**2)),
     "indices": (lambda x: x.argmax(1).to(torch.int32), None),
@@ -53,7 +55,7 @@ def test_what_is_known(name):
     function, expected = FACTS[name]
     graph = make_fx(function, tracing_mode="fake", _allow_non_fake_inputs=True)(X).graph
     (result,) = graph.output_node().all_input_nodes
-    assert find_whole(graph).get(result) == expected
+    assert find_whole(graph, set()).get(result) == expected
 
 
 class Bytes(torch.nn.Module):

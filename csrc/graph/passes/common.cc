@@ -50,6 +50,20 @@ bool per_channel(const Shape& other, const Shape& out, int axis) {
   return true;
 }
 
+bool is_along_rows(const Shape& own, const Shape& of) {
+  if (own.rank() > of.rank()) return false;
+  if (own.elements() == 1) return true;
+  for (int axis = 0; axis < of.rank(); ++axis) {
+    const int at = axis - (of.rank() - own.rank());
+    if ((at < 0 ? 1 : own[at]) != (axis + 1 == of.rank() ? 1 : of[axis])) return false;
+  }
+  return true;
+}
+
+bool keeps_rows(const Shape& a, const Shape& b) {
+  return a.rank() > 0 && b.rank() > 0 && a[a.rank() - 1] == b[b.rank() - 1];
+}
+
 int with_same_elements(Graph& graph, int blob, const Shape& shape, const std::string& name) {
   if (graph.blob(blob).desc.shape == shape) return blob;
   Layer reshape;

@@ -24,6 +24,11 @@ Constant constant_of(const Graph& graph, int blob);
 // Whether a constant operand of this shape has at most one value for each index of an axis of the result.
 bool per_channel(const Shape& other, const Shape& out, int axis);
 
+// Whether what is joined with something of this shape has one element, or one for each of its rows, in their order.
+bool is_along_rows(const Shape& own, const Shape& of);
+// Whether rows, the last axis, are still the same under another shape.
+bool keeps_rows(const Shape& a, const Shape& b);
+
 // The blob, or what a reshape makes of it. The layer gets this name.
 int with_same_elements(Graph& graph, int blob, const Shape& shape, const std::string& name);
 

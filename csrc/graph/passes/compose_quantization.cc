@@ -32,7 +32,9 @@ bool has_bytes(const Layer* layer) {
 // Whether constants are `factor` times the sums of a weight's rows, but for rounding.
 bool are_sums(const Constant& values, const Constant& weight, double factor) {
   const int64_t rows = weight->shape()[0], columns = weight->shape()[1];
-  if (values->elements() != rows) return false;
+  const Shape& shape = values->shape();
+  const bool is_list = shape.elements() == rows && (rows == 1 || shape[shape.rank() - 1] == rows);
+  if (!is_list) return false;
   const auto given = values->values();
   const auto* bytes = static_cast<const int8_t*>(weight->memory().get());
   const Quantization& grid = *weight->desc().quantization;
@@ -59,7 +61,8 @@ bool drop_constant_shift(Graph& graph, int index) {
   if (!has_bytes(product) || !same_shapes(graph, layer.inputs[0], layer.output())) return false;
   const Layer* shifted = producer_of(graph, product->inputs[0]);
   const auto shift = uniform_operand(shifted, "add");
-  if (!shift || !are_sums(other, product->weight("weight"), *shift)) return false;
+  if (!shift || !same_shapes(graph, shifted->inputs[0], shifted->output())) return false;
+  if (!are_sums(other, product->weight("weight"), *shift)) return false;
   retire(graph, index, insert_product(graph, *product, shifted->inputs[0]));
   return true;
 }
@@ -78,6 +81,7 @@ std::optional<Subtracted> subtracted(const Graph& graph, int blob, int64_t colum
   const int rows = origin(graph, layer->inputs[0]);
   const Layer* product = producer_of(graph, rows);
   if (!is_binary(product, "mul", 2) || elements(graph, rows) * columns != elements(graph, made)) return std::nullopt;
+  if (!is_by_row(graph, layer->inputs[0], made)) return std::nullopt;
   const int64_t most = std::max(elements(graph, product->inputs[0]), elements(graph, product->inputs[1]));
   return most == elements(graph, rows) ? std::optional(Subtracted{product->inputs, sums}) : std::nullopt;
 }
@@ -153,6 +157,7 @@ int quantization_of(Graph& graph, const RoundedSteps& rounded) {
     const bool same = attrs.integer("least", 0) == rounded.least && attrs.integer("most", 255) == rounded.most &&
                       attrs.flag("reciprocal", false) && known->outputs[1] == made;
     if (!same || !are_same_elements(graph, known->inputs, {rounded.source})) return -1;
+    if (attrs.flag("rows", false) && !same_shapes(graph, known->inputs[0], rounded.source)) return -1;
     const int zero = (rounded.least + rounded.most + 1) / 2;
     const bool fits = rounded.zero >= 0 ? origin(graph, rounded.zero) == known->outputs[2]
                                         : attrs.flag("symmetric", false) && rounded.constant_zero == zero;
@@ -215,9 +220,10 @@ bool drop_return(Graph& graph, int index) {
   const Layer* quantize = producer_of(graph, origin(graph, sum->inputs[0]));
   if (quantize == nullptr || quantize->type != "dynamic_quantize") return false;
   const int steps = sum->inputs[0], zero = quantize->outputs[2];
-  if (origin(graph, steps) != quantize->outputs[0] || origin(graph, sum->inputs[1]) != zero ||
-      origin(graph, layer.inputs[1]) != zero || !same_shapes(graph, steps, layer.output()))
-    return false;
+  if (origin(graph, steps) != quantize->outputs[0] || !same_shapes(graph, steps, layer.output())) return false;
+  for (const int returned : {sum->inputs[1], layer.inputs[1]}) {
+    if (origin(graph, returned) != zero || !is_by_row(graph, returned, steps)) return false;
+  }
   retire(graph, index, steps);
   return true;
 }

@@ -18,11 +18,6 @@ namespace {
 
 bool by_row(const Layer& quantize) { return quantize.attrs.flag("rows", false); }
 
-// Whether rows are still rows under another shape.
-bool keeps_rows(const Shape& a, const Shape& b) {
-  return a.rank() > 0 && b.rank() > 0 && a[a.rank() - 1] == b[b.rank() - 1];
-}
-
 // What a blob was before it got other shapes.
 int before_reshapes(const Graph& graph, int blob, bool rows_stay) {
   const Layer* layer = producer_of(graph, blob);
@@ -38,10 +33,7 @@ int before_reshapes(const Graph& graph, int blob, bool rows_stay) {
 // Whether a blob is the scale of all, or of each of the rows of something of this shape.
 bool is_scale(const Graph& graph, const Layer& quantize, int blob, const Shape& shape) {
   if (before_reshapes(graph, blob, false) != quantize.outputs[1]) return false;
-  if (!by_row(quantize)) return true;
-  const Shape& own = graph.blob(blob).desc.shape;
-  if (own.rank() != shape.rank() || own.rank() == 0 || own[own.rank() - 1] != 1) return false;
-  return own.product(0, own.rank() - 1) == shape.product(0, shape.rank() - 1);
+  return is_along_rows(graph.blob(blob).desc.shape, shape);
 }
 
 bool is_product(const Layer* layer, int inputs) {
@@ -145,14 +137,6 @@ void take_scale_out(Graph& graph, int index, const Layer& quantize) {
   product.inputs = {sums};
 }
 
-int with_shape(Graph& graph, int blob, const Shape& shape, const std::string& name) {
-  if (graph.blob(blob).desc.shape == shape) return blob;
-  Layer reshape;
-  reshape.name = name, reshape.type = "reshape", reshape.inputs = {blob};
-  reshape.attrs.set("shape", std::vector<int64_t>(shape.begin(), shape.end()));
-  return graph.insert_layer(std::move(reshape));
-}
-
 }  // namespace
 
 bool dynamic_products(Graph& graph) {
@@ -174,7 +158,7 @@ bool dynamic_products(Graph& graph) {
     if (!is_done_by_some(graph, index, layer)) continue;
     if (scaling >= 0) take_scale_out(graph, scaling, quantize);
     const Shape shape = graph.blob(product.inputs[0]).desc.shape;
-    layer.inputs[0] = with_shape(graph, layer.inputs[0], shape, layer.name);
+    layer.inputs[0] = with_same_elements(graph, layer.inputs[0], shape, layer.name);
     graph.layer(index) = std::move(layer);
     changed = true;
   }

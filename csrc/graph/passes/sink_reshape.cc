@@ -9,10 +9,6 @@
 namespace softneuro {
 namespace {
 
-bool keeps_rows(const Shape& a, const Shape& b) {
-  return a.rank() > 0 && b.rank() > 0 && a[a.rank() - 1] == b[b.rank() - 1];
-}
-
 // Whether shapes differ in the last axis at most.
 bool same_rows(const Shape& a, const Shape& b) {
   if (a.rank() != b.rank() || a.rank() == 0) return false;

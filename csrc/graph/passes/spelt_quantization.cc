@@ -132,8 +132,7 @@ int64_t last_size(const Graph& graph, int blob) {
 }
 
 bool is_by_row(const Graph& graph, int blob, int other) {
-  if (elements(graph, blob) == 1) return true;
-  return last_size(graph, blob) == 1 && elements(graph, blob) * last_size(graph, other) == elements(graph, other);
+  return is_along_rows(graph.blob(blob).desc.shape, graph.blob(other).desc.shape);
 }
 
 std::optional<RoundedSteps> rounded_steps(const Graph& graph, int blob) {
@@ -152,6 +151,7 @@ std::optional<RoundedSteps> rounded_steps(const Graph& graph, int blob) {
     steps.zero_side = is_binary(producer_of(graph, sum->inputs[0]), "round", 1) ? 1 : 0;
     steps.zero = sum->inputs[steps.zero_side];
     rounded = sum->inputs[1 - steps.zero_side];
+    if (!is_by_row(graph, steps.zero, rounded)) return std::nullopt;
   }
   const Layer* round = producer_of(graph, rounded);
   if (!is_binary(round, "round", 1) || !same_shapes(graph, rounded, blob)) return std::nullopt;
@@ -166,7 +166,9 @@ std::optional<RoundedSteps> rounded_steps(const Graph& graph, int blob) {
   for (const size_t side : {0U, 1U}) {
     steps.scale = inverted(graph, product->inputs[side]);
     steps.source = product->inputs[1 - side];
-    if (steps.scale >= 0 && same_shapes(graph, steps.source, blob)) return steps;
+    if (steps.scale >= 0 && same_shapes(graph, steps.source, blob) &&
+        is_by_row(graph, product->inputs[side], steps.source))
+      return steps;
   }
   return std::nullopt;
 }
@@ -197,6 +199,8 @@ std::optional<SpeltRange> range_of(const Graph& graph, const RoundedSteps& steps
   };
   if (range.rows && (!by_row(low.reduce) || !by_row(high.reduce) || !same_shapes(graph, range.source, steps.source) ||
                      scales != graph.blob(low.reduce->output()).desc.shape))
+    return std::nullopt;
+  if (!range.rows && (elements(graph, steps.scale) != 1 || (steps.zero >= 0 && elements(graph, steps.zero) != 1)))
     return std::nullopt;
   const int middle = (steps.least + steps.most + 1) / 2;
   const bool fits = range.symmetric ? steps.zero < 0 && steps.constant_zero == middle

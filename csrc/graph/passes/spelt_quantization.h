@@ -23,7 +23,7 @@ bool are_same_elements(const Graph& graph, const std::vector<int>& blobs, const 
 int64_t elements(const Graph& graph, int blob);
 // Of the last axis; 1 for a blob without axes.
 int64_t last_size(const Graph& graph, int blob);
-// Whether a blob has one element, or one for each row of another that it is joined with.
+// Whether a blob has one element, or one for each row of another that it is joined with, in their order.
 bool is_by_row(const Graph& graph, int blob, int other);
 
 // clamp(round(source * factor) + zero, least, most) of whole numbers within eight bits.

@@ -27,7 +27,8 @@ struct InterpolateRow {
   ElementFormat from = {}, to = {};  // of the input and dst, whose types are the same
   // Only lines use these.
   int64_t width = 0;  // columns of the input
-  // whole_lines(width) floats; if elements are no floats, so many for each of three rows, and as many as there are outputs.
+  // whole_lines(width) floats; if elements are no floats, so many for each of three rows, and as many as there are
+  // outputs.
   float* scratch = nullptr;
 };
 

@@ -62,9 +62,9 @@ struct HostNode {
   std::vector<int> outputs;
   std::vector<int> implicit_inputs;  // that subgraphs read
   std::map<std::string, OpAttribute, std::less<>> attributes;
-  std::string not_ours;             // why the host keeps the node, whatever it is; empty if it need not
-  const void* host = nullptr;       // the runtime's node, valid while it compiles
-  bool is_step = false;             // the host runs it inside a region
+  std::string not_ours;        // why the host keeps the node, whatever it is; empty if it need not
+  const void* host = nullptr;  // the runtime's node, valid while it compiles
+  bool is_step = false;        // the host runs it inside a region
 
   const OpAttribute* find(std::string_view name) const;
   // Throw Error for an attribute of another type; return the fallback where there is none.

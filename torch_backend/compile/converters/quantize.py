@@ -74,7 +74,7 @@ def quantize(low: Lowering, call: Call) -> int:
     steps = low.add("binary", [low.add("binary", [blob, factor], function="mul")], function="round")
     moved = low.binary("add", steps, call["zero_point"], call.is_constant("zero_point"))
     least, most = float(call["quant_min"]), float(call["quant_max"])
-    return low.add("activation", [moved], function="clamp", a=least, b=most)
+    return _like_host(low, call, low.add("activation", [moved], function="clamp", a=least, b=most))
 
 
 @converter(*DEQUANTIZE, check=_check_chosen, moves_only=True)
@@ -84,7 +84,13 @@ def dequantize(low: Lowering, call: Call) -> int:
     if not call.is_blob("scale"):
         return blob
     moved = low.binary("sub", blob, call["zero_point"], call.is_constant("zero_point"))
-    return low.binary("mul", moved, call["scale"], False)
+    return _like_host(low, call, low.binary("mul", moved, call["scale"], False))
+
+
+def _like_host(low: Lowering, call: Call, blob: int) -> int:
+    """A number's shape has no axes, whatever it is joined with."""
+    shape = tuple(call.output_shape)
+    return blob if tuple(low.result.graph.shape(blob)) == shape else low.add("reshape", [blob], shape=list(shape))
 
 
 def _check_choice(call: Call) -> str | None:

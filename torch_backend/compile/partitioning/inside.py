@@ -44,7 +44,7 @@ class InsideOp:
 
 def read_inside(graph: Graph, constants: Set[Node]) -> dict[Node, InsideOp]:
     """The ops that make or read what is a real only inside a region: reals on the grid of a Q, and whole numbers."""
-    return _Reader(constants, set(find_whole(graph))).read(graph)
+    return _Reader(constants, set(find_whole(graph, constants))).read(graph)
 
 
 def rounds_to_steps(graph: Graph, constants: Set[Node]) -> set[Node]:
@@ -97,11 +97,12 @@ class _Reader:
         gives = quantizes(node) or str(node.target) == CHOOSE or self._gives_whole(node)
         if not takes and not gives:
             return None
-        made = {node} if gives else set()
-        reason = asked(decline_reason, node, self._constants, self._inside | made)
+        if gives:
+            self._inside.add(node)
+        reason = asked(decline_reason, node, self._constants, self._inside)
         if reason is not None:
+            self._inside.discard(node)
             return InsideOp(reason, takes=False, gives=False)
-        self._inside |= made
         return InsideOp(None, takes, gives)
 
     def _has_scale_of_run(self, node: Node) -> bool:

@@ -33,9 +33,14 @@ class Whole:
         return limits.min <= self.least and self.most <= limits.max
 
 
-def find_whole(graph: Graph) -> dict[Node, Whole]:
+# Up to here float32 has all whole numbers. Only sums of products may be larger: scales make reals of them.
+_EXACT = 2**24
+
+
+def find_whole(graph: Graph, constants: Set[Node]) -> dict[Node, Whole]:
     """The tensors whose values are known to be whole, as reals compute them: constants, too."""
     found: dict[Node, Whole] = {}
+    sums: set[Node] = set()  # of products, less constants
     for node in graph.nodes:
         value = node.meta.get("val")
         if not isinstance(value, torch.Tensor):
@@ -48,9 +53,22 @@ def find_whole(graph: Graph) -> dict[Node, Whole]:
                 fact = Whole(limits.min, limits.max)  # whatever made it made it whole
             elif fact is not None and not fact.within(value.dtype):
                 fact = None  # the host's would begin anew at the other end
+            elif fact is not None and node not in constants:
+                if _is_sum(node, sums, constants):
+                    sums.add(node)
+                elif max(-fact.least, fact.most) > _EXACT:
+                    fact = None
         if fact is not None:
             found[node] = fact
     return found
+
+
+def _is_sum(node: Node, sums: Set[Node], constants: Set[Node]) -> bool:
+    if node.target is aten._int_mm.default:
+        return True
+    moves = node.target in MOVES or node.target is aten._to_copy.default
+    shifts = node.target is aten.sub.Tensor and node.args[0] in sums
+    return (moves or shifts) and all(n in sums or n in constants for n in node.all_input_nodes)
 
 
 class _Ranges:
@@ -155,7 +173,7 @@ def _rule(target: Any) -> _Rule | None:
 
 def computes_whole(node: Node, inside: Set[Node], constants: Set[Node]) -> bool:
     """Whether layers compute an op's integers as reals, if these are known: of reals, or of integers so computed."""
-    if _RULES.get(node.target) is None or str(node.target) in QUANTIZE:
+    if _RULES.get(node.target) is None:
         return False
     read = [n for n in node.all_input_nodes if n not in constants and isinstance(n.meta.get("val"), torch.Tensor)]
     return all(n in inside or n.meta["val"].dtype in REALS for n in read)

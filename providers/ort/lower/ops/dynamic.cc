@@ -30,9 +30,11 @@ Refusal check_sums(const OpView& view) {
   const auto reads = [&](const std::vector<int>& ids) { return std::find(ids.begin(), ids.end(), sums) != ids.end(); };
   if (reads(view.graph().outputs)) return "its sums are a result";
   for (const HostNode& node : view.graph().nodes) {
+    const bool inner = reads(node.implicit_inputs);
+    if (!inner && !reads(node.inputs)) continue;
     const bool converts =
         node.op == "Cast" && node.domain.empty() && is_real(ElementType(static_cast<int>(node.integer("to", 0))));
-    if (reads(node.implicit_inputs) || (reads(node.inputs) && !converts)) return "its sums do not become reals at once";
+    if (inner || !converts) return "its sums do not become reals at once";
   }
   return {};
 }
