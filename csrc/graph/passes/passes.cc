@@ -9,8 +9,8 @@ void optimize(Graph& graph) {
 #include "graph/passes/passes.inc"
       nullptr};
 #undef SN_PASS
-  // Each pass only removes or absorbs layers, so this ends; the bound guards against a pair of passes that undo each
-  // other.
+  // Passes remove, absorb or name layers, or move reshapes towards the outputs, so this ends; the bound guards against
+  // a pair of passes that undo each other.
   graph.compact();  // dead layers would count as readers
   bool changed = true;
   for (int round = 0; changed && round < 100; ++round) {
