@@ -63,7 +63,7 @@ def test_every_routine_matches_the_reference(layer: str) -> None:
                 seen.add(descriptor.split("{")[0])
                 for actual, wanted in zip(made if isinstance(made, tuple) else (made,), expected, strict=True):
                     assert actual.shape == wanted.shape
-                    # What a spread infinity leaves behind need not look like one: relu makes zero of it.
+                    # A spread infinity may leave a number behind: relu makes zero of it.
                     if clean or not descriptors[descriptor.split("{")[0]]["spreads_nonfinite"]:
                         compare(descriptor, actual, wanted)
 

@@ -199,7 +199,7 @@ bool name_steps(Graph& graph, int index) {
     shifted.type = "binary", shifted.name = last.name, shifted.inputs = {result};
     shifted.attrs.set("function", std::string("add"));
     if (rounded->zero >= 0) {
-      // What reads the zero point reads the layer's own by now.
+      // By now the readers of the spelt zero point read the layer's own.
       const Layer& sum = graph.layers()[static_cast<size_t>(rounded->sum)];
       shifted.inputs.push_back(sum.inputs[rounded->zero_side]);
     } else {
@@ -232,7 +232,7 @@ bool drop_return(Graph& graph, int index) {
 
 bool compose_quantization(Graph& graph) {
   bool changed = false;
-  // What is named or dropped is in front of what looks for it.
+  // Each step names or drops layers that later steps look for.
   for (const auto step : {name_steps, drop_return, drop_constant_shift, drop_zero_shift, quantize_operand}) {
     for (size_t l = 0, count = graph.layers().size(); l < count; ++l) {
       changed |= step(graph, static_cast<int>(l));

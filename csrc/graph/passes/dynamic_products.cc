@@ -11,6 +11,7 @@
 
 #include "graph/passes/common.h"
 #include "graph/passes/passes.h"
+#include "graph/passes/spelt_quantization.h"
 #include "layers/contract/registry.h"
 
 namespace softneuro {
@@ -18,31 +19,14 @@ namespace {
 
 bool by_row(const Layer& quantize) { return quantize.attrs.flag("rows", false); }
 
-// What a blob was before it got other shapes.
-int before_reshapes(const Graph& graph, int blob, bool rows_stay) {
-  const Layer* layer = producer_of(graph, blob);
-  while (layer != nullptr && layer->type == "reshape" && layer->post.empty()) {
-    const int source = layer->inputs[0];
-    if (rows_stay && !keeps_rows(graph.blob(source).desc.shape, graph.blob(blob).desc.shape)) break;
-    blob = source;
-    layer = producer_of(graph, blob);
-  }
-  return blob;
-}
-
 // Whether a blob is the scale of all, or of each of the rows of something of this shape.
 bool is_scale(const Graph& graph, const Layer& quantize, int blob, const Shape& shape) {
-  if (before_reshapes(graph, blob, false) != quantize.outputs[1]) return false;
+  if (origin(graph, blob) != quantize.outputs[1]) return false;
   return is_along_rows(graph.blob(blob).desc.shape, shape);
 }
 
-bool is_product(const Layer* layer, int inputs) {
-  return layer != nullptr && layer->type == "binary" && layer->post.empty() && layer->main_inputs() == inputs &&
-         layer->attrs.text("function") == "mul";
-}
-
 struct Operand {
-  const Layer* quantize;  // a copy of none: valid until the graph changes
+  const Layer* quantize;  // it is valid until the graph changes
   bool scaled;
 };
 
@@ -53,14 +37,14 @@ std::optional<Operand> steps_of(const Graph& graph, int blob) {
              : std::nullopt;
 }
 
-// What a product's operand is in terms of a quantization.
+// Finds the quantization that a product's operand comes of: its steps, or the reals that they stand for.
 std::optional<Operand> operand_of(const Graph& graph, int blob) {
   for (const bool rows_stay : {false, true}) {
-    const int origin = before_reshapes(graph, blob, rows_stay);
-    auto found = steps_of(graph, origin);
-    if (const Layer* product = producer_of(graph, origin); !found && is_product(product, 2)) {
+    const int source = origin(graph, blob, rows_stay);
+    auto found = steps_of(graph, source);
+    if (const Layer* product = producer_of(graph, source); !found && is_binary(product, "mul", 2)) {
       for (size_t side = 0; side < 2 && !found; ++side) {
-        found = steps_of(graph, before_reshapes(graph, product->inputs[side], rows_stay));
+        found = steps_of(graph, origin(graph, product->inputs[side], rows_stay));
         if (!found) continue;
         const Shape& shape = graph.blob(product->inputs[side]).desc.shape;
         if (!is_scale(graph, *found->quantize, product->inputs[1 - side], shape)) found.reset();
@@ -113,21 +97,21 @@ int scaling_of(const Graph& graph, int sums, const Layer& quantize) {
   if (reader < 0) return -1;
   const Layer& product = graph.layers()[static_cast<size_t>(reader)];
   const Shape& shape = graph.blob(sums).desc.shape;
-  if (!is_product(&product, 2) || graph.blob(product.output()).desc.shape != shape) return -1;
+  if (!is_binary(&product, "mul", 2) || graph.blob(product.output()).desc.shape != shape) return -1;
   const int factor = product.inputs[product.inputs[0] == sums ? 1 : 0];
   if (is_scale(graph, quantize, factor, shape)) return reader;
   const Layer* scaled = producer_of(graph, factor);
-  const bool constant = is_product(scaled, 1) && is_scale(graph, quantize, scaled->inputs[0], shape);
+  const bool constant = is_binary(scaled, "mul", 1) && is_scale(graph, quantize, scaled->inputs[0], shape);
   return constant ? reader : -1;
 }
 
 // Takes the scale out of the product by which sums become real: what is left is a constant, or nothing.
 void take_scale_out(Graph& graph, int index, const Layer& quantize) {
   Layer& product = graph.layer(index);
-  const auto is_own = [&](int blob) { return before_reshapes(graph, blob, false) == quantize.outputs[1]; };
+  const auto is_own = [&](int blob) { return origin(graph, blob) == quantize.outputs[1]; };
   const auto is_factor = [&](int blob) {
     const Layer* layer = producer_of(graph, blob);
-    return is_own(blob) || (is_product(layer, 1) && is_own(layer->inputs[0]));
+    return is_own(blob) || (is_binary(layer, "mul", 1) && is_own(layer->inputs[0]));
   };
   const size_t side = is_factor(product.inputs[0]) ? 0 : 1;
   const int factor = product.inputs[side], sums = product.inputs[1 - side];

@@ -52,7 +52,8 @@ class Sinking {
  private:
   const Shape& shape(int blob) const { return graph_.blob(blob).desc.shape; }
 
-  // What a copy of the layer makes of what its inputs were before they got other shapes; -1 if it needs these.
+  // Adds a copy of the layer that reads its inputs as they were before they got other shapes, and returns the copy's
+  // blob; -1 if the layer needs these shapes.
   int moved(const Layer& layer) {
     const bool product = layer.type == "linear" || layer.type == "dynamic_linear" || layer.type == "linear_blocks";
     const bool known = product || layer.type == "activation" || layer.type == "binary";

@@ -105,10 +105,12 @@ std::optional<double> uniform_operand(const Layer* layer, std::string_view funct
 
 bool same_shapes(const Graph& graph, int a, int b) { return graph.blob(a).desc.shape == graph.blob(b).desc.shape; }
 
-int origin(const Graph& graph, int blob) {
+int origin(const Graph& graph, int blob, bool rows_stay) {
   const Layer* layer = producer_of(graph, blob);
   while (layer != nullptr && layer->type == "reshape" && layer->post.empty()) {
-    blob = layer->inputs[0];
+    const int source = layer->inputs[0];
+    if (rows_stay && !keeps_rows(graph.blob(source).desc.shape, graph.blob(blob).desc.shape)) break;
+    blob = source;
     layer = producer_of(graph, blob);
   }
   return blob;

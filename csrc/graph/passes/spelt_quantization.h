@@ -16,12 +16,12 @@ Constant constant_operand(const Layer& layer, std::string_view function);
 std::optional<double> uniform_operand(const Layer* layer, std::string_view function, bool reversed = false);
 
 bool same_shapes(const Graph& graph, int a, int b);
-// What a blob was before it got other shapes.
-int origin(const Graph& graph, int blob);
+// The blob that reshapes have made this one of; if `rows_stay`, only by reshapes that keep the last axis.
+int origin(const Graph& graph, int blob, bool rows_stay = false);
 // Whether blobs are these, in any order, but for their shapes.
 bool are_same_elements(const Graph& graph, const std::vector<int>& blobs, const std::vector<int>& wanted);
 int64_t elements(const Graph& graph, int blob);
-// Of the last axis; 1 for a blob without axes.
+// The size of the last axis; 1 for a blob without axes.
 int64_t last_size(const Graph& graph, int blob);
 // Whether a blob has one element, or one for each row of another that it is joined with, in their order.
 bool is_by_row(const Graph& graph, int blob, int other);

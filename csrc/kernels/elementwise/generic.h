@@ -115,7 +115,7 @@ SN_INLINE void elementwise_rows(const ElementwiseArgs& args, const ElementwiseFo
   }
 }
 
-// By a kernel of floats, a piece of a row at a time.
+// Elements become floats in a buffer, a piece of a row at a time, and a kernel of floats computes.
 [[gnu::noinline]] inline void elementwise_pieces(const ElementwiseArgs& args, ElementwiseKernel kernel, Access a_access,
                                                  Access b_access) {
   const ElementwiseFormats& formats = *args.formats;

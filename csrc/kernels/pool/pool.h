@@ -15,7 +15,7 @@ struct PoolSpan {
   int64_t begin, count;
 };
 
-// Of src and dst, whose types are the same.
+// How elements of src and dst are stored; their types are the same.
 struct PoolFormats {
   ElementFormat from = {}, to = {};
 };

@@ -90,7 +90,7 @@ class _Reader:
         if dequantizes(node) and not (self._has_scale_of_run(node) and source in self._inside):
             return InsideOp(_dequantize_reason(Call(node, self._constants), grid), takes=grid is not None, gives=False)
         if grid is not None and node.target in MOVES and len(node.all_input_nodes) == 1:
-            # What another op computes, a size, might put the move into a later region.
+            # A size that another op computes might put the move into a later region.
             self._grids[node] = grid
             return InsideOp(tensor_reason(Call(node, self._constants).output, BYTES), takes=True, gives=True)
         takes = not self._inside.isdisjoint(node.all_input_nodes)

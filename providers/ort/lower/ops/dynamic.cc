@@ -24,7 +24,7 @@ Refusal check_operand(const OpView& view, size_t zero_point) {
   return made ? Refusal() : Refusal("its operand is not quantized in the run");
 }
 
-// What the host has as integers, regions have as reals: nothing but a conversion may see it.
+// Sums are integers at the host and reals in a region: nothing but a conversion may read them.
 Refusal check_sums(const OpView& view) {
   const int sums = view.node().outputs[0];
   const auto reads = [&](const std::vector<int>& ids) { return std::find(ids.begin(), ids.end(), sums) != ids.end(); };
