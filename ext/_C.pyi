@@ -482,6 +482,99 @@ def measure_error(
 ) -> OutputError: ...
 def error_of_steps(distance: float) -> float: ...
 
+class BlobStatistics:
+    """What calibration keeps of a blob's values, however many there are."""
+
+    def __init__(self) -> None: ...
+    def observe(self, values: npt.NDArray[np.floating[Any]]) -> None: ...
+    def merge(self, other: BlobStatistics) -> None: ...
+    def bins(self) -> list[tuple[float, float, int]]: ...  # low, high, count; ascending, none empty
+    @property
+    def count(self) -> int: ...
+    @property
+    def batches(self) -> int: ...
+    @property
+    def nans(self) -> int: ...
+    @property
+    def infinities(self) -> int: ...
+    @property
+    def nonfinite(self) -> int: ...
+    @property
+    def least(self) -> float: ...
+    @property
+    def most(self) -> float: ...
+    @property
+    def average(self) -> tuple[float, float]: ...
+
+def fit(statistics: BlobStatistics, method: str) -> tuple[float, float]: ...
+def fit_method(method: str) -> str: ...
+def grid_of(least: float, most: float) -> tuple[float, int]: ...
+
+class BlobRange:
+    """A blob's calibrated range, and the error of having it in bytes."""
+
+    blob: int
+    name: str
+    least: float
+    most: float
+    count: int
+    nonfinite: int
+    error: float | None
+    def __init__(
+        self,
+        blob: int,
+        name: str,
+        least: float,
+        most: float,
+        count: int = 0,
+        nonfinite: int = 0,
+        error: float | None = None,
+    ) -> None: ...
+
+class LayerError:
+    """The error of having a layer in bytes."""
+
+    layer: int
+    name: str
+    error: float | None
+    def __init__(self, layer: int, name: str, error: float | None = None) -> None: ...
+
+class RangeSection:
+    """The calibrated ranges of one graph with one set of weights. Lists are copies: assign them to change them."""
+
+    structure: str
+    weights: str
+    method: str
+    batches: int
+    samples: int
+    blobs: list[BlobRange]
+    layers: list[LayerError]
+    def __init__(
+        self,
+        structure: str,
+        weights: str,
+        method: str,
+        batches: int = 0,
+        samples: int = 0,
+        blobs: list[BlobRange] = ...,
+        layers: list[LayerError] = ...,
+    ) -> None: ...
+
+class RangeTable:
+    """Calibrated ranges as text, one section per graph and weights."""
+
+    def __init__(self) -> None: ...
+    @staticmethod
+    def parse(text: str | bytes) -> RangeTable: ...
+    @staticmethod
+    def load(path: str) -> RangeTable: ...
+    def save(self, path: str) -> None: ...
+    def format(self) -> str: ...
+    def find(self, structure: str, weights: str) -> RangeSection | None: ...
+    def set(self, section: RangeSection) -> None: ...
+    @property
+    def sections(self) -> list[RangeSection]: ...
+
 class testing:  # noqa: N801 - a submodule
     """Single routines, run between guard zones."""
 

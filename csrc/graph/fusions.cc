@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/forms.h"
+
 namespace softneuro {
 
 #define SN_FUSION(name) void name(const Graph& graph, std::vector<Fusion>& fusions);
@@ -10,28 +12,33 @@ namespace fusions {
 }
 #undef SN_FUSION
 
-std::vector<Fusion> find_fusions(const Graph& graph) {
+std::vector<Fusion> find_fusions(const Graph& graph, const Grids* grids) {
   std::vector<Fusion> found;
 #define SN_FUSION(name) fusions::name(graph, found);
 #include "graph/fusions.inc"
 #undef SN_FUSION
+  if (grids != nullptr) {
+    for (Fusion& form : find_forms(graph, *grids)) found.push_back(std::move(form));
+  }
   std::stable_sort(found.begin(), found.end(),
                    [](const Fusion& a, const Fusion& b) { return a.layers.back() < b.layers.back(); });
   return found;
 }
 
 Problem fusion_problem(const Graph& graph, const Fusion& fusion, int threads) {
+  if (fusion.is_form()) return {&fusion.layer, fusion.in, fusion.outs, threads};
   Problem problem{&fusion.layer, {}, {}, threads};
   for (const int blob : fusion.layer.inputs) problem.in.push_back(graph.blob(blob).desc);
   for (const int blob : fusion.layer.outputs) problem.outs.push_back(graph.blob(blob).desc);
   return problem;
 }
 
-const Fusion* fusion_at(const std::vector<Fusion>& fusions, int last, std::string_view type,
+const Fusion* fusion_at(const std::vector<Fusion>& fusions, int last, const Routine& routine,
                         const std::vector<bool>& covered) {
   const Fusion* longest = nullptr;
   for (const Fusion& fusion : fusions) {
-    if (fusion.layers.back() != last || fusion.layer.type != type) continue;
+    if (fusion.layers.back() != last || fusion.layer.type != routine.info().layer_type) continue;
+    if (fusion.is_form() && !computes_form(routine, fusion)) continue;
     const bool all = std::all_of(fusion.layers.begin(), fusion.layers.end() - 1,
                                  [&](int layer) { return covered[static_cast<size_t>(layer)]; });
     if (all && (longest == nullptr || fusion.layers.size() > longest->layers.size())) longest = &fusion;

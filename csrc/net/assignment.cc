@@ -26,7 +26,7 @@ class Adapts {
     Schema from = schemas(blob).front();
     std::vector<Schema> chain;
     for (const Schema& schema : schemas(blob)) {
-      std::vector<Schema> other = adapt_chain(graph_.blob(blob).desc, schema, to);
+      std::vector<Schema> other = adapt_chain(stored(graph_, assignment_.grids.get(), blob, schema, to), schema, to);
       if (other.empty() || (!chain.empty() && chain.size() <= other.size())) continue;
       chain = std::move(other);
       from = schema;
@@ -60,7 +60,7 @@ class Adapts {
 
 void add_needed_adapts(const Graph& graph, Assignment& assignment, int threads) {
   Adapts adapts(graph, assignment);
-  const FusedLayers fused(graph, assignment.layers);
+  const FusedLayers fused(graph, assignment.layers, assignment.grids.get());
   for (size_t l = 0; l < graph.layers().size(); ++l) {
     const auto index = static_cast<int>(l);
     if (fused.covered(index)) continue;

@@ -1,10 +1,11 @@
 #include "net/fused_layers.h"
 
 #include "base/error.h"
+#include "graph/forms.h"
 
 namespace softneuro {
 
-FusedLayers::FusedLayers(const Graph& graph, std::span<const RoutineChoice> choices)
+FusedLayers::FusedLayers(const Graph& graph, std::span<const RoutineChoice> choices, const Grids* grids)
     : graph_(graph), at_(graph.layers().size()), covered_(graph.layers().size()) {
   const auto& layers = graph.layers();
   bool any = false;
@@ -12,11 +13,14 @@ FusedLayers::FusedLayers(const Graph& graph, std::span<const RoutineChoice> choi
     covered_[l] = choices[l].routine == nullptr && layers[l].type != "constant";
     any = any || covered_[l];
   }
-  if (any) fusions_ = find_fusions(graph);
+  if (any || grids != nullptr) fusions_ = find_fusions(graph, grids);
   std::vector<bool> done = covered_;
   for (size_t l = 0; l < layers.size(); ++l) {
-    if (choices[l].routine == nullptr || choices[l].routine->info().layer_type == layers[l].type) continue;
-    at_[l] = fusion_at(fusions_, static_cast<int>(l), choices[l].routine->info().layer_type, covered_);
+    const Routine* routine = choices[l].routine;
+    if (routine == nullptr) continue;
+    const bool form = grids != nullptr && wants_form(graph, *grids, static_cast<int>(l), *routine);
+    if (routine->info().layer_type == layers[l].type && !form) continue;
+    at_[l] = fusion_at(fusions_, static_cast<int>(l), *routine, covered_);
     if (at_[l] == nullptr) {
       throw Error("the routine is not one of a " + layers[l].type + " layer, and no " +
                       choices[l].routine->info().layer_type + " ends here",

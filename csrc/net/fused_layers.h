@@ -13,8 +13,8 @@ namespace softneuro {
 class FusedLayers {
  public:
   // Throws Error naming the layer if one that is no constant is neither assigned nor covered, or if a routine is of
-  // another type than the layer and no fusion of its type ends there.
-  FusedLayers(const Graph& graph, std::span<const RoutineChoice> choices);
+  // another type than the layer and no fusion of its type ends there. `grids`: the plan's, or null.
+  FusedLayers(const Graph& graph, std::span<const RoutineChoice> choices, const Grids* grids);
 
   bool covered(int layer) const { return covered_[static_cast<size_t>(layer)]; }
   // What a layer's routine computes: the layer itself or a fusion.

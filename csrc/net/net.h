@@ -9,6 +9,7 @@
 #include "base/tensor.h"
 #include "base/threads.h"
 #include "graph/graph.h"
+#include "graph/grids.h"
 #include "layers/contract/registry.h"
 #include "net/arena_pool.h"
 
@@ -25,6 +26,7 @@ struct Assignment {
   // By layer index; `constant` layers need none, and those that a fusion's routine at its last layer covers have none.
   std::vector<RoutineChoice> layers;
   std::vector<AdaptChoice> adapts;  // chains appear in order: from of a later one may be to of an earlier one
+  std::shared_ptr<const Grids> grids = nullptr;  // of blobs that are reals in the graph and bytes here
 };
 
 // Adds the adapts that the chosen routines and the graph's outputs need and the assignment lacks, in as few steps from

@@ -39,7 +39,7 @@ class Builder {
     if (assignment_.layers.size() != graph_.layers().size())
       throw Error("the assignment is for a graph of " + std::to_string(assignment_.layers.size()) + " layers, not " +
                   std::to_string(graph_.layers().size()));
-    fused_ = std::make_unique<const FusedLayers>(graph_, assignment_.layers);
+    fused_ = std::make_unique<const FusedLayers>(graph_, assignment_.layers, assignment_.grids.get());
     values_of_blob_.resize(graph_.blobs().size());
     adapt_used_.resize(assignment_.adapts.size());
     for (size_t k = 0; k < graph_.inputs().size(); ++k) {
@@ -70,7 +70,7 @@ class Builder {
     const Blob& b = graph_.blob(blob);
     Value value;
     value.name = b.name;
-    value.desc = b.desc;
+    value.desc = stored(graph_, assignment_.grids.get(), blob, schema);
     value.schema = schema;
     value.strides = strides;
     const size_t bytes = dtype_bytes(schema.dtype, spanned_elements(b.desc.shape, strides, schema.layout));
@@ -105,8 +105,8 @@ class Builder {
   }
 
   int add_adapt(int blob, int source, const Schema& to) {
-    const TensorDesc& desc = graph_.blob(blob).desc;
     const Schema from = values_[at(source)].schema;
+    const TensorDesc desc = stored(graph_, assignment_.grids.get(), blob, from, to);
     const std::string name = graph_.blob(blob).name;
     const Routine* routine = adapt_routine(desc, from, to);
     if (routine == nullptr)

@@ -7,7 +7,9 @@
 #include "base/arch.h"
 #include "base/text.h"
 #include "tune/plan/carry.h"
+#include "tune/calibrate/calibrated.h"
 #include "tune/plan/plan_error.h"
+#include "tune/plan/plan_graph.h"
 #include "tune/records/cost_keys.h"
 #include "tune/search/solution.h"
 
@@ -56,26 +58,12 @@ std::string patterns_of(const Graph& graph) {
 }
 
 std::string structure_of(const Graph& graph, const std::string& patterns, const Options& options, int threads) {
-  std::string text = patterns + "\n";
+  std::string text = patterns + "\n" + model_key(graph) + "\n";
   const auto add = [&](const std::string& more) { text += more + "\n"; };
-  for (const Layer& layer : graph.layers()) {
-    std::string line = layer.type + " ";
-    // Those of layers without weights may follow from shapes.
-    if (!layer.weights.empty() && layer.type != "constant") line += layer.attrs.str();
-    for (const auto& [role, value] : layer.weights) {
-      line += " " + role + std::string(dtype_name(value->dtype()));
-      if (layer.type != "constant") line += value->shape().str();
-    }
-    line += layer.post.str();
-    for (const int input : layer.inputs) line += " " + std::to_string(input);
-    add(line);
-  }
-  for (const Schema& schema : graph.input_schemas()) add(schema.str());
-  for (const Schema& schema : graph.output_schemas()) add(schema.str());
-  for (const int output : graph.outputs()) add(std::to_string(output));
   for (const auto& [name, value] : format_options(options)) {
     if (name != "threads") add(name + "=" + value);
   }
+  if (!options.calibration.empty()) add(calibration_key(graph, tune_settings(graph, options, threads)));
   add(std::to_string(threads) + " " + device_fingerprint() + " " + CostDb::default_directory());
   return content_hash(text);
 }
@@ -93,7 +81,7 @@ namespace {
 
 SharedPlan known(const Graph& graph, const Options& options, int threads, TuneResult result) {
   return std::make_shared<const KnownPlan>(
-      KnownPlan{graph.structural_hash(), patterns_of(graph), tune_settings(options, threads), std::move(result)});
+      KnownPlan{graph.structural_hash(), patterns_of(graph), tune_settings(graph, options, threads), std::move(result)});
 }
 
 }  // namespace
@@ -102,14 +90,14 @@ SharedPlan near_plan(const Graph& graph, const Options& options, int threads, bo
   const std::string patterns = pruned ? std::string(any_patterns) : patterns_of(graph);
   const SharedPlan near = PlanPool::global().nearest(structure_of(graph, patterns, options, threads), sizes_of(graph));
   if (near == nullptr) return nullptr;
-  const TuneSettings settings = tune_settings(options, threads);
+  const TuneSettings settings = tune_settings(graph, options, threads);
   if (options.plan.empty()) {
     if (near->graph_hash == graph.structural_hash()) return near;
     return known(graph, options, threads, carry(graph, near->result, settings));
   }
   if (auto own = load_plan(graph, options, threads)) return known(graph, options, threads, std::move(*own));
   SharedPlan carried = known(graph, options, threads, carry(graph, near->result, settings));
-  save_plan(graph, carried->result, threads, options.plan);
+  save_plan(graph, carried->result, settings, options.plan);
   return carried;
 }
 
@@ -125,10 +113,10 @@ SharedPlan new_plan(const Graph& graph, const Options& options, int threads, con
 }
 
 SharedPlan bearable_plan(const Graph& graph, SharedPlan plan, const Options& options, int threads) {
-  const TuneSettings settings = tune_settings(options, threads);
+  const TuneSettings settings = tune_settings(graph, options, threads);
   CostDb& db = shared_cost_db();
   const auto error = known_error(graph, plan->result, settings, db);
-  if (error && *error <= random_share * settings.limits.max_error) return plan;
+  if (error && is_bearable(plan->result, *error, settings)) return plan;
   return known(graph, options, threads, bearable(graph, plan->result, settings, db, own_pool(threads)));
 }
 

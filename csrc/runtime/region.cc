@@ -22,8 +22,6 @@ std::atomic<int> first_sights_paused{0};
 
 }  // namespace
 
-Region::Region(RegionSettings settings) : settings_(std::move(settings)) {}
-
 Region::Shape& Region::shape_of(const Signature& signature) {
   if (const auto known = by_signature_.find(signature); known != by_signature_.end()) {
     items_.splice(items_.end(), items_, known->second);
@@ -41,7 +39,7 @@ Region::Shape& Region::shape_of(const Signature& signature) {
 void Region::pause_first_sights(bool pause) { first_sights_paused += pause ? 1 : -1; }
 
 bool Region::first_sight(std::span<const int64_t> signature) {
-  if (!settings_.options.never_worse || first_sights_paused > 0) return false;
+  if (!settings_.options.never_worse || first_sights_paused > 0 || watches_) return false;
   const std::unique_lock lock(mutex_);
   if (!has_host_ || untried() || held_up_ || by_signature_.contains(signature)) return false;
   shape_of({signature.begin(), signature.end()}).sights = 1;
@@ -109,6 +107,9 @@ int64_t Region::run_timed_host(RegionCall& call) {
 Region::Side Region::run(const Signature& signature, const WeightSet& weights, RegionCall& door) {
   Telling call(door);
   try {
+    if (watches_) {
+      if (const auto side = watch(signature, weights, call)) return *side;
+    }
     const Decision decision = decide(signature, weights, !call.has_values() || call.anew());
     if (decision.drop) nets_.drop_before(weights);
     switch (decision.turn) {

@@ -2,6 +2,7 @@
 // calls; a door supplies how to lower for shapes, how to run the host, and where weights come from (call.h).
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <list>
 #include <map>
@@ -48,6 +49,7 @@ class Region {
   enum class Side : unsigned char { host, net };
 
   explicit Region(RegionSettings settings);
+  ~Region();
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
@@ -82,6 +84,9 @@ class Region {
   // Forgets a set of weights, and the nets made from it.
   void drop_weights(uint64_t identity);
   void clear();
+  // Ends the observing of calls that the option `calibration` asks for: writes ranges, and errors by running what was
+  // kept of the inputs. How many calls were observed; 0 if none were, or if it had ended before. Throws Error.
+  int64_t finish_calibration(const Progress& progress = {});
   // Forgets what is known of weights that keep changing.
   void start_afresh();
   // Why weights keep the host at work for now; empty if they do not.
@@ -152,6 +157,10 @@ class Region {
   void keep_net(Ready ready, ShapeState state);
   void note_trial(const Signature& signature, Side side, int64_t ns, const NetCache::Entry& net, int threads);
   int64_t run_timed_host(RegionCall& call);
+  struct Watching;
+  std::optional<Side> watch(const Signature& signature, const WeightSet& weights, RegionCall& call);
+  void watch_shape(const Signature& signature, const WeightSet& weights, RegionCall& call);
+  void finish_watching(const Progress& progress);
   bool measures() const { return settings_.options.never_worse && settings_.options.tune == TuneMode::profile; }
   std::string verdict_key(const Signature& signature) const;
   // Recalls the verdict; without weights, of times alone.
@@ -160,6 +169,8 @@ class Region {
                 int threads) const;
 
   const RegionSettings settings_;
+  std::unique_ptr<Watching> watching_;
+  std::atomic<bool> watches_ = false;
   ForkMutex preparing_{ForkMutex::AtFork::leave};  // held while a net is made
   mutable ForkMutex mutex_;  // of what follows; never held while a net is freed, which may be a host's code
   std::list<Item> items_;    // the newest at the end

@@ -41,9 +41,10 @@ SharedPlan Region::choose_plan(const Graph& graph, double allowed, Making& makin
   Options options = settings_.options;
   options.max_error = allowed;
   const int threads = call.threads();
-  if (restored.key == plan_key(graph, threads)) {
+  if (restored.key == plan_key(graph, threads, restored.key.calibration) && is_for_weights(restored, graph)) {
     return std::make_shared<const KnownPlan>(KnownPlan{graph.structural_hash(), patterns_of(graph),
-                                                       tune_settings(options, threads), from_plan(graph, restored)});
+                                                       tune_settings(graph, options, threads),
+                                                       from_plan(graph, restored)});
   }
   if (!call.anew()) {
     // Its net had to make room, or its weights have changed.

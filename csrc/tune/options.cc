@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "base/schema.h"
 #include "base/text.h"
+#include "tune/calibrate/calibrated.h"
+#include "tune/calibrate/fit.h"
 #include "tune/records/record_text.h"
 
 namespace softneuro {
@@ -94,6 +96,11 @@ constexpr OptionInfo table[] = {
     {"time_budget_s", "float", "10", "> 0", "Seconds that tuning one graph may take."},
     {"host", "choice", "eager", "eager or inductor", "What runs the parts that stay with PyTorch."},
     {"plan", "path", "", "a path, or empty for none", "Plan file: loaded if it exists, saved otherwise."},
+    {"calibration", "path", "", "a path, online:N, or empty for none",
+     "Ranges of the model's blobs on real data, with which max_error may be spent on bytes: a file that calibrate() has "
+     "written, or the first N calls."},
+    {"calibration_method", "choice", "percentile:99.99", "min_max, moving_average, percentile:P, mse or entropy",
+     "How ranges follow from the values that are observed."},
     {"min_region_size", "int", "2", "1 to 1000000", "Smallest number of operations worth taking from the host."},
     {"never_worse", "bool", "1", "0 or 1", "Leave a region with the host if it does not beat the host's own time."},
     {"shortcuts", "bool", "1", "0 or 1",
@@ -121,6 +128,17 @@ constexpr Access accesses[] = {
        return text.find('\0') == std::string::npos;
      },
      [](const Options& o) { return o.plan; }},
+    {[](Options& o, const std::string& text) {
+       parse_calibration(text);
+       o.calibration = text;
+       return true;
+     },
+     [](const Options& o) { return o.calibration; }},
+    {[](Options& o, const std::string& text) {
+       o.calibration_method = FitSettings::parse(text).str();
+       return true;
+     },
+     [](const Options& o) { return o.calibration_method; }},
     {[](Options& o, const std::string& text) { return set_int<&Options::min_region_size>(o, text, 1, 1'000'000); },
      get_number<&Options::min_region_size>},
     {set_flag<&Options::never_worse>, get_number<&Options::never_worse>},

@@ -20,6 +20,7 @@ struct Options {
   double time_budget_s = 10;
   HostMode host = HostMode::eager;
   std::string plan;
+  std::string calibration, calibration_method{"percentile:99.99"};
   int min_region_size = 2;
   bool never_worse = true;
   bool shortcuts = true;

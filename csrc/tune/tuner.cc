@@ -155,9 +155,11 @@ void report(const Graph& graph, const GraphCosts& costs, const Objective& object
     }
     result.layers.push_back(std::move(entry));
   }
-  for (const DprsAdapt& adapt : chosen.adapts) {
-    result.adapt_seconds.push_back(adapt.cost);
-    result.predicted_s += adapt.cost;
+  const size_t n = costs.schemas.size();
+  for (const DprsAdapt& adapt : chosen.adapts) {  // whose own costs may have a price on top
+    const auto edge = static_cast<size_t>(adapt.from) * n + static_cast<size_t>(adapt.to);
+    result.adapt_seconds.push_back(costs.adapts[static_cast<size_t>(adapt.blob)][edge]);
+    result.predicted_s += result.adapt_seconds.back();
   }
   // What the prices' rounding has added must not put an optimal plan below its bound.
   const double over = result.lower_bound_s - result.predicted_s;
@@ -236,6 +238,7 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   report(graph, costs, objective, found, chosen, result);
   result.assignment = assignments[chosen];
   result.proven = accuracy.proven(found.plans[chosen]);
+  if (result.assignment.grids != nullptr) result.foretold_error = accuracy.foretold(found.plans[chosen]);
   note_floats(graph, settings.threads, result);
   note_sparse_gain(graph, costs, objective, found.plans.front(), search.solve, result);
   stage.reset();
@@ -270,6 +273,8 @@ TuneResult carry_over(const Graph& graph, const std::vector<std::string>& descri
     const bool same = wanted.starts_with(fused.candidate.choice.routine->descriptor());
     const bool inside = std::all_of(fused.fusion->layers.begin(), fused.fusion->layers.end() - 1,
                                     [&](int layer) { return descriptors[static_cast<size_t>(layer)].empty(); });
+    // Guesses never make a form of what was none: nobody has foretold its error.
+    if (fused.fusion->is_form() && !same) fused.candidate.seconds = INFINITY;
     if (!same || !inside) continue;
     fused.candidate.seconds = 0;
     proven[last] = proven_error(fusion_problem(graph, *fused.fusion, settings.threads), find_routine(wanted));

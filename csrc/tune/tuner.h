@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,14 @@
 
 namespace softneuro {
 
+// What is known of a graph's blobs by data that it was calibrated with.
+struct Calibration {
+  std::shared_ptr<const Grids> grids;
+  // Relative L2 errors of the worst output where nothing else is rounded: by blob, where it alone lies on its grid, and
+  // by layer, where its weights alone are bytes.
+  std::vector<double> blob_errors, layer_errors;
+};
+
 struct TuneSettings {
   SearchLimits limits;
   TuneMode mode = TuneMode::profile;
@@ -22,6 +31,7 @@ struct TuneSettings {
   int threads = 1;
   int integrated_plans = 3;  // best ones by the routines' own times that are timed in their nets; below 2 none is
   double max_memory = 4;     // packed weights of the plan as a multiple of the graph's weights
+  std::shared_ptr<const Calibration> calibration = nullptr;  // null: blobs of reals are never stored in bytes
 };
 
 struct LayerReport {
@@ -51,6 +61,7 @@ struct TuneResult {
   double weight_bytes = 0, packed_bytes = 0;        // of the graph; of the plan as its routines foretell them
   bool memory_limited = false, memory_fits = true;  // whether max_memory mattered, and whether any plan keeps to it
   double integrated_s = 0;                          // the chosen plan timed as a whole; 0 if it was not
+  double foretold_error = 0;  // of a plan with forms: relative L2 of the worst output on the calibration's data
   bool carried = false;                             // from other shapes, nothing measured
   int candidates = 0, measured = 0, recalled = 0,
       guessed = 0;  // distinct (layer signature, descriptor) pairs and adapts

@@ -29,6 +29,7 @@ void bind_tuner(py::module_& m);
 void bind_timing(py::module_& m);
 void bind_log(py::module_& m);
 void bind_error_measure(py::module_& m);
+void bind_calibrate(py::module_& m);
 
 // Integers (and bools), floats, texts and integer sequences; throws Error naming the attribute for anything else.
 Attrs to_attrs(const py::dict& values);

@@ -55,4 +55,5 @@ PYBIND11_MODULE(_C, m) {
   bindings::bind_timing(m);
   bindings::bind_log(m);
   bindings::bind_error_measure(m);
+  bindings::bind_calibrate(m);
 }

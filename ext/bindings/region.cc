@@ -144,6 +144,22 @@ void bind_region(py::module_& m) {
             return list;
           },
           "(signature, state) of what is known, the last used last.")
+      .def(
+          "finish_calibration",
+          [](Region& region, const py::object& progress) {
+            Progress report;
+            if (!progress.is_none()) {
+              report = [&](int done, int total) {
+                const py::gil_scoped_acquire gil;
+                progress(done, total);
+              };
+            }
+            const py::gil_scoped_release released;
+            return region.finish_calibration(report);
+          },
+          py::arg("progress") = py::none(),
+          "Ends the observing of calls that the option `calibration` asks for, and writes the file of ranges. How many "
+          "calls were observed.")
       .def("clear", &Region::clear, py::call_guard<py::gil_scoped_release>(), "Frees all nets.")
       .def("start_afresh", &Region::start_afresh, py::call_guard<py::gil_scoped_release>(),
            "Bears as many changes of weights as at the beginning.")

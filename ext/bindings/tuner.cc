@@ -35,14 +35,14 @@ BoundPlan tune_graph(const Graph& graph, const Options& options, int threads, co
     };
   }
   const py::gil_scoped_release release;
-  return {graph.structural_hash(), tune_settings(options, threads),
+  return {graph.structural_hash(), tune_settings(graph, options, threads),
           make_plan(graph, options, threads, shared_cost_db(), own_pool(threads), report)};
 }
 
 std::optional<BoundPlan> load_bound_plan(const Graph& graph, const Options& options, int threads) {
   auto known = load_plan(graph, options, threads);
   if (!known) return std::nullopt;
-  return BoundPlan{graph.structural_hash(), tune_settings(options, threads), std::move(*known)};
+  return BoundPlan{graph.structural_hash(), tune_settings(graph, options, threads), std::move(*known)};
 }
 
 }  // namespace
@@ -101,6 +101,9 @@ void bind_tuner(py::module_& m) {
           "Bytes of the graph's weights and of the plan's packed ones as its routines foretell them; whether "
           "max_memory "
           "changed the plan, and whether any plan keeps to it.")
+      .def_property_readonly(
+          "foretold_error", [](const BoundPlan& plan) { return plan.result.foretold_error; },
+          "Relative L2 of the worst output, as a calibration foretells it; 0 for a plan without grids of its own.")
       .def_property_readonly("exact", [](const BoundPlan& plan) { return plan.result.exact; })
       .def_property_readonly(
           "integrated_s", [](const BoundPlan& plan) { return plan.result.integrated_s; },
@@ -109,7 +112,7 @@ void bind_tuner(py::module_& m) {
           "text",
           [](const BoundPlan& plan, const Graph& graph) {
             PlanFile file;
-            file.set(to_plan(graph, plan.result, plan.settings.threads));
+            file.set(to_plan(graph, plan.result, plan.settings));
             return file.format();
           },
           py::arg("graph"), "The plan as a plan file holds it.")
@@ -121,7 +124,7 @@ void bind_tuner(py::module_& m) {
       .def(
           "save",
           [](const BoundPlan& plan, const std::string& path, const Graph& graph) {
-            save_plan(graph, plan.result, plan.settings.threads, path);
+            save_plan(graph, plan.result, plan.settings, path);
           },
           py::arg("path"), py::arg("graph"), py::call_guard<py::gil_scoped_release>(),
           "Adds the plan to a plan file, in place of one for the same graph, shapes, device and threads.")

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct FusedCost {
 struct GraphCosts {
   std::vector<std::vector<Candidate>> layers;  // by layer; empty for `constant`
   std::vector<Fusion> fusions;                 // of the graph
+  std::shared_ptr<const Grids> grids;          // that forms have; null: there are no forms
   std::vector<FusedCost> fused;                // those that a routine accepts
   std::vector<Schema> schemas;                 // every schema that a candidate or the graph's boundary mentions
   // By blob, row-major [from][to] over `schemas`; infinite where no single conversion exists.

@@ -68,7 +68,9 @@ class Refiner {
   // tell, as the separate layers had what they read in their own core's caches.
   Objective with_fusions() const {
     Objective objective = objective_;
-    for (size_t g = 0; g < costs_.fused.size(); ++g) raise(objective, 0, group(g), fusions_better);
+    for (size_t g = 0; g < costs_.fused.size(); ++g) {
+      if (!costs_.fused[g].fusion->is_form()) raise(objective, 0, group(g), fusions_better);
+    }
     return objective;
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/forms.h"
 #include "layers/constant/constant.h"
 #include "tune/search/conversions.h"
 
@@ -58,7 +59,10 @@ Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs
   for (const Layer& layer : graph.layers()) {
     if (layer.type == "constant") add_schema(constant_schema(layer));
   }
-  costs.fusions = find_fusions(graph);
+  const Calibration* calibration = settings.calibration.get();
+  const Grids* grids = calibration != nullptr ? calibration->grids.get() : nullptr;
+  if (grids != nullptr) costs.grids = calibration->grids;
+  costs.fusions = find_fusions(graph, grids);
   const size_t layers = graph.layers().size();
   std::map<std::string, size_t> by_class;
   for (size_t l = 0; l < layers + costs.fusions.size(); ++l) {
@@ -74,9 +78,14 @@ Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs
       continue;
     }
     work.uses.push_back(1);
-    auto candidates = enumerate_candidates(cls, problem, settings.limits);
-    if (l >= layers) {  // the naive routine would compute a fusion where nothing asks for it
-      std::erase_if(candidates, [](const Candidate& c) { return c.choice.routine->info().fallback; });
+    const Fusion* fusion = l < layers ? nullptr : &costs.fusions[l - layers];
+    SearchLimits limits = settings.limits;
+    limits.rounded_anyway = fusion != nullptr && fusion->is_form();
+    auto candidates = enumerate_candidates(cls, problem, limits);
+    if (fusion != nullptr) {  // the naive routine would compute a fusion where nothing asks for it
+      std::erase_if(candidates, [&](const Candidate& c) {
+        return c.choice.routine->info().fallback || (fusion->is_form() && !computes_form(*c.choice.routine, *fusion));
+      });
     }
     for (const Candidate& candidate : candidates) {
       for (const Schema& schema : candidate.in) add_schema(schema);
@@ -89,13 +98,13 @@ Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs
   work.instead.resize(work.layers.size());
   for (size_t f = 0; f < costs.fusions.size(); ++f) {
     auto& instead = work.instead[work.of_fusion[f]];
-    if (!instead.empty()) continue;
+    if (!instead.empty() || costs.fusions[f].is_form()) continue;
     for (const int layer : costs.fusions[f].layers) instead.push_back(work.of_layer[static_cast<size_t>(layer)]);
   }
-  const Conversions meetings = possible_conversions(graph, offers(graph, work, costs));
+  const Conversions meetings = possible_conversions(graph, offers(graph, work, costs), grids);
   for (size_t b = 0; b < meetings.size(); ++b) {
-    const TensorDesc& desc = graph.blobs()[b].desc;
     for (const auto& [from, to] : meetings[b]) {
+      const TensorDesc desc = stored(graph, grids, static_cast<int>(b), from, to);
       add_schema(from);
       add_schema(to);
       const Routine* routine = adapt_routine(desc, from, to);
@@ -169,11 +178,11 @@ void distribute(const Graph& graph, const Work& work, GraphCosts& costs) {
   distribute_fusions(work, costs);
   const size_t n = costs.schemas.size();
   costs.adapts.assign(graph.blobs().size(), std::vector<double>(n * n, INFINITY));
-  const Conversions meetings = possible_conversions(graph, offers(graph, work, costs));
+  const Conversions meetings = possible_conversions(graph, offers(graph, work, costs), costs.grids.get());
   for (size_t b = 0; b < meetings.size(); ++b) {
-    const TensorDesc& desc = graph.blobs()[b].desc;
     for (size_t same = 0; same < n; ++same) costs.adapts[b][same * n + same] = 0;
     for (const auto& [from, to] : meetings[b]) {
+      const TensorDesc desc = stored(graph, costs.grids.get(), static_cast<int>(b), from, to);
       const Routine* routine = adapt_routine(desc, from, to);
       if (routine == nullptr) continue;
       const auto entry =

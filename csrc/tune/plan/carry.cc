@@ -11,15 +11,15 @@
 namespace softneuro {
 namespace {
 
-bool still_leads(const Graph& graph, const AdaptChoice& adapt) {
-  return adapt_routine(graph.blob(adapt.blob).desc, adapt.from, adapt.to) != nullptr;
+bool still_leads(const Graph& graph, const Grids* grids, const AdaptChoice& adapt) {
+  return adapt_routine(stored(graph, grids, adapt.blob, adapt.from, adapt.to), adapt.from, adapt.to) != nullptr;
 }
 
 // The same routines; nothing if one of them is not to be had for these shapes.
 std::optional<Assignment> same_routines(const Graph& graph, const TuneResult& near, const TuneSettings& settings) {
   if (near.assignment.layers.size() != graph.layers().size()) return std::nullopt;
   Assignment assignment = near.assignment;
-  const FusedLayers fused(graph, assignment.layers);
+  const FusedLayers fused(graph, assignment.layers, assignment.grids.get());
   for (size_t l = 0; l < assignment.layers.size(); ++l) {
     RoutineChoice& choice = assignment.layers[l];
     if (choice.routine == nullptr) continue;
@@ -32,7 +32,7 @@ std::optional<Assignment> same_routines(const Graph& graph, const TuneResult& ne
     choice = *found;
   }
   for (const AdaptChoice& adapt : assignment.adapts) {
-    if (!still_leads(graph, adapt)) return std::nullopt;
+    if (!still_leads(graph, assignment.grids.get(), adapt)) return std::nullopt;
   }
   add_needed_adapts(graph, assignment, settings.threads);
   return assignment;

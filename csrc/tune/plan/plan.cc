@@ -6,106 +6,69 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "tune/records/field_reader.h"
 #include "tune/records/record_text.h"
+#include "tune/records/text_file.h"
 
 namespace softneuro {
 namespace {
 
-constexpr std::string_view header = "softneuro-plan 3";
-constexpr size_t max_line = 64 * 1024;
-constexpr int max_index = 10'000'000;
+constexpr std::string_view header = "softneuro-plan 4";
+constexpr const char* remedy = "delete the file to have the plan made anew";
 
-// Lines of a text with their numbers.
-class Reader {
- public:
-  Reader(std::string_view text, const std::string& where) : text_(text), where_(where) {}
+double read_seconds(const FieldReader& reader, std::string_view field) {
+  return reader.amount(field, "a time is not a number of seconds");
+}
 
-  bool done() const { return text_.empty(); }
+int step(const FieldReader& reader, std::string_view field) {
+  const auto value = parse_integer(field);
+  if (!value || *value < -128 || *value > 255) reader.fail("a step of a grid is not a number of eight bits");
+  return static_cast<int>(*value);
+}
 
-  // Fields of the next line, at most `most`.
-  std::vector<std::string_view> next(size_t most = 8) {
-    ++number_;
-    const size_t end = text_.find('\n');
-    if (end == std::string_view::npos) fail(text_.empty() ? "the file ends too early" : "the last line is torn");
-    if (end > max_line) fail("the line is longer than " + std::to_string(max_line) + " characters");
-    std::string_view line = text_.substr(0, end);
-    text_.remove_prefix(end + 1);
-    std::vector<std::string_view> fields;
-    while (true) {
-      if (fields.size() == most) fail("too many fields");
-      const size_t space = line.find(' ');
-      fields.push_back(line.substr(0, space));
-      if (space == std::string_view::npos) return fields;
-      line.remove_prefix(space + 1);
-    }
-  }
+float scale(const FieldReader& reader, std::string_view field) {
+  const auto value = parse_double(field);
+  const auto scale = value ? static_cast<float>(*value) : 0.0F;
+  if (!std::isfinite(scale) || scale <= 0) reader.fail("a scale is not a positive number");
+  return scale;
+}
 
-  [[noreturn]] void fail(const std::string& what) const {
-    throw Error(what, where_ + ", line " + std::to_string(number_), "delete the file to have the plan made anew");
-  }
+double read_error(const FieldReader& reader, std::string_view field) {
+  return reader.amount(field, "an error is not a number from 0 on");
+}
 
-  void expect(const std::vector<std::string_view>& fields, std::string_view name, size_t count) const {
-    if (fields[0] != name) fail("expected '" + std::string(name) + "'");
-    if (fields.size() != count) {
-      fail("'" + std::string(name) + "' has " + std::to_string(fields.size() - 1) + " values, not " +
-           std::to_string(count - 1));
-    }
-  }
-
-  std::string text(std::string_view field) const {
-    auto value = unescape_field(field);
-    if (!value) fail("a text is not escaped as it should be");
-    return std::move(*value);
-  }
-
-  int index(std::string_view field) const {
-    const auto value = parse_integer(field);
-    if (!value || *value < 0 || *value > max_index) fail("an index is not a number from 0 to 10000000");
-    return static_cast<int>(*value);
-  }
-
-  double error(std::string_view field) const {
-    const auto value = parse_double(field);
-    if (!value || !std::isfinite(*value) || *value < 0) fail("an error is not a number from 0 on");
-    return *value;
-  }
-
-  double seconds(std::string_view field) const {
-    const auto value = parse_double(field);
-    if (!value || !std::isfinite(*value) || *value < 0) fail("a time is not a number of seconds");
-    return *value;
-  }
-
- private:
-  std::string_view text_;
-  const std::string& where_;
-  size_t number_ = 0;
-};
-
-Plan read_plan(Reader& reader, const std::vector<std::string_view>& first) {
+Plan read_plan(FieldReader& reader, const std::vector<std::string_view>& first) {
   Plan plan;
-  reader.expect(first, "plan", 5);
-  plan.key = {reader.text(first[1]), reader.text(first[2]), reader.text(first[3]), reader.index(first[4])};
+  const bool calibrated = first.size() == 6;
+  reader.expect(first, "plan", calibrated ? 6 : 5);
+  plan.key = {reader.text(first[1]), reader.text(first[2]), reader.text(first[3]), reader.index(first[4]),
+              calibrated ? reader.text(first[5]) : ""};
   const auto total = reader.next();
   reader.expect(total, "seconds", 3);
-  plan.seconds = reader.seconds(total[1]);
-  plan.lower_bound = reader.seconds(total[2]);
+  plan.seconds = read_seconds(reader, total[1]);
+  plan.lower_bound = read_seconds(reader, total[2]);
   while (true) {
     const auto fields = reader.next();
     if (fields[0] == "error") {
       reader.expect(fields, "error", 3);
       if (!plan.steps.empty()) reader.fail("errors come before layers");
-      plan.proven.push_back({reader.text(fields[1]), reader.error(fields[2])});
+      plan.proven.push_back({reader.text(fields[1]), read_error(reader, fields[2])});
+    } else if (fields[0] == "grid") {
+      reader.expect(fields, "grid", 6);
+      if (!plan.steps.empty()) reader.fail("grids come before layers");
+      plan.grids.push_back({reader.index(fields[1]), scale(reader, fields[2]), step(reader, fields[3]),
+                            step(reader, fields[4]), step(reader, fields[5])});
     } else if (fields[0] == "layer") {
       reader.expect(fields, "layer", 5);
-      PlanStep step{reader.index(fields[1]), reader.text(fields[2]), reader.text(fields[3]), reader.seconds(fields[4])};
+      PlanStep step{reader.index(fields[1]), reader.text(fields[2]), reader.text(fields[3]),
+                    read_seconds(reader, fields[4])};
       if (!plan.adapts.empty()) reader.fail("layers come before adapts");
       if (!plan.steps.empty() && plan.steps.back().layer >= step.layer) reader.fail("layers are out of order");
       plan.steps.push_back(std::move(step));
     } else if (fields[0] == "adapt") {
       reader.expect(fields, "adapt", 5);
       plan.adapts.push_back(
-          {reader.index(fields[1]), reader.text(fields[2]), reader.text(fields[3]), reader.seconds(fields[4])});
+          {reader.index(fields[1]), reader.text(fields[2]), reader.text(fields[3]), read_seconds(reader, fields[4])});
     } else {
       reader.expect(fields, "end", 1);
       return plan;
@@ -118,25 +81,21 @@ void check_finite(double value, const char* what) {
 }
 
 void check_index(int index) {
-  if (index < 0 || index > max_index) throw Error("index " + std::to_string(index) + " is out of range", "plan");
+  if (index < 0 || index > FieldReader::max_index)
+    throw Error("index " + std::to_string(index) + " is out of range", "plan");
 }
 
-std::string line(std::initializer_list<std::string> fields) {
-  std::string text;
-  for (const std::string& field : fields) text += (text.empty() ? "" : " ") + field;
-  if (text.size() > max_line) throw Error("a line would be longer than a plan file allows", "plan");
-  return text + "\n";
-}
+std::string line(std::initializer_list<std::string> fields) { return line_of_fields(fields, "plan"); }
 
 }  // namespace
 
 PlanFile PlanFile::parse(std::string_view text, const std::string& where) {
-  if (text.size() > max_bytes) throw Error("larger than any plan", where);
-  Reader reader(text, where);
+  if (text.size() > max_text_file) throw Error("larger than any plan", where);
+  FieldReader reader(text, where, remedy);
   const auto first = reader.next();
   if (first.size() != 2 || first[0] != "softneuro-plan") reader.fail("this is no plan file");
-  // The format before has no errors: they are looked for as if it had been made for other weights.
-  if (first[1] != "2" && first[1] != "3") reader.fail("made by another version of softneuro");
+  // Format 2 has no errors: they are looked for as if it had been made for other weights. Format 3 has no grids.
+  if (first[1] != "2" && first[1] != "3" && first[1] != "4") reader.fail("made by another version of softneuro");
   PlanFile file;
   while (!reader.done()) {
     Plan plan = read_plan(reader, reader.next());
@@ -151,11 +110,16 @@ PlanFile PlanFile::parse(std::string_view text, const std::string& where) {
 std::string PlanFile::format() const {
   std::string text = std::string(header) + "\n";
   for (const Plan& plan : plans_) {
+    const std::string calibration = plan.key.calibration.empty() ? "" : " " + escape_field(plan.key.calibration);
     text += line({"plan", escape_field(plan.key.graph), escape_field(plan.key.shapes), escape_field(plan.key.device),
-                  std::to_string(plan.key.threads)});
+                  std::to_string(plan.key.threads) + calibration});
     text += line({"seconds", exact_number(plan.seconds), exact_number(plan.lower_bound)});
     for (const ProvenError& proven : plan.proven) {
       text += line({"error", escape_field(proven.weights), exact_number(proven.error)});
+    }
+    for (const PlanGrid& grid : plan.grids) {
+      text += line({"grid", std::to_string(grid.blob), exact_number(static_cast<double>(grid.scale)),
+                    std::to_string(grid.zero_point), std::to_string(grid.least), std::to_string(grid.most)});
     }
     for (const PlanStep& step : plan.steps) {
       text += line({"layer", std::to_string(step.layer), escape_field(step.type), escape_field(step.descriptor),
@@ -183,6 +147,7 @@ void PlanFile::set(Plan plan) {
   for (const ProvenError& proven : plan.proven) {
     if (!std::isfinite(proven.error) || proven.error < 0) throw Error("an error is not a number from 0 on", "plan");
   }
+  for (const PlanGrid& grid : plan.grids) check_index(grid.blob);
   for (const PlanStep& step : plan.steps) {
     check_index(step.layer);
     check_finite(step.seconds, "a layer's time");

@@ -14,6 +14,7 @@ struct PlanKey {
   std::string shapes;  // signature of the input shapes
   std::string device;  // fingerprint
   int threads = 1;
+  std::string calibration = {};  // ranges, the weights' content and the budget, of a plan with grids of its own
   friend auto operator<=>(const PlanKey&, const PlanKey&) = default;
 };
 
@@ -39,20 +40,27 @@ struct ProvenError {
   friend bool operator==(const ProvenError&, const ProvenError&) = default;
 };
 
+// What a blob of reals is stored by where a plan has it in bytes.
+struct PlanGrid {
+  int blob = -1;
+  float scale = 1;
+  int zero_point = 0, least = 0, most = 255;
+  friend bool operator==(const PlanGrid&, const PlanGrid&) = default;
+};
+
 struct Plan {
   PlanKey key;
   std::vector<PlanStep> steps;
   std::vector<PlanAdapt> adapts;
   double seconds = 0, lower_bound = 0;
   std::vector<ProvenError> proven = {};  // by the weights' content; none for a plan of exact routines
+  std::vector<PlanGrid> grids = {};
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
 // What a plan file says (see plan_file.h).
 class PlanFile {
  public:
-  static constexpr size_t max_bytes = size_t{64} << 20;
-
   // Throws Error with the line's number for anything but what format() writes.
   static PlanFile parse(std::string_view text, const std::string& where = "plan");
 

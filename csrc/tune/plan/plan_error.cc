@@ -56,7 +56,8 @@ double measured_error(const Graph& graph, const Assignment& plan, const TuneSett
 }  // namespace
 
 bool is_exact(const Graph& graph, const Assignment& plan, int threads) {
-  const FusedLayers fused(graph, plan.layers);
+  if (plan.grids != nullptr) return false;
+  const FusedLayers fused(graph, plan.layers, plan.grids.get());
   for (size_t l = 0; l < plan.layers.size(); ++l) {
     const auto& [routine, tuning] = plan.layers[l];
     if (routine == nullptr || routine->info().error == ErrorClass::exact) continue;
@@ -103,14 +104,19 @@ std::optional<double> known_error(const Graph& graph, const TuneResult& plan, co
   return Ledger(db, settings.threads).find_error(error_signature(graph), plan.assignment);
 }
 
+bool is_bearable(const TuneResult& plan, double error, const TuneSettings& settings) {
+  const double share = plan.assignment.grids != nullptr ? 1 : random_share;
+  return error <= share * settings.limits.max_error;
+}
+
 TuneResult bearable(const Graph& graph, TuneResult plan, const TuneSettings& settings, CostDb& db,
                     const ParallelFor& parallel_for) {
   std::optional<double> error = known_error(graph, plan, settings, db);
-  if (!error && settings.mode == TuneMode::profile) {
+  if (!error && settings.mode == TuneMode::profile && plan.assignment.grids == nullptr) {
     error = measured_error(graph, plan.assignment, settings, db, parallel_for);
-    if (*error <= random_share * settings.limits.max_error) plan.proven.push_back({graph.weights_identity(), *error});
+    if (is_bearable(plan, *error, settings)) plan.proven.push_back({graph.weights_identity(), *error});
   }
-  if (error && *error <= random_share * settings.limits.max_error) return plan;
+  if (error && is_bearable(plan, *error, settings)) return plan;
   if (!error) log_info("tune: nobody has measured the plan's error on these weights: exact routines compute them");
   return tune(graph, settings, db, parallel_for);
 }

@@ -14,7 +14,7 @@ namespace softneuro {
 // The share of max_error that a plan may err by on random inputs, as real ones may be worse.
 inline constexpr double random_share = 0.5;
 
-// Whether all routines only differ in the order of sums.
+// Whether all routines only differ in the order of sums, and nothing is rounded to grids of the plan's.
 bool is_exact(const Graph& graph, const Assignment& plan, int threads);
 
 // Outputs on random inputs, before a host's narrower type rounds them: that two plans fall on different sides of a
@@ -29,6 +29,9 @@ std::string error_signature(const Graph& graph);
 // The error of a plan that was found for these weights or other ones: 0 for an exact one; nothing where nobody has
 // measured it. Runs nothing.
 std::optional<double> known_error(const Graph& graph, const TuneResult& plan, const TuneSettings& settings, CostDb& db);
+
+// Whether a plan may err by so much. What a calibration foretells is of real inputs.
+bool is_bearable(const TuneResult& plan, double error, const TuneSettings& settings);
 
 // The plan, if its error on the graph's weights is known, or is found by two runs, and is bearable. Else a plan that is
 // chosen anew: in mode `profile` with errors measured, in others, which measure nothing, of exact routines alone.

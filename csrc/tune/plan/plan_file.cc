@@ -1,88 +1,17 @@
 #include "tune/plan/plan_file.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-
-#include "base/error.h"
+#include "tune/records/text_file.h"
 
 namespace softneuro {
-namespace {
 
-[[noreturn]] void fail(const std::string& what, const std::string& path) {
-  throw Error(what + ": " + std::strerror(errno), path);
-}
-
-// A descriptor that closes itself.
-class File {
- public:
-  File(const std::string& path, int flags) : fd_(open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666)) {}
-  ~File() {
-    if (fd_ >= 0) close(fd_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-}  // namespace
-
-PlanFile load_plans(const std::string& path) {
-  const File file(path, O_RDONLY);
-  struct stat info{};
-  if (file.get() < 0 || fstat(file.get(), &info) != 0) fail("cannot read the plan", path);
-  if (!S_ISREG(info.st_mode)) throw Error("is not a file", path);
-  std::string text;
-  char buffer[1 << 16];
-  while (text.size() <= PlanFile::max_bytes) {
-    const ssize_t count = read(file.get(), buffer, sizeof buffer);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail("cannot read the plan", path);
-    if (count == 0) break;
-    text.append(buffer, static_cast<size_t>(count));
-  }
-  return PlanFile::parse(text, path);
-}
+PlanFile load_plans(const std::string& path) { return PlanFile::parse(read_text_file(path, "the plan"), path); }
 
 void save_plans(const PlanFile& plans, const std::string& path) {
-  const std::string lock_path = path + ".lock";
-  const File lock(lock_path, O_RDWR | O_CREAT);
-  if (lock.get() < 0) fail("cannot save the plan", path);
-  while (flock(lock.get(), LOCK_EX) != 0) {
-    if (errno != EINTR) fail("cannot lock " + lock_path, path);
-  }
-  PlanFile merged;
-  struct stat info{};
-  if (stat(path.c_str(), &info) == 0) merged = load_plans(path);
-  for (const Plan& plan : plans.plans()) merged.set(plan);
-  const std::string text = merged.format();
-  if (text.size() > PlanFile::max_bytes) throw Error("the plan file would grow beyond what can be loaded", path);
-  const std::string fresh = path + "." + std::to_string(getpid()) + ".tmp";
-  bool written = false;
-  {
-    const File file(fresh, O_WRONLY | O_CREAT | O_TRUNC);
-    size_t done = 0;
-    while (file.get() >= 0 && done < text.size()) {
-      const ssize_t count = write(file.get(), text.data() + done, text.size() - done);
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) break;
-      done += static_cast<size_t>(count);
-    }
-    written = file.get() >= 0 && done == text.size() && fsync(file.get()) == 0;
-  }
-  if (!written || rename(fresh.c_str(), path.c_str()) != 0) {
-    const int reason = errno;
-    unlink(fresh.c_str());
-    errno = reason;
-    fail("cannot save the plan", path);
-  }
+  change_text_file(path, "the plan", [&](const std::optional<std::string>& old) {
+    PlanFile merged = old ? PlanFile::parse(*old, path) : PlanFile();
+    for (const Plan& plan : plans.plans()) merged.set(plan);
+    return merged.format();
+  });
 }
 
 }  // namespace softneuro

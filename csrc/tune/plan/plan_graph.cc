@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "net/fused_layers.h"
 #include "tune/measure/costs.h"
 #include "tune/plan/near_shapes.h"
@@ -40,15 +41,46 @@ Error misfit(const std::string& what, const Layer& layer) {
   return Error(what, "plan, layer '" + layer.name + "'", "tune the model again into another file");
 }
 
-}  // namespace
-
-PlanKey plan_key(const Graph& graph, int threads) {
-  return {graph.structural_hash(), shapes_of(graph), device_fingerprint(), threads};
+std::shared_ptr<const Grids> grids_of(const Graph& graph, const Plan& plan) {
+  if (plan.grids.empty()) return nullptr;
+  std::vector<Grids::Grid> blobs(graph.blobs().size());
+  for (const PlanGrid& grid : plan.grids) {
+    if (grid.blob >= static_cast<int>(blobs.size())) {
+      throw Error("there is no blob " + std::to_string(grid.blob), "plan", "tune the model again into another file");
+    }
+    Quantization quantization{.scales = {grid.scale}, .zero_points = {grid.zero_point}};
+    quantization.least = grid.least;
+    quantization.most = grid.most;
+    blobs[static_cast<size_t>(grid.blob)] = std::make_shared<const Quantization>(std::move(quantization));
+  }
+  return std::make_shared<const Grids>(graph, std::move(blobs));
 }
 
-Plan to_plan(const Graph& graph, const TuneResult& result, int threads) {
+}  // namespace
+
+PlanKey plan_key(const Graph& graph, int threads, std::string calibration) {
+  return {graph.structural_hash(), shapes_of(graph), device_fingerprint(), threads, std::move(calibration)};
+}
+
+std::string calibration_key(const Graph& graph, const TuneSettings& settings) {
+  if (settings.calibration == nullptr) return {};
+  std::string text = settings.calibration->grids->text() + graph.weights_identity();
+  for (const auto* errors : {&settings.calibration->blob_errors, &settings.calibration->layer_errors}) {
+    for (const double error : *errors) text += " " + exact_number(error);
+  }
+  return content_hash(text + "\n" + exact_number(settings.limits.max_error));
+}
+
+Plan to_plan(const Graph& graph, const TuneResult& result, const TuneSettings& settings) {
   Plan plan;
-  plan.key = plan_key(graph, threads);
+  plan.key = plan_key(graph, settings.threads, calibration_key(graph, settings));
+  if (result.assignment.grids != nullptr) {
+    for (size_t b = 0; b < result.assignment.grids->blobs().size(); ++b) {
+      const auto& grid = result.assignment.grids->blobs()[b];
+      if (grid == nullptr) continue;
+      plan.grids.push_back({static_cast<int>(b), grid->scales[0], grid->zero_points[0], grid->least, grid->most});
+    }
+  }
   for (size_t l = 0; l < result.layers.size(); ++l) {
     const LayerReport& layer = result.layers[l];
     plan.steps.push_back({static_cast<int>(l), layer.type, layer.descriptor, layer.seconds});
@@ -77,7 +109,8 @@ TuneResult from_plan(const Graph& graph, const Plan& plan) {
   for (const PlanStep& step : plan.steps) {
     choices.push_back(step.descriptor.empty() ? RoutineChoice{} : find_routine(step.descriptor));
   }
-  const FusedLayers fused(graph, choices);
+  result.assignment.grids = grids_of(graph, plan);
+  const FusedLayers fused(graph, choices, result.assignment.grids.get());
   for (size_t l = 0; l < plan.steps.size(); ++l) {
     const Layer& layer = graph.layers()[l];
     const PlanStep& step = plan.steps[l];
@@ -110,9 +143,34 @@ TuneResult from_plan(const Graph& graph, const Plan& plan) {
   return result;
 }
 
-const Plan* find_plan(const PlanFile& file, const Graph& graph, int threads, const std::string& path, bool strict) {
-  const PlanKey key = plan_key(graph, threads);
+bool is_for_weights(const Plan& plan, const Graph& graph) {
+  if (plan.grids.empty()) return true;
+  const std::string weights = graph.weights_identity();
+  return std::any_of(plan.proven.begin(), plan.proven.end(),
+                     [&](const ProvenError& proven) { return proven.weights == weights; });
+}
+
+namespace {
+
+const Plan* made_for_weights(const PlanFile& file, const Graph& graph, const PlanKey& key) {
+  for (const Plan& plan : file.plans()) {
+    PlanKey plain = plan.key;
+    plain.calibration.clear();
+    if (plan.grids.empty() || plain != key) continue;
+    if (is_for_weights(plan, graph)) return &plan;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const Plan* find_plan(const PlanFile& file, const Graph& graph, const TuneSettings& settings, const std::string& path,
+                      bool strict) {
+  const PlanKey key = plan_key(graph, settings.threads, calibration_key(graph, settings));
   if (const Plan* plan = file.find(key)) return plan;
+  if (settings.calibration == nullptr) {
+    if (const Plan* plan = made_for_weights(file, graph, key)) return plan;
+  }
   bool same_model = file.plans().empty();
   for (const Plan& plan : file.plans()) {
     same_model = same_model || same_types(graph, plan);
@@ -129,11 +187,12 @@ const Plan* find_plan(const PlanFile& file, const Graph& graph, int threads, con
 }
 
 const Plan* nearest_plan(const PlanFile& file, const Graph& graph, int threads) {
-  const PlanKey key = plan_key(graph, threads);
+  const PlanKey key = plan_key(graph, threads, {});
   std::vector<const Plan*> plans;
   std::vector<Sizes> known;
   for (const Plan& plan : file.plans()) {
     if (plan.key.device != key.device || plan.key.threads != threads || !same_types(graph, plan)) continue;
+    if (!plan.grids.empty()) continue;  // made for one set of weights
     plans.push_back(&plan);
     known.push_back(sizes_in(plan.key.shapes));
   }

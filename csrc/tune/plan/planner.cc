@@ -4,6 +4,7 @@
 #include <mutex>
 #include <set>
 
+#include "tune/calibrate/calibrated.h"
 #include "tune/plan/plan_error.h"
 #include "tune/plan/plan_file.h"
 #include "tune/plan/plan_graph.h"
@@ -50,9 +51,10 @@ PlanFile read_file(const std::string& path) {
   return !path.empty() && std::filesystem::exists(path) ? load_plans(path) : PlanFile();
 }
 
-std::optional<TuneResult> find_in(const PlanFile& file, const Graph& graph, int threads, const std::string& path) {
+std::optional<TuneResult> find_in(const PlanFile& file, const Graph& graph, const TuneSettings& settings,
+                                  const std::string& path) {
   if (path.empty()) return std::nullopt;
-  const Plan* known = find_plan(file, graph, threads, path, !files_in_use().has(path));
+  const Plan* known = find_plan(file, graph, settings, path, !files_in_use().has(path));
   if (known == nullptr) return std::nullopt;
   files_in_use().add(path);
   return from_plan(graph, *known);
@@ -60,25 +62,26 @@ std::optional<TuneResult> find_in(const PlanFile& file, const Graph& graph, int 
 
 }  // namespace
 
-TuneSettings tune_settings(const Options& options, int threads) {
+TuneSettings tune_settings(const Graph& graph, const Options& options, int threads) {
   TuneSettings settings;
   settings.limits = {options.schemas, options.max_error, options.strict_nonfinite};
   settings.mode = options.tune;
   settings.threads = threads;
   settings.time_budget_s = options.time_budget_s;
   settings.max_memory = options.max_memory;
+  settings.calibration = calibration_of(graph, options);
   return settings;
 }
 
 TuneResult make_plan(const Graph& graph, const Options& options, int threads, CostDb& db,
                      const ParallelFor& parallel_for, const Progress& progress) {
-  const TuneSettings settings = tune_settings(options, threads);
+  const TuneSettings settings = tune_settings(graph, options, threads);
   if (options.plan.empty()) return tune(graph, settings, db, parallel_for, progress);
   const PlanFile file = with_file([&] { return read_file(options.plan); });
-  if (auto known = with_file([&] { return find_in(file, graph, threads, options.plan); })) {
+  if (auto known = with_file([&] { return find_in(file, graph, settings, options.plan); })) {
     return bearable(graph, std::move(*known), settings, db, parallel_for);
   }
-  const Plan* near = options.tune == TuneMode::profile ? nullptr : nearest_plan(file, graph, threads);
+  const Plan* near = options.tune == TuneMode::profile || settings.calibration != nullptr ? nullptr : nearest_plan(file, graph, threads);
   TuneResult result;
   if (near != nullptr) {
     result = carry_over(graph, descriptors(*near), settings);
@@ -87,18 +90,19 @@ TuneResult make_plan(const Graph& graph, const Options& options, int threads, Co
   } else {
     result = tune(graph, settings, db, parallel_for, progress);
   }
-  save_plan(graph, result, threads, options.plan);
+  save_plan(graph, result, settings, options.plan);
   return result;
 }
 
 std::optional<TuneResult> load_plan(const Graph& graph, const Options& options, int threads) {
-  return with_file([&] { return find_in(read_file(options.plan), graph, threads, options.plan); });
+  return with_file([&] { return find_in(read_file(options.plan), graph, tune_settings(graph, options, threads), options.plan);
+  });
 }
 
-void save_plan(const Graph& graph, const TuneResult& plan, int threads, const std::string& path) {
+void save_plan(const Graph& graph, const TuneResult& plan, const TuneSettings& settings, const std::string& path) {
   with_file([&] {
     PlanFile file;
-    file.set(to_plan(graph, plan, threads));
+    file.set(to_plan(graph, plan, settings));
     save_plans(file, path);
     files_in_use().add(path);
   });

@@ -17,7 +17,8 @@ class PlanFileError : public Error {
   using Error::Error;
 };
 
-TuneSettings tune_settings(const Options& options, int threads);
+// With what a file of ranges says of the graph, if the options have one.
+TuneSettings tune_settings(const Graph& graph, const Options& options, int threads);
 
 // A plan under the options. With options.plan, a plan of that file for this very graph is taken as it is, and any other
 // is added to the file. Where options.tune forbids measuring, one of the file for other shapes is carried over.
@@ -29,7 +30,7 @@ TuneResult make_plan(const Graph& graph, const Options& options, int threads, Co
 // The plan that the file of options.plan has for this very graph. Throws PlanFileError.
 std::optional<TuneResult> load_plan(const Graph& graph, const Options& options, int threads);
 // Adds a plan to a file. Throws PlanFileError.
-void save_plan(const Graph& graph, const TuneResult& plan, int threads, const std::string& path);
+void save_plan(const Graph& graph, const TuneResult& plan, const TuneSettings& settings, const std::string& path);
 
 // The descriptors of a plan by layer, as carry_over() takes them.
 std::vector<std::string> descriptors(const TuneResult& plan);

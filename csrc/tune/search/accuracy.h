@@ -26,6 +26,7 @@ class Accuracy {
   // Such that the best plan's outputs, on random inputs, differ from those of exact routines by less than half of
   // max_error: real inputs may be worse than random ones. Where its error is unknown and not to be measured, exact
   // routines alone are left.
+  // With a calibration, the errors that it foretells for its data keep to max_error instead.
   void find_price();
 
   // Whether another plan is within the budget: by its noise, if that says so, or by its outputs. Not if these are
@@ -33,8 +34,11 @@ class Accuracy {
   bool holds(const DprsResult& plan);
   // The errors that are known of such a plan.
   std::vector<ProvenError> proven(const DprsResult& plan);
+  // What the calibration says of it; 0 without one.
+  double foretold(const DprsResult& plan) const;
 
  private:
+  void find_foretold_price();
   const std::string& signature_of_errors();
   double noise_of(const DprsResult& plan) const { return objective_.measure(noise_).of(plan); }
   DprsResult solve_exact(size_t begin, size_t end) const;

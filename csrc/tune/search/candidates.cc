@@ -34,7 +34,7 @@ bool within(const Candidate& candidate, const Problem& problem, const SearchLimi
   // Where values lie on a grid, results are likely to be brought to one, too, and then a small error is a whole step.
   const bool on_grid = std::any_of(problem.in.begin(), problem.in.end(),
                                    [](const TensorDesc& desc) { return desc.quantization != nullptr; });
-  if (on_grid && candidate.choice.routine->info().error != ErrorClass::exact) return false;
+  if (on_grid && !limits.rounded_anyway && candidate.choice.routine->info().error != ErrorClass::exact) return false;
   // Integers lose nothing in any type that holds them, nor quantized values as bytes.
   const auto allowed = [&](const Schema& schema, const TensorDesc& desc) {
     const bool exact = desc.kind != ValueKind::real || schema.dtype == DType::qint8;

@@ -25,6 +25,7 @@ struct SearchLimits {
   double max_error = 1e-4;
   bool strict_nonfinite = false;
   double sparse_floor = 0;  // routines that leave zeros out are no candidates where fewer weights are zero
+  bool rounded_anyway = false;  // the grids are the plan's: what is inexact errs as roundings do
 };
 
 // Never empty for a valid problem: if the limits leave nothing, the row-major routines stand. All problems of a class

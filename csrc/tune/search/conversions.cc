@@ -34,7 +34,7 @@ std::vector<Schemas> schemas_of(const Graph& graph, const std::vector<Offer>& of
 
 }  // namespace
 
-Conversions possible_conversions(const Graph& graph, const std::vector<Offer>& offers) {
+Conversions possible_conversions(const Graph& graph, const std::vector<Offer>& offers, const Grids* grids) {
   const std::vector<Schemas> blobs = schemas_of(graph, offers);
   Conversions conversions(blobs.size());
   for (size_t b = 0; b < blobs.size(); ++b) {
@@ -42,7 +42,8 @@ Conversions possible_conversions(const Graph& graph, const std::vector<Offer>& o
     for (const Schema& source : blobs[b].from) {
       for (const Schema& target : blobs[b].to) {
         Schema at = source;
-        for (const Schema& next : adapt_chain(graph.blobs()[b].desc, source, target)) {
+        const TensorDesc desc = stored(graph, grids, static_cast<int>(b), source, target);
+        for (const Schema& next : adapt_chain(desc, source, target)) {
           const std::pair step(at, next);
           if (std::find(steps.begin(), steps.end(), step) == steps.end()) steps.push_back(step);
           at = next;

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "graph/graph.h"
+#include "graph/grids.h"
 #include "tune/search/candidates.h"
 
 namespace softneuro {
@@ -19,7 +19,7 @@ struct Offer {
 using Conversions = std::vector<std::vector<std::pair<Schema, Schema>>>;
 
 // The steps from every schema that a blob's producer, a constant or the caller may deliver to every other that a reader
-// or the caller may want.
-Conversions possible_conversions(const Graph& graph, const std::vector<Offer>& offers);
+// or the caller may want. `grids`: the plan's, or null.
+Conversions possible_conversions(const Graph& graph, const std::vector<Offer>& offers, const Grids* grids);
 
 }  // namespace softneuro

@@ -47,7 +47,7 @@ std::string reason(const Problem& problem, const Routine& chosen, bool measured)
 }  // namespace
 
 void note_floats(const Graph& graph, int threads, TuneResult& result) {
-  const FusedLayers fused(graph, result.assignment.layers);
+  const FusedLayers fused(graph, result.assignment.layers, result.assignment.grids.get());
   for (size_t l = 0; l < result.layers.size(); ++l) {
     const Routine* chosen = result.assignment.layers[l].routine;
     if (chosen == nullptr) continue;

@@ -3,6 +3,47 @@
 #include "base/arch.h"
 
 namespace softneuro {
+namespace {
+
+double squared(const std::vector<double>& errors, int index) {
+  const double error = errors[static_cast<size_t>(index)];
+  return error * error;
+}
+
+// Those of a form's weights, and of its output unless its values were those of an input's bytes.
+double rounding_of(const Fusion& form, const Calibration& calibration) {
+  double sum = 0;
+  const Constant* weight = form.layer.find_weight("weight");
+  if (weight != nullptr && (*weight)->desc().quantization != nullptr) {
+    sum += squared(calibration.layer_errors, form.layers.front());
+  }
+  if (form.layer.post.quantize != nullptr) sum += squared(calibration.blob_errors, form.layer.output());
+  return sum;
+}
+
+// What a plan's own grids do to the outputs: as if all roundings were independent.
+void add_roundings(const Graph& graph, const GraphCosts& costs, const Calibration& calibration, Measure& measure) {
+  for (size_t g = 0; g < costs.fused.size(); ++g) {
+    const Fusion& fusion = *costs.fused[g].fusion;
+    if (fusion.is_form()) measure.groups[g] += rounding_of(fusion, calibration);
+  }
+  const size_t n = costs.schemas.size();
+  measure.schemas = static_cast<int>(n);
+  measure.adapts.resize(graph.blobs().size());
+  for (size_t b = 0; b < graph.blobs().size(); ++b) {
+    if (costs.grids->blobs()[b] == nullptr) continue;
+    measure.adapts[b].assign(n * n, 0);
+    for (size_t from = 0; from < n; ++from) {
+      for (size_t to = 0; to < n; ++to) {
+        const bool rounds = costs.schemas[from].dtype != DType::qint8 && costs.schemas[to].dtype == DType::qint8;
+        if (rounds) measure.adapts[b][from * n + to] = squared(calibration.blob_errors, static_cast<int>(b));
+      }
+    }
+  }
+}
+
+}  // namespace
+
 Measure measure_candidates(const Graph& graph, const GraphCosts& costs,
                            const std::function<double(const Candidate& candidate, int layer)>& value) {
   Measure measure;
@@ -17,9 +58,11 @@ Measure measure_candidates(const Graph& graph, const GraphCosts& costs,
   return measure;
 }
 
-Measure squared_errors(const Graph& graph, const GraphCosts& costs) {
-  return measure_candidates(graph, costs,
-                            [](const Candidate& candidate, int) { return candidate.error * candidate.error; });
+Measure squared_errors(const Graph& graph, const GraphCosts& costs, const Calibration* calibration) {
+  Measure measure = measure_candidates(
+      graph, costs, [](const Candidate& candidate, int) { return candidate.error * candidate.error; });
+  if (costs.grids != nullptr) add_roundings(graph, costs, *calibration, measure);
+  return measure;
 }
 
 Measure unproven_errors(const Graph& graph, const GraphCosts& costs, const std::vector<double>& proven) {

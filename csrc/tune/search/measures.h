@@ -13,7 +13,7 @@ Measure measure_candidates(const Graph& graph, const GraphCosts& costs,
                            const std::function<double(const Candidate& candidate, int layer)>& value);
 
 // Squares of expected errors, which add up like those of independent sums.
-Measure squared_errors(const Graph& graph, const GraphCosts& costs);
+Measure squared_errors(const Graph& graph, const GraphCosts& costs, const Calibration* calibration);
 // One where a candidate errs by more than has proven bearable for its layer; where nothing has, only exact ones do not.
 Measure unproven_errors(const Graph& graph, const GraphCosts& costs, const std::vector<double>& proven = {});
 Measure packed_bytes(const Graph& graph, const GraphCosts& costs);

@@ -29,16 +29,24 @@ double sum_over(const DprsResult& plan, const Label& label, const Group& group) 
   return sum;
 }
 
+double at_adapt(const std::vector<std::vector<double>>& table, int schemas, const DprsAdapt& adapt) {
+  const std::vector<double>& own = table[static_cast<size_t>(adapt.blob)];
+  return own.empty() ? 0 : own[static_cast<size_t>(adapt.from * schemas + adapt.to)];
+}
+
 }  // namespace
 
 double Measure::of(const DprsResult& plan) const {
-  return sum_over(
+  double sum = sum_over(
       plan, [&](size_t layer, size_t label) { return labels[layer][label]; }, [&](size_t g) { return groups[g]; });
+  if (adapts.empty()) return sum;
+  for (const DprsAdapt& adapt : plan.adapts) sum += at_adapt(adapts, schemas, adapt);
+  return sum;
 }
 
 double plan_cost(const DprsProblem& problem, const DprsResult& plan) {
   double adapts = 0;
-  for (const DprsAdapt& adapt : plan.adapts) adapts += adapt.cost;
+  for (const DprsAdapt& adapt : plan.adapts) adapts += at_adapt(problem.adapts, problem.schemas, adapt);
   return adapts + sum_over(
                       plan, [&](size_t layer, size_t label) { return problem.layers[layer].labels[label].cost; },
                       [&](size_t g) { return problem.groups[g].cost; });
@@ -64,6 +72,11 @@ DprsProblem Objective::priced() const {
     }
     for (size_t g = 0; g < problem.groups.size(); ++g) {
       problem.groups[g].cost += priced.price * priced.measure.groups[g];
+    }
+    for (size_t b = 0; b < priced.measure.adapts.size(); ++b) {
+      for (size_t i = 0; i < priced.measure.adapts[b].size(); ++i) {
+        problem.adapts[b][i] += priced.price * priced.measure.adapts[b][i];
+      }
     }
   }
   return problem;

@@ -9,10 +9,12 @@
 
 namespace softneuro {
 
-// A number for each label and each group, which adds up over a plan.
+// A number for each label, each group and each single conversion, which adds up over a plan.
 struct Measure {
   std::vector<std::vector<double>> labels;  // by layer and label
   std::vector<double> groups;
+  std::vector<std::vector<double>> adapts = {};  // by blob, [from][to] as DprsProblem::adapts; empty: 0
+  int schemas = 0;                               // of `adapts`
 
   double of(const DprsResult& plan) const;
 };
@@ -52,7 +54,7 @@ class Objective {
   std::vector<Priced> measures_;
 };
 
-// What a plan costs by a problem, conversions that chains share counted once.
+// What a plan costs by a problem, conversions that chains share counted once. The plan may be of other costs.
 double plan_cost(const DprsProblem& problem, const DprsResult& plan);
 
 // Where a price is looked for that makes plans keep to a bound.

@@ -76,11 +76,15 @@ Assignment to_assignment(const Graph& graph, const GraphCosts& costs, const Dprs
     assignment.adapts.push_back(
         {adapt.blob, costs.schemas[static_cast<size_t>(adapt.from)], costs.schemas[static_cast<size_t>(adapt.to)]});
   }
+  const bool any = std::any_of(solution.choices.begin(), solution.choices.end(), [&](const DprsChoice& choice) {
+    return choice.group >= 0 && costs.fused[static_cast<size_t>(choice.group)].fusion->is_form();
+  });
+  if (any) assignment.grids = costs.grids;
   return assignment;
 }
 
 std::string plan_text(const Assignment& plan) {
-  std::string text;
+  std::string text = plan.grids != nullptr ? content_hash(plan.grids->text()) + "\n" : "";
   for (const RoutineChoice& choice : plan.layers) text += (choice.routine ? choice.descriptor() : "") + "\n";
   for (const AdaptChoice& adapt : plan.adapts) {
     text += std::to_string(adapt.blob) + " " + adapt.from.str() + " " + adapt.to.str() + "\n";

@@ -21,7 +21,7 @@ std::string Region::text(std::span<const RunInput> inputs) {
 void Region::note_prepared(const Signature& signature, const ShapeState& state, const Graph* graph) {
   if (graph != nullptr && state.plan != nullptr && !state.plan->result.carried) {
     const std::lock_guard lock(mutex_);
-    if (plans_.size() < most_plans) plans_[signature] = to_plan(*graph, state.plan->result, settings_.threads);
+    if (plans_.size() < most_plans) plans_[signature] = to_plan(*graph, state.plan->result, state.plan->settings);
   }
   if (!settings_.report || !settings_.report->wanted()) return;
   Json line;

@@ -1,0 +1,120 @@
+#include "graph/forms.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "layers/contract/registry.h"
+
+namespace softneuro {
+namespace {
+
+bool is_bytes(const Schema& schema) { return dtype_kind(schema.dtype) == DTypeKind::quantized; }
+
+// Which of a layer's blobs are bytes: its inputs, a residual last, then its outputs.
+using Bytes = std::vector<bool>;
+
+// As routines say it before they see a problem.
+Bytes bytes_of(const RoutineInfo& info, const Layer& layer) {
+  Bytes bytes;
+  for (size_t i = 0; i < layer.inputs.size(); ++i) {
+    const bool residual = layer.post.residual && i + 1 == layer.inputs.size();
+    if (residual) {
+      bytes.push_back(is_bytes(info.residual.value_or(info.out)));
+    } else {
+      const bool other = i > 0 && i <= info.others.size();
+      bytes.push_back(is_bytes(other ? info.others[i - 1] : info.in));
+    }
+  }
+  bytes.resize(layer.inputs.size() + layer.outputs.size(), is_bytes(info.out));
+  return bytes;
+}
+
+bool is_open(const Graph& graph, int blob) { return graph.blob(blob).desc.quantization == nullptr; }
+
+int blob_at(const Layer& layer, size_t slot) {
+  return slot < layer.inputs.size() ? layer.inputs[slot] : layer.outputs[slot - layer.inputs.size()];
+}
+
+// Products of bytes have both factors so.
+bool has_bytes_of_weights(Layer& layer, const Grids& grids) {
+  const Constant* weight = layer.find_weight("weight");
+  if (weight == nullptr || (*weight)->desc().quantization != nullptr) return true;
+  Constant bytes = grids.bytes_of(*weight);
+  if (bytes == nullptr) return false;
+  // Roles stay in order, as keys of packings go by it.
+  for (auto& [role, value] : layer.weights) {
+    if (role == "weight") value = bytes;
+  }
+  return true;
+}
+
+// The form, or one without layers if there is none: a grid is not known, or one blob's bytes would have to be
+// another's.
+Fusion form_of(const Graph& graph, const Grids& grids, int index, const Bytes& bytes) {
+  Fusion form;
+  const Layer& layer = graph.layers()[static_cast<size_t>(index)];
+  for (size_t slot = 0; slot < bytes.size(); ++slot) {
+    const int blob = blob_at(layer, slot);
+    if (bytes[slot] && is_open(graph, blob) && grids.blob(blob) == nullptr) return form;
+  }
+  form.layer = layer;
+  form.bytes = bytes;
+  if (bytes[0] && !has_bytes_of_weights(form.layer, grids)) return form;
+  const auto desc_at = [&](size_t slot) {
+    TensorDesc desc = graph.blob(blob_at(layer, slot)).desc;
+    if (bytes[slot] && desc.quantization == nullptr) desc.quantization = grids.blob(blob_at(layer, slot));
+    return desc;
+  };
+  for (size_t i = 0; i < layer.inputs.size(); ++i) form.in.push_back(desc_at(i));
+  const std::span main(form.in.data(), static_cast<size_t>(layer.main_inputs()));
+  const TensorDesc wanted = desc_at(layer.inputs.size());
+  try {
+    form.outs = infer_outputs(layer_def(layer.type), form.layer, main);
+    if (wanted.quantization != nullptr && !same_quantization(form.outs.front(), wanted)) {
+      form.layer.post.quantize = wanted.quantization;
+      form.outs = infer_outputs(layer_def(layer.type), form.layer, main);
+    }
+  } catch (const Error&) {
+    return form;  // the type takes no bytes there
+  }
+  if (!same_quantization(form.outs.front(), wanted)) return form;
+  form.layers = {index};
+  return form;
+}
+
+}  // namespace
+
+std::vector<Fusion> find_forms(const Graph& graph, const Grids& grids) {
+  std::vector<Fusion> forms;
+  for (int l = 0; l < static_cast<int>(graph.layers().size()); ++l) {
+    const Layer& layer = graph.layers()[static_cast<size_t>(l)];
+    if (layer.inputs.empty() || layer.outputs.size() != 1 || layer.host != nullptr) continue;
+    std::set<Bytes> seen;
+    for (const auto& routine : routines(layer.type)) {
+      const Bytes bytes = bytes_of(routine->info(), layer);
+      if (!wants_form(graph, grids, l, *routine) || !isa_available(routine->info().isa)) continue;
+      if (!seen.insert(bytes).second) continue;
+      Fusion form = form_of(graph, grids, l, bytes);
+      if (!form.layers.empty()) forms.push_back(std::move(form));
+    }
+  }
+  return forms;
+}
+
+bool computes_form(const Routine& routine, const Fusion& form) {
+  return bytes_of(routine.info(), form.layer) == form.bytes;
+}
+
+bool wants_form(const Graph& graph, const Grids& grids, int index, const Routine& routine) {
+  const Layer& layer = graph.layers()[static_cast<size_t>(index)];
+  if (routine.info().layer_type != layer.type) return false;
+  const Bytes bytes = bytes_of(routine.info(), layer);
+  for (size_t slot = 0; slot < bytes.size(); ++slot) {
+    const int blob = blob_at(layer, slot);
+    if (bytes[slot] && is_open(graph, blob) && grids.blob(blob) != nullptr) return true;
+  }
+  return false;
+}
+
+}  // namespace softneuro

@@ -1,0 +1,107 @@
+#include "graph/grids.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "layers/contract/registry.h"
+
+namespace softneuro {
+namespace {
+
+// Of one output, in steps from -127 to 127: symmetric, so that no product of bytes needs more than sixteen bits twice.
+constexpr float most_step = 127;
+
+float scale_of(const float* row, int64_t count) {
+  float most = 0;
+  for (int64_t i = 0; i < count; ++i) most = std::max(most, std::fabs(row[i]));
+  const float scale = most / most_step;
+  return std::isnormal(scale) ? scale : 1.0F;  // of zeros, or of what is as good as zeros
+}
+
+Constant to_bytes(const ConstantData& weight) {
+  const Shape& shape = weight.shape();
+  if (shape.rank() < 2 || shape.elements() == 0 || weight.desc().kind != ValueKind::real) return nullptr;
+  const ConstantData::Values values = weight.values();
+  const int64_t rows = shape[0], length = shape.elements() / rows;
+  if (!std::all_of(values.get(), values.get() + shape.elements(), [](float x) { return std::isfinite(x); })) {
+    return nullptr;
+  }
+  auto quantization = std::make_shared<Quantization>();
+  quantization->axis = 0;
+  quantization->least = -128;
+  quantization->most = 127;
+  quantization->zero_points.assign(static_cast<size_t>(rows), 0);
+  const std::shared_ptr<int8_t[]> bytes(new int8_t[static_cast<size_t>(shape.elements())]);
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* from = values.get() + row * length;
+    const float scale = scale_of(from, length);
+    quantization->scales.push_back(scale);
+    for (int64_t i = 0; i < length; ++i) {
+      const float steps = std::nearbyintf(from[i] / scale);
+      bytes[row * length + i] = static_cast<int8_t>(std::clamp(steps, -most_step, most_step));
+    }
+  }
+  TensorDesc desc{.shape = shape, .quantization = std::move(quantization)};
+  return std::make_shared<const ConstantData>(std::move(desc), DType::qint8, ConstantData::Memory(bytes, bytes.get()));
+}
+
+}  // namespace
+
+Grids::Grids(const Graph& graph, std::vector<Grid> blobs) : blobs_(std::move(blobs)) {
+  if (blobs_.size() != graph.blobs().size()) {
+    throw Error(std::to_string(blobs_.size()) + " grids are not those of " + std::to_string(graph.blobs().size()) +
+                    " blobs",
+                "grids", "calibrate this model anew");
+  }
+  for (size_t b = 0; b < blobs_.size(); ++b) {
+    TensorDesc desc = graph.blobs()[b].desc;
+    if (desc.kind != ValueKind::real || desc.quantization != nullptr) blobs_[b] = nullptr;
+    if (blobs_[b] == nullptr) continue;
+    check_quantization(*blobs_[b], desc.shape);
+    desc.quantization = blobs_[b];
+    text_ += "grid " + std::to_string(b) + " " + desc.exact() + "\n";
+  }
+}
+
+Constant Grids::bytes_of(const Constant& weight) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = weights_.find(weight); known != weights_.end()) return known->second;
+  }
+  Constant made = to_bytes(*weight);
+  const std::lock_guard lock(mutex_);
+  std::erase_if(weights_, [](const auto& entry) { return entry.first.expired(); });
+  return weights_.emplace(weight, std::move(made)).first->second;
+}
+
+TensorDesc stored(const Graph& graph, const Grids* grids, int blob, const Schema& schema) {
+  return stored(graph, grids, blob, schema, schema);
+}
+
+TensorDesc stored(const Graph& graph, const Grids* grids, int blob, const Schema& from, const Schema& to) {
+  TensorDesc desc = graph.blob(blob).desc;
+  const auto is_bytes = [](const Schema& schema) { return dtype_kind(schema.dtype) == DTypeKind::quantized; };
+  const bool open = grids != nullptr && desc.quantization == nullptr && (is_bytes(from) || is_bytes(to));
+  if (open) desc.quantization = grids->blob(blob);
+  return desc;
+}
+
+void share_grids(const Graph& graph, std::vector<Grids::Grid>& blobs) {
+  for (const Layer& layer : graph.layers()) {
+    if (layer.type == "constant" || layer.inputs.empty() || !layer.post.empty() || layer.outputs.size() != 1) continue;
+    std::vector<TensorDesc> in;
+    for (const int input : layer.inputs) {
+      in.push_back(graph.blob(input).desc);
+      if (in.back().quantization == nullptr) in.back().quantization = blobs[static_cast<size_t>(input)];
+    }
+    const LayerDef& def = layer_def(layer.type);
+    if (def.takes != Takes::moving && def.takes != Takes::selecting) continue;
+    const auto same = infer_outputs(def, layer, in).front().quantization;
+    if (same != nullptr) blobs[static_cast<size_t>(layer.output())] = same;
+  }
+}
+
+}  // namespace softneuro

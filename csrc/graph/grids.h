@@ -1,0 +1,46 @@
+// What a plan adds to a graph of reals: the grid of each blob where it is stored in bytes. The graph leaves it open.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace softneuro {
+
+class Grids {
+ public:
+  using Grid = std::shared_ptr<const Quantization>;
+
+  // By blob; null: it is stored as reals, or the graph has its grid. Throws Error if their number is another, or about
+  // a grid that does not fit its blob.
+  Grids(const Graph& graph, std::vector<Grid> blobs);
+  Grids(const Grids&) = delete;
+  Grids& operator=(const Grids&) = delete;
+
+  const std::vector<Grid>& blobs() const { return blobs_; }
+  const Grid& blob(int id) const { return blobs_[static_cast<size_t>(id)]; }
+  // All that results depend on.
+  const std::string& text() const { return text_; }
+  // A layer's weight as signed bytes around zero, with a scale for each index of axis 0; null where that is not to be
+  // had: not finite, or of no axis. Made once for as long as the weight is there.
+  Constant bytes_of(const Constant& weight) const;
+
+ private:
+  std::vector<Grid> blobs_;
+  std::string text_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::weak_ptr<const ConstantData>, Constant, std::owner_less<>> weights_;
+};
+
+// What a blob is in a schema, and where it passes from one to another: with the plan's grid if one of them is of bytes.
+TensorDesc stored(const Graph& graph, const Grids* grids, int blob, const Schema& schema);
+TensorDesc stored(const Graph& graph, const Grids* grids, int blob, const Schema& from, const Schema& to);
+
+// Gives what only passes on the values of a blob, or some of them, that blob's grid: its bytes are those.
+void share_grids(const Graph& graph, std::vector<Grids::Grid>& blobs);
+
+}  // namespace softneuro

@@ -1,0 +1,155 @@
+#include "tune/calibrate/calibrated.h"
+
+#include <filesystem>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "tune/calibrate/calibrator.h"
+#include "tune/records/record_text.h"
+
+namespace softneuro {
+namespace {
+
+constexpr std::string_view online = "online:", collect = "collect:";
+constexpr int64_t most_batches = 1'000'000;
+
+// Files as they were read last: doors ask for every graph and shape.
+class KnownFiles {
+ public:
+  std::shared_ptr<const RangeTable> get(const std::string& path) {
+    namespace fs = std::filesystem;
+    std::error_code none;
+    const auto time = fs::last_write_time(path, none);
+    if (none) return nullptr;
+    const std::lock_guard lock(mutex_);
+    Item& item = items_[path];
+    if (item.table == nullptr || item.time != time) item = {time, std::make_shared<const RangeTable>(load_ranges(path))};
+    return item.table;
+  }
+  // Whether it is the first time.
+  bool tells(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    return told_.insert(what).second;
+  }
+
+ private:
+  struct Item {
+    std::filesystem::file_time_type time;
+    std::shared_ptr<const RangeTable> table;
+  };
+  std::mutex mutex_;
+  std::map<std::string, Item> items_;
+  std::set<std::string> told_;
+};
+
+KnownFiles& known_files() {
+  static auto* files = new KnownFiles;
+  return *files;
+}
+
+const RangeSection* section_for(const RangeTable& table, const RangeKey& key, bool any_weights, bool& stale) {
+  if (const RangeSection* section = table.find(key)) return section;
+  if (!any_weights) return nullptr;
+  for (const RangeSection& section : table.sections()) {
+    if (section.key.structure != key.structure) continue;
+    stale = true;
+    return &section;
+  }
+  return nullptr;
+}
+
+double largest(const RangeSection& section) {
+  double most = 0;
+  for (const BlobRange& row : section.blobs) most = std::max(most, row.error.value_or(0));
+  for (const LayerError& row : section.layers) most = std::max(most, row.error.value_or(0));
+  return most;
+}
+
+}  // namespace
+
+std::string model_key(const Graph& graph) {
+  std::string text;
+  for (const Layer& layer : graph.layers()) {
+    text += layer.type + " ";
+    // Those of layers without weights may follow from shapes.
+    if (!layer.weights.empty() && layer.type != "constant") text += layer.attrs.str();
+    for (const auto& [role, value] : layer.weights) {
+      text += " " + role + std::string(dtype_name(value->dtype()));
+      if (layer.type != "constant") text += value->shape().str();
+    }
+    text += layer.post.str();
+    for (const int input : layer.inputs) text += " " + std::to_string(input);
+    text += "\n";
+  }
+  for (const Schema& schema : graph.input_schemas()) text += schema.str() + "\n";
+  for (const Schema& schema : graph.output_schemas()) text += schema.str() + "\n";
+  for (const int output : graph.outputs()) text += std::to_string(output) + "\n";
+  return content_hash(text);
+}
+
+CalibrationSource parse_calibration(const std::string& text) {
+  CalibrationSource source;
+  if (text.find('\0') != std::string::npos) throw Error("the path has a zero byte", "option calibration");
+  if (text.starts_with(collect)) {
+    source = {.path = text.substr(collect.size()), .collects = true};
+    if (source.path.empty()) throw Error("collect: wants a path", "option calibration");
+  } else if (text.starts_with(online)) {
+    const auto batches = parse_integer(text.substr(online.size()));
+    if (!batches || *batches < 1 || *batches > most_batches) {
+      throw Error("'" + text + "' does not say how many calls are to be observed", "option calibration",
+                  "give online:N with N from 1 to " + std::to_string(most_batches));
+    }
+    source.batches = *batches;
+    const std::string directory = CostDb::default_directory();
+    if (!directory.empty()) source.path = directory + "/ranges.txt";
+  } else {
+    source.path = text;
+  }
+  return source;
+}
+
+std::shared_ptr<const Calibration> calibration_of(const Graph& graph, const Options& options) {
+  const CalibrationSource source = parse_calibration(options.calibration);
+  if (source.path.empty() || source.collects) return nullptr;
+  const auto table = known_files().get(source.path);
+  if (table == nullptr) {
+    if (source.batches > 0) return nullptr;
+    throw Error("there is no file of ranges at this path", source.path, "make it by calibrate()");
+  }
+  bool stale = false;
+  const bool compared = options.never_worse && options.tune == TuneMode::profile;
+  const RangeKey key{model_key(graph), graph.weights_identity()};
+  const RangeSection* section = section_for(*table, key, compared, stale);
+  if (section == nullptr) {
+    const bool fresh = known_files().tells(source.path + key.structure + key.weights);
+    if (fresh && source.batches == 0) {
+      log_warning("calibration: " + source.path + " has no ranges of a graph of " +
+                  std::to_string(graph.layers().size()) + " layers with these weights: it stays in floats");
+    }
+    return nullptr;
+  }
+  if (stale && known_files().tells("stale " + source.path + key.structure + key.weights)) {
+    log_warning("calibration: the ranges of " + source.path +
+                " are stale: they were observed with other weights; calibrate again");
+  }
+  auto calibration = std::make_shared<Calibration>();
+  calibration->grids = grids_of(graph, *section);
+  const double unknown = largest(*section);
+  calibration->blob_errors.assign(graph.blobs().size(), unknown);
+  calibration->layer_errors.assign(graph.layers().size(), unknown);
+  for (const BlobRange& row : section->blobs) {
+    if (row.error && row.blob < static_cast<int>(graph.blobs().size()))
+      calibration->blob_errors[static_cast<size_t>(row.blob)] = *row.error;
+  }
+  for (const LayerError& row : section->layers) {
+    if (row.error && row.layer < static_cast<int>(graph.layers().size()))
+      calibration->layer_errors[static_cast<size_t>(row.layer)] = *row.error;
+  }
+  return calibration;
+}
+
+}  // namespace softneuro

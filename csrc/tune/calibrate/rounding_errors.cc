@@ -1,0 +1,167 @@
+#include "tune/calibrate/rounding_errors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "base/arch.h"
+#include "kernels/quantize/quantize.h"
+#include "layers/contract/registry.h"
+#include "layers/quantized/quantization.h"
+#include "tune/calibrate/taps.h"
+#include "tune/measure/trial.h"
+
+namespace softneuro {
+namespace {
+
+bool is_real(const TensorDesc& desc) { return desc.kind == ValueKind::real; }
+
+// Sums of squares by output of reals; of differences from `truth`, if there is one.
+std::vector<double> squares_of(const Tensors& outputs, const Tensors* truth) {
+  std::vector<double> sums;
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    if (!is_real(outputs[k].desc)) continue;
+    const auto* x = static_cast<const float*>(outputs[k].memory.data());
+    const auto* y = truth != nullptr ? static_cast<const float*>((*truth)[k].memory.data()) : nullptr;
+    double sum = 0;
+    for (int64_t i = 0; i < outputs[k].desc.shape.elements(); ++i) {
+      const double d = static_cast<double>(x[i]) - (y != nullptr ? static_cast<double>(y[i]) : 0);
+      // What is not finite on either side says nothing of roundings.
+      if (std::isfinite(d)) sum += d * d;
+    }
+    sums.push_back(sum);
+  }
+  return sums;
+}
+
+// A layer's weight as its bytes have it; null if it has none.
+Constant rounded_weight(const Graph& graph, const Grids& grids, int index) {
+  const Layer& layer = graph.layers()[static_cast<size_t>(index)];
+  const Constant* weight = layer.find_weight("weight");
+  if (weight == nullptr || (*weight)->desc().quantization != nullptr || !may_write_bytes(layer.type)) return nullptr;
+  const Constant bytes = grids.bytes_of(*weight);
+  if (bytes == nullptr) return nullptr;
+  const ConstantData::Values values = bytes->values();
+  return constant_from(bytes->shape(), {values.get(), values.get() + bytes->elements()});
+}
+
+}  // namespace
+
+// The graph with all its blobs watched, ready to run.
+struct RoundingErrors::Runner {
+  Graph original;
+  std::string hash;
+  int rounded = -1;  // blob
+  const Grids* grids;
+  Tapped tapped;
+  Assignment plan;
+  std::shared_ptr<const Net> net;
+  Tensors outputs;
+  std::vector<void*> out;
+
+  Runner(const Graph& graph, std::string structure, const Grids& used, const TuneSettings& settings, CostDb& db,
+         const ParallelFor& parallel_for)
+      : original(graph), hash(std::move(structure)), grids(&used) {
+    const auto watch = std::make_shared<const Watch>(
+        [this](int blob, const TensorView& in, const TensorView& to) { pass(blob, in, to); });
+    tapped = tap(graph, watch, true);
+    plan = tune(tapped.graph, settings, db, parallel_for).assignment;
+    net = Net::prepare(tapped.graph, plan, settings.threads, PackedCache::shared());
+    for (const TensorDesc& desc : net->output_descs()) outputs.emplace_back(desc, natural_schema(desc));
+    for (const HostTensor& tensor : outputs) out.push_back(tensor.memory.data());
+  }
+
+  void pass(int blob, const TensorView& in, const TensorView& to) const {
+    const int64_t count = to.shape.elements();
+    std::memcpy(to.data, in.data, dtype_bytes(to.schema.dtype, count));
+    if (blob != rounded) return;
+    const QuantizeSteps steps = quantize_steps(*grids->blob(blob));
+    const QuantizeKernels& kernels = *quantize_kernels(available_isas().front());
+    std::vector<uint8_t> bytes(static_cast<size_t>(count));
+    kernels.to_bytes(steps, in.f32(), bytes.data(), count);
+    kernels.to_floats(steps, bytes.data(), to.f32(), count);
+  }
+
+  std::shared_ptr<const Net> with_rounded_weight(int layer, const TuneSettings& settings) const {
+    Graph changed = tapped.graph;
+    for (auto& [role, value] : changed.layer(tapped.layers[static_cast<size_t>(layer)]).weights) {
+      if (role == "weight") value = rounded_weight(original, *grids, layer);
+    }
+    return Net::prepare(changed, plan, settings.threads, PackedCache::shared());
+  }
+};
+
+RoundingErrors::RoundingErrors(const Graph& graph, std::shared_ptr<const Grids> grids, const TuneSettings& settings,
+                               CostDb& db, const ParallelFor& parallel_for, double seconds)
+    : grids_(std::move(grids)), settings_(settings), db_(db), parallel_for_(parallel_for), timekeeper_(seconds) {
+  // In the order of the layers, so that what time is lacking for is not all of one kind.
+  const auto add_blob = [&](int blob) {
+    if (grids_->blob(blob) != nullptr) subjects_.push_back({.blob = blob});
+  };
+  for (const int input : graph.inputs()) add_blob(input);
+  for (size_t l = 0; l < graph.layers().size(); ++l) {
+    const auto index = static_cast<int>(l);
+    if (rounded_weight(graph, *grids_, index) != nullptr) subjects_.push_back({.layer = index});
+    for (const int output : graph.layers()[l].outputs) add_blob(output);
+  }
+}
+
+RoundingErrors::~RoundingErrors() = default;
+
+bool RoundingErrors::add(const Graph& graph, const std::vector<const void*>& inputs, const Progress& progress) {
+  const std::string hash = graph.structural_hash();
+  if (runner_ == nullptr || runner_->hash != hash)
+    runner_ = std::make_unique<Runner>(graph, hash, *grids_, settings_, db_, parallel_for_);
+  Runner& runner = *runner_;
+  const double start = timekeeper_.now();
+  runner.rounded = -1;
+  runner.net->run(inputs, runner.out, parallel_for_);
+  Tensors truth;
+  for (const HostTensor& output : runner.outputs) {
+    truth.emplace_back(output.desc, output.schema);
+    std::memcpy(truth.back().memory.data(), output.memory.data(), output.memory.size());
+  }
+  truths_.push_back(squares_of(truth, nullptr));
+  const auto total = static_cast<int>(subjects_.size());
+  for (size_t i = 0; i < subjects_.size() && timekeeper_.left() > 0; ++i) {
+    Subject& subject = subjects_[i];
+    runner.rounded = subject.blob;
+    const auto net = subject.layer < 0 ? runner.net : runner.with_rounded_weight(subject.layer, settings_);
+    net->run(inputs, runner.out, parallel_for_);
+    const Squares squares = squares_of(runner.outputs, &truth);
+    subject.squares.resize(squares.size(), 0);
+    for (size_t k = 0; k < squares.size(); ++k) subject.squares[k] += squares[k];
+    ++subject.samples;
+    if (progress) progress(static_cast<int>(i) + 1, total);
+  }
+  return timekeeper_.left() > timekeeper_.now() - start;
+}
+
+std::optional<double> RoundingErrors::error_of(const Subject& subject) const {
+  if (subject.samples == 0) return {};
+  double worst = 0;
+  for (size_t k = 0; k < subject.squares.size(); ++k) {
+    double truth = 0;
+    for (int i = 0; i < subject.samples; ++i) truth += truths_[static_cast<size_t>(i)][k];
+    worst = std::max(worst, truth > 0 ? subject.squares[k] / truth : subject.squares[k]);
+  }
+  return std::sqrt(worst);
+}
+
+void RoundingErrors::tell(RangeSection& section) const {
+  double most = 0;
+  for (const Subject& subject : subjects_) most = std::max(most, error_of(subject).value_or(0));
+  for (const Subject& subject : subjects_) {
+    const double error = error_of(subject).value_or(most);
+    if (subject.blob < 0) {
+      section.layers.push_back({subject.layer, {}, error});
+      continue;
+    }
+    for (BlobRange& row : section.blobs) {
+      if (row.blob == subject.blob) row.error = error;
+    }
+  }
+}
+
+}  // namespace softneuro

@@ -1,0 +1,51 @@
+// What single roundings do to a graph's outputs, on real inputs.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/error_measure.h"
+#include "graph/grids.h"
+#include "tune/calibrate/range_table.h"
+#include "tune/measure/timekeeper.h"
+#include "tune/tuner.h"
+
+namespace softneuro {
+
+class RoundingErrors {
+ public:
+  // `grids` stay alive elsewhere for as long as this.
+  RoundingErrors(const Graph& graph, std::shared_ptr<const Grids> grids, const TuneSettings& settings, CostDb& db,
+                 const ParallelFor& parallel_for, double seconds);
+  ~RoundingErrors();
+
+  // Runs the model on inputs in their natural row-major form, with one rounding after the other; whether there is time
+  // for another sample. Of the first one, all that there is time for.
+  bool add(const Graph& graph, const std::vector<const void*>& inputs, const Progress& progress);
+  // Fills in what the errors of a section's blobs and layers were on all samples together.
+  void tell(RangeSection& section) const;
+
+ private:
+  // Squares of one rounding's differences, by output.
+  using Squares = std::vector<double>;
+  struct Runner;
+  struct Subject {
+    int blob = -1, layer = -1;  // one of them
+    Squares squares = {};
+    int samples = 0;
+  };
+
+  std::optional<double> error_of(const Subject& subject) const;
+
+  const std::shared_ptr<const Grids> grids_;
+  const TuneSettings& settings_;
+  CostDb& db_;
+  const ParallelFor& parallel_for_;
+  Timekeeper timekeeper_;
+  std::vector<Subject> subjects_;
+  std::vector<Squares> truths_;  // by sample
+  std::unique_ptr<Runner> runner_;
+};
+
+}  // namespace softneuro
