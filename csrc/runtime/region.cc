@@ -39,7 +39,7 @@ Region::Shape& Region::shape_of(const Signature& signature) {
 void Region::pause_first_sights(bool pause) { first_sights_paused += pause ? 1 : -1; }
 
 bool Region::first_sight(std::span<const int64_t> signature) {
-  if (!settings_.options.never_worse || first_sights_paused > 0 || watches_) return false;
+  if (!options().never_worse || first_sights_paused > 0 || watches_) return false;
   const std::unique_lock lock(mutex_);
   if (!has_host_ || untried() || held_up_ || by_signature_.contains(signature)) return false;
   shape_of({signature.begin(), signature.end()}).sights = 1;
@@ -89,7 +89,7 @@ Region::Decision Region::decide(const Signature& signature, const WeightSet& wei
                   "; refresh(model) ends that");
       return {Turn::host, nullptr, true, written};
     }
-  } else if (!settings_.options.never_worse) {
+  } else if (!options().never_worse) {
     return {Turn::prepare, nullptr, false, written};
   }
   if (affordable(signature, weights, shape)) return {Turn::prepare, nullptr, false, written};
@@ -169,7 +169,7 @@ Region::Side Region::prepare_and_run(const Signature& signature, const WeightSet
   std::unique_lock preparing(preparing_, std::defer_lock);
   if (!preparing.try_lock()) {
     // Another thread is at it, which may take as long as tuning.
-    if (settings_.options.never_worse && has_host_ && call.has_values()) {
+    if (options().never_worse && has_host_ && call.has_values()) {
       run_timed_host(call);
       return Side::host;
     }

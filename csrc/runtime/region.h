@@ -84,6 +84,9 @@ class Region {
   // Forgets a set of weights, and the nets made from it.
   void drop_weights(uint64_t identity);
   void clear();
+  // From here on as if it had been made with these options; nothing that it has decided stays. Calls may go on meanwhile:
+  // each has the old plan or the new one.
+  void reconfigure(Options options);
   // Ends the observing of calls that the option `calibration` asks for: writes ranges, and errors by running what was
   // kept of the inputs. How many calls were observed; 0 if none were, or if it had ended before. Throws Error.
   int64_t finish_calibration(const Progress& progress = {});
@@ -97,6 +100,7 @@ class Region {
   std::vector<std::shared_ptr<const Packed>> packings() const { return nets_.packings(); }
   int64_t credit_ns() const { return credit_.left() + nets_.earned_ns(); }
   const RegionSettings& settings() const { return settings_; }
+  const Options& options() const { return *options_.load(std::memory_order_acquire); }
 
  private:
   struct Shape : ShapeState {
@@ -160,15 +164,19 @@ class Region {
   struct Watching;
   std::optional<Side> watch(const Signature& signature, const WeightSet& weights, RegionCall& call);
   void watch_shape(const Signature& signature, const WeightSet& weights, RegionCall& call);
+  void start_watching();
   void finish_watching(const Progress& progress);
-  bool measures() const { return settings_.options.never_worse && settings_.options.tune == TuneMode::profile; }
+  bool measures() const { return options().never_worse && options().tune == TuneMode::profile; }
   std::string verdict_key(const Signature& signature) const;
   // Recalls the verdict; without weights, of times alone.
   Verdict recall(const Signature& signature, const std::string& plan, const std::string& weights, int threads) const;
   void remember(const Signature& signature, const std::string& plan, const std::string& weights, const Verdict& verdict,
                 int threads) const;
 
-  const RegionSettings settings_;
+  const RegionSettings settings_;  // but for options, which may be others by now
+  std::list<Options> all_options_;  // the last ones count; others may still be read
+  std::atomic<const Options*> options_;
+  ForkMutex watching_mutex_{ForkMutex::AtFork::leave};  // held while a call is observed
   std::unique_ptr<Watching> watching_;
   std::atomic<bool> watches_ = false;
   ForkMutex preparing_{ForkMutex::AtFork::leave};  // held while a net is made

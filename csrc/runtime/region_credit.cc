@@ -114,7 +114,7 @@ void Region::note_price(const Making& making, int64_t spent) {
 
 // Whether a plan may be chosen anew for its graph, after what has been spent already.
 bool Region::may_plan(const Graph& graph, Making& making) {
-  making.mark = Unplanned::mark_of(structure_of(graph, patterns_of(graph), settings_.options, making.call.threads()));
+  making.mark = Unplanned::mark_of(structure_of(graph, patterns_of(graph), options(), making.call.threads()));
   const int64_t spent = settings_.now() - making.start;
   const std::unique_lock lock(mutex_);
   if (!has_host_) return true;

@@ -38,7 +38,7 @@ SharedPlan Region::choose_plan(const Graph& graph, double allowed, Making& makin
   RegionCall& call = making.call;
   const ShapeState& known = making.state;
   const Plan& restored = making.restored;
-  Options options = settings_.options;
+  Options options = this->options();
   options.max_error = allowed;
   const int threads = call.threads();
   if (restored.key == plan_key(graph, threads, restored.key.calibration) && is_for_weights(restored, graph)) {
@@ -49,10 +49,10 @@ SharedPlan Region::choose_plan(const Graph& graph, double allowed, Making& makin
   if (!call.anew()) {
     // Its net had to make room, or its weights have changed.
     const bool same = known.plan != nullptr && known.plan->graph_hash == graph.structural_hash();
-    if (same && options.plan.empty() && allowed == settings_.options.max_error) return known.plan;
+    if (same && options.plan.empty() && allowed == this->options().max_error) return known.plan;
     if (SharedPlan near = near_plan(graph, options, threads)) return near;
   }
-  if (making.first || call.anew() || !settings_.options.never_worse) {
+  if (making.first || call.anew() || !this->options().never_worse) {
     SharedPlan made = settings_.plan(graph, options, threads, [&](int done, int total) { call.progress(done, total); });
     char text[160];
     const TuneResult& result = made->result;
@@ -88,7 +88,7 @@ void Region::run_made(Making& making, Ready ready) {
 std::optional<double> Region::make_net(Making& making, double allowed) {
   RegionCall& call = making.call;
   ShapeState& state = making.state;
-  const double max_error = settings_.options.max_error;
+  const double max_error = options().max_error;
   const int threads = call.threads();
   const int64_t start = settings_.now();
   LoweredCall lowered = call.lower();
@@ -99,10 +99,10 @@ std::optional<double> Region::make_net(Making& making, double allowed) {
     note_unplanned(making, lowered.graph);
     return std::nullopt;
   }
-  const bool judges = settings_.options.never_worse && settings_.options.tune != TuneMode::off;
+  const bool judges = options().never_worse && options().tune != TuneMode::off;
   const bool compares = measures() && has_host_ && call.has_values();
   if (!compares) {  // else the host's results tell what the plan errs on these weights
-    Options options = settings_.options;
+    Options options = this->options();
     options.max_error = allowed;
     plan = bearable_plan(lowered.graph, std::move(plan), options, threads);
   }
@@ -179,7 +179,7 @@ std::optional<double> Region::make_net(Making& making, double allowed) {
   }
   if (verdict.known && !verdict.wins) {
     const bool may_try = measures() && call.has_values() && (making.first || !(verdict.error <= max_error));
-    if (const auto next = may_try ? tighter(verdict, allowed, settings_.options) : std::nullopt) {
+    if (const auto next = may_try ? tighter(verdict, allowed, options()) : std::nullopt) {
       log_info("region '" + settings_.name + "': " + verdict.reason + ", choosing again");
       return next;
     }
@@ -217,11 +217,11 @@ Region::Side Region::prepare_now(const Signature& signature, const WeightSet& we
   try {
     state.host = call.declined();
     if (!state.host.empty()) nothing_known(making);
-    if (state.host.empty() && !source.empty() && !state.verdict.known && settings_.options.never_worse) {
+    if (state.host.empty() && !source.empty() && !state.verdict.known && options().never_worse) {
       const Verdict known = recall(signature, source, {}, call.threads());
-      if (is_final(known, settings_.options.max_error) && !known.wins) state.verdict = known, state.host = known.reason;
+      if (is_final(known, options().max_error) && !known.wins) state.verdict = known, state.host = known.reason;
     }
-    std::optional<double> allowed = settings_.options.max_error;
+    std::optional<double> allowed = options().max_error;
     while (state.host.empty() && allowed) allowed = make_net(making, *allowed);
   } catch (const PlanFileError&) {
     throw;  // the caller's to mend

@@ -33,7 +33,7 @@ bool loses_clearly(const std::vector<double>& net_s, const std::vector<double>& 
 }  // namespace
 
 void Region::note_gain(const Verdict& verdict) {
-  if (!verdict.known || !(verdict.error <= settings_.options.max_error)) return;
+  if (!verdict.known || !(verdict.error <= options().max_error)) return;
   const double gain = std::clamp(1 - verdict.seconds / verdict.host_seconds, least_share, 1.0);
   gain_ = 0.8 * gain_ + 0.2 * gain;
 }
@@ -45,10 +45,10 @@ void Region::start_trial(Ready ready, Making& making) {
   making.has_run = true;
   making.call.run_net(ready);
   state.verdict = {};
-  state.verdict.error = making.call.error(settings_.options.max_error);
-  if (!(state.verdict.error <= settings_.options.max_error)) {
+  state.verdict.error = making.call.error(options().max_error);
+  if (!(state.verdict.error <= options().max_error)) {
     state.verdict.host_seconds = seconds_of(making.host_ns);
-    state.verdict = judged(std::move(state.verdict), settings_.options.max_error);
+    state.verdict = judged(std::move(state.verdict), options().max_error);
     state.host = state.verdict.reason;
     return;
   }
@@ -63,9 +63,9 @@ void Region::check_error(const Ready& ready, const std::string& choices, Making&
   const int64_t start = settings_.now();
   making.host_ns += std::max<int64_t>(run_timed_host(making.call), 1);
   making.call.run_net(ready);
-  verdict.error = making.call.error(settings_.options.max_error);
+  verdict.error = making.call.error(options().max_error);
   verdict.lacks_error = false;
-  verdict = judged(std::move(verdict), settings_.options.max_error);
+  verdict = judged(std::move(verdict), options().max_error);
   remember(making.signature, choices, making.state.weights, verdict, making.call.threads());
   char text[128];
   std::snprintf(text, sizeof(text), "its error on these weights is %.1e: one run of each side, %.1f ms", verdict.error,
@@ -99,7 +99,7 @@ void Region::note_trial(const Signature& signature, Side side, int64_t ns, const
     state = state_of(shape);
   }
   const Verdict before = recall(signature, source, {}, threads);
-  state.verdict = merged(before, std::move(*found), settings_.options.max_error);
+  state.verdict = merged(before, std::move(*found), options().max_error);
   remember(signature, source, state.weights, state.verdict, threads);
   {
     const std::unique_lock lock(mutex_);
@@ -126,12 +126,12 @@ std::string Region::verdict_key(const Signature& signature) const {
 
 Verdict Region::recall(const Signature& signature, const std::string& plan, const std::string& weights,
                        int threads) const {
-  if (settings_.options.tune == TuneMode::off) return {};
+  if (options().tune == TuneMode::off) return {};
   const Ledger ledger(shared_cost_db(), threads);
   const std::string key = verdict_key(signature);
   std::optional<double> error;
   if (!weights.empty()) error = ledger.find_host_error(key + " weights " + weights, plan);
-  return verdict_of(ledger.find_verdict(key, plan), error, settings_.options.max_error);
+  return verdict_of(ledger.find_verdict(key, plan), error, options().max_error);
 }
 
 void Region::remember(const Signature& signature, const std::string& plan, const std::string& weights,
@@ -141,7 +141,7 @@ void Region::remember(const Signature& signature, const std::string& plan, const
   const std::string key = verdict_key(signature);
   ledger.add_host_error(key + " weights " + weights, plan, verdict.error);
   // A net that errs too much was timed in few runs.
-  if (!(verdict.error <= settings_.options.max_error)) return;
+  if (!(verdict.error <= options().max_error)) return;
   ledger.add_verdict(key, plan, {verdict.seconds, verdict.host_seconds, verdict.trials});
 }
 

@@ -15,7 +15,15 @@ constexpr size_t most_watched = 64;  // signatures
 }  // namespace
 
 Region::Region(RegionSettings settings) : settings_(std::move(settings)) {
-  const CalibrationSource source = parse_calibration(settings_.options.calibration);
+  all_options_.push_back(settings_.options);
+  options_ = &all_options_.back();
+  start_watching();
+}
+
+void Region::start_watching() {
+  watches_ = false;
+  watching_ = nullptr;
+  const CalibrationSource source = parse_calibration(options().calibration);
   if (!source.collects && source.batches == 0) return;
   if (source.path.empty()) {
     log_warning("calibration: there is no directory for ranges: set SOFTNEURO_CACHE_DIR, or name a file");
@@ -41,7 +49,7 @@ void Region::watch_shape(const Signature& signature, const WeightSet& weights, R
   if (shaped.ready.net != nullptr && shaped.ready.weights.epoch == weights.epoch) return;
   LoweredCall lowered = call.lower();
   const std::string identity = lowered.graph.weights_identity();
-  const bool known = !watching.source.collects && calibration_of(lowered.graph, settings_.options) != nullptr;
+  const bool known = !watching.source.collects && calibration_of(lowered.graph, options()) != nullptr;
   Watching::Model& model = watching.models[model_key(lowered.graph)];
   if (known && model.calibrator == nullptr) {
     watches_ = false;
@@ -53,7 +61,7 @@ void Region::watch_shape(const Signature& signature, const WeightSet& weights, R
     watching.shapes.clear();
   }
   if (model.calibrator == nullptr) {
-    Options floats = settings_.options;
+    Options floats = options();
     floats.calibration.clear();
     model.weights = identity;
     model.calibrator = std::make_unique<Calibrator>(tune_settings(lowered.graph, floats, call.threads()), shared_cost_db());
@@ -70,17 +78,17 @@ void Region::watch_shape(const Signature& signature, const WeightSet& weights, R
 
 std::optional<Region::Side> Region::watch(const Signature& signature, const WeightSet& weights, RegionCall& call) {
   if (!call.has_values() || !call.declined().empty()) return {};
-  Watching& watching = *watching_;
-  std::unique_lock lock(watching.mutex, std::defer_lock);
+  std::unique_lock lock(watching_mutex_, std::defer_lock);
   if (!lock.try_lock()) {
     // Another call is observed, or errors are measured. What is to be collected waits for its turn.
-    if (!watching.source.collects) {
+    if (!parse_calibration(options().calibration).collects) {
       call.run_host();
       return Side::host;
     }
     lock.lock();
   }
   if (!watches_) return {};
+  Watching& watching = *watching_;
   try {
     if (watching.shapes.size() >= most_watched) watching.shapes.clear();
     watch_shape(signature, weights, call);
@@ -112,10 +120,10 @@ void Region::finish_watching(const Progress& progress) {
   Watching& watching = *watching_;
   watches_ = false;
   RangeTable table;
-  const FitSettings method = FitSettings::parse(settings_.options.calibration_method);
+  const FitSettings method = FitSettings::parse(options().calibration_method);
   for (auto& [key, model] : watching.models) {
     if (model.calibrator == nullptr || model.calibrator->batches() == 0) continue;
-    const double seconds = errors_share * settings_.options.time_budget_s;
+    const double seconds = errors_share * options().time_budget_s;
     const int threads = model.calibrator->threads();
     table.set(model.calibrator->finish(method, seconds, own_pool(threads), progress));
   }
@@ -124,9 +132,23 @@ void Region::finish_watching(const Progress& progress) {
   if (!table.sections().empty()) save_ranges(table, watching.source.path);
 }
 
+void Region::reconfigure(Options options) {
+  const std::scoped_lock lock(watching_mutex_, preparing_);
+  {
+    const std::unique_lock state(mutex_);
+    all_options_.push_back(std::move(options));
+    options_.store(&all_options_.back(), std::memory_order_release);
+    by_signature_.clear();
+    items_.clear();
+    source_.clear();
+    attempts_ = 0;
+  }
+  start_watching();
+  clear();
+}
+
 int64_t Region::finish_calibration(const Progress& progress) {
-  if (watching_ == nullptr) return 0;
-  const std::unique_lock lock(watching_->mutex);
+  const std::unique_lock lock(watching_mutex_);
   if (!watches_) return 0;
   int64_t batches = 0;
   for (const auto& [key, model] : watching_->models) {

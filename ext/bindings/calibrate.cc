@@ -20,7 +20,7 @@ void observe(BlobStatistics& statistics, const py::array& values) {
                 "give floats");
   }
   const FloatArray floats = FloatArray::ensure(values);
-  if (!floats) throw py::error_already_set();
+  if (!floats) throw Error("an array cannot be converted to float32", "calibration");
   statistics.observe({floats.data(), static_cast<size_t>(floats.size())});
 }
 

@@ -160,6 +160,13 @@ void bind_region(py::module_& m) {
           py::arg("progress") = py::none(),
           "Ends the observing of calls that the option `calibration` asks for, and writes the file of ranges. How many "
           "calls were observed.")
+      .def(
+          "reconfigure",
+          [](Region& region, const std::map<std::string, std::string>& options) {
+            region.reconfigure(parse_options(options));
+          },
+          py::arg("options"), py::call_guard<py::gil_scoped_release>(),
+          "Forgets all that was decided, and goes on with these options. Calls may go on meanwhile.")
       .def("clear", &Region::clear, py::call_guard<py::gil_scoped_release>(), "Frees all nets.")
       .def("start_afresh", &Region::start_afresh, py::call_guard<py::gil_scoped_release>(),
            "Bears as many changes of weights as at the beginning.")

@@ -77,6 +77,18 @@ void bind_tuner(py::module_& m) {
             return list;
           },
           "(blob, from, to, seconds) of each conversion.")
+      .def_property_readonly(
+          "grids",
+          [](const BoundPlan& plan) {
+            py::list list;
+            const auto& grids = plan.result.assignment.grids;
+            for (size_t b = 0; grids != nullptr && b < grids->blobs().size(); ++b) {
+              const auto& grid = grids->blobs()[b];
+              if (grid != nullptr) list.append(py::make_tuple(b, grid->scales[0], grid->zero_points[0]));
+            }
+            return list;
+          },
+          "(blob, scale, zero point) by which the plan stores blobs of reals where it has them in bytes.")
       .def_property_readonly("predicted_s", [](const BoundPlan& plan) { return plan.result.predicted_s; })
       .def_property_readonly(
           "dense_s", [](const BoundPlan& plan) { return plan.result.dense_s; },

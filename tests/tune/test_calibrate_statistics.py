@@ -42,7 +42,7 @@ def squared_error(values: Floats, limits: tuple[float, float]) -> float:
     return float(np.mean((through(values, _C.grid_of(*limits)) - values.astype(np.float64)) ** 2))
 
 
-@settings(deadline=None, database=None)
+@settings(max_examples=60, deadline=None, database=None)
 @given(BATCHES)
 def test_counts_and_bounds_are_exact(batches: list[Floats]) -> None:
     statistics = of(*batches)
@@ -57,7 +57,7 @@ def test_counts_and_bounds_are_exact(batches: list[Floats]) -> None:
         assert (statistics.least, statistics.most) == (finite.min(), finite.max())
 
 
-@settings(deadline=None, database=None)
+@settings(max_examples=60, deadline=None, database=None)
 @given(BATCHES)
 def test_bins_are_narrow_and_hold_what_was_seen(batches: list[Floats]) -> None:
     values = np.concatenate([np.empty(0, np.float32), *batches])
@@ -71,7 +71,7 @@ def test_bins_are_narrow_and_hold_what_was_seen(batches: list[Floats]) -> None:
     assert at == finite.size
 
 
-@settings(deadline=None, database=None)
+@settings(max_examples=60, deadline=None, database=None)
 @given(BATCHES, st.randoms(use_true_random=False))
 def test_neither_batches_nor_merging_nor_order_matter(batches: list[Floats], random: object) -> None:
     values = np.concatenate([np.empty(0, np.float32), *batches])
@@ -92,7 +92,7 @@ def test_any_shape_and_strides_but_floats_only() -> None:
     plain = of(values)
     for same in (values.transpose(2, 0, 1), values[:, ::-1], np.asfortranarray(values), values.astype(np.float64)):
         assert of(same).bins() == plain.bins()
-    assert of(np.float32(3).reshape(())).count == 1
+    assert of(np.full((), 3, np.float32)).count == 1
     for wrong in (np.arange(3), np.array(["a"]), np.array([1j])):
         with pytest.raises(_C.Error, match=r"has no real values \(give floats\)"):
             _C.BlobStatistics().observe(wrong)
@@ -117,7 +117,7 @@ def test_nothing_seen_is_an_error(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=60, deadline=None, database=None)
+@settings(max_examples=30, deadline=None, database=None)
 @given(arrays(np.float32, st.integers(1, 60), elements=FINITE))
 def test_ranges_lie_within_what_was_seen(method: str, values: Floats) -> None:
     least, most = _C.fit(of(values), method)
@@ -127,7 +127,7 @@ def test_ranges_lie_within_what_was_seen(method: str, values: Floats) -> None:
     assert 0 <= zero <= 255
 
 
-@settings(max_examples=200, deadline=None, database=None)
+@settings(max_examples=100, deadline=None, database=None)
 @given(
     arrays(np.float32, st.integers(1, 300), elements=st.floats(-100, 100, width=32)),
     st.sampled_from([60.0, 90.0, 99.0, 99.9, 100.0]),
@@ -175,14 +175,13 @@ def test_mse_is_no_worse_than_all_values() -> None:
                 values = np.abs(values) if sides == 1 else values
                 plain, found = (_C.fit(of(values), method) for method in ("min_max", "mse"))
                 assert squared_error(values, found) <= squared_error(values, plain) * (1 + 1e-3)
-                if share == 1e-5 and factor == 10:
-                    assert found[1] < plain[1]
 
 
 def test_mse_finds_the_best_clipping() -> None:
     values = gaussian()
     errors = {limit: squared_error(values, (-limit, limit)) for limit in np.linspace(2, 5, 61)}
     found = _C.fit(of(values), "mse")
+    assert 3 < found[1] < values.max()
     assert squared_error(values, found) <= min(errors.values()) * 1.005
     rectified = np.maximum(values, 0)
     errors = {limit: squared_error(rectified, (0, limit)) for limit in np.linspace(2, 5, 61)}
@@ -225,7 +224,7 @@ def test_methods_by_name() -> None:
             _C.fit_method(f"percentile:{wrong}")
 
 
-@settings(max_examples=300, deadline=None, database=None)
+@settings(max_examples=150, deadline=None, database=None)
 @given(FINITE, FINITE, st.lists(st.floats(0, 1), max_size=20))
 def test_grids(a: float, b: float, shares: list[float]) -> None:
     least, most = min(a, b), max(a, b)

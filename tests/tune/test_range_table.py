@@ -74,7 +74,7 @@ def test_the_text_reads_well() -> None:
     )
 
 
-@settings(deadline=None, database=None)
+@settings(max_examples=60, deadline=None, database=None)
 @given(st.lists(SECTIONS, max_size=4))
 def test_round_trip_in_any_order(sections: list[_C.RangeSection]) -> None:
     table = of(*sections)
@@ -88,7 +88,7 @@ def test_round_trip_in_any_order(sections: list[_C.RangeSection]) -> None:
     assert of(*reversed(latest.values())).format() == text
 
 
-@settings(deadline=None, database=None)
+@settings(max_examples=60, deadline=None, database=None)
 @given(SECTIONS)
 def test_rows_may_come_in_any_order(section: _C.RangeSection) -> None:
     text = of(section).format()
@@ -117,7 +117,7 @@ def test_any_bytes_are_refused(data: bytes) -> None:
         _C.RangeTable.parse(data)
 
 
-@settings(max_examples=300, deadline=None, database=None)
+@settings(max_examples=150, deadline=None, database=None)
 @given(st.data())
 def test_mutations_parse_or_name_the_line(data: st.DataObject) -> None:
     text = bytearray(of(sample("a"), sample("b")).format().encode())

@@ -282,6 +282,10 @@ class RegionRuntime:
         """Regions that run in this one's place."""
         return self.apart.regions if self.apart is not None else []
 
+    def reconfigure(self, options: dict[str, str]) -> None:
+        """Goes on with these options of the core; nothing that was decided stays."""
+        self.core.reconfigure(options)
+
     def forget(self, addresses: Set[int]) -> None:
         """Has nets made anew from weights at these addresses."""
         self.weights.changed(addresses)

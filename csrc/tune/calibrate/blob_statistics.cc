@@ -13,10 +13,10 @@ constexpr uint32_t sign = 0x80000000u, exponent = 0x7f800000u, mantissa = 0x007f
 constexpr int page_bits = 24, bin_bits = 16;  // bits of an order below the page's number, and the bin's
 constexpr double momentum = 0.9;
 
-// Finite values as unsigned integers of the same order.
+// Finite values as unsigned integers of the same order. Signs are as good as random, so nothing branches by them.
 uint32_t order_of(uint32_t bits) {
   if (bits == sign) return sign;  // -0 is 0
-  return (bits & sign) != 0 ? ~bits : bits | sign;
+  return bits ^ (static_cast<uint32_t>(static_cast<int32_t>(bits) >> 31) | sign);
 }
 
 float value_of(uint32_t order) { return std::bit_cast<float>((order & sign) != 0 ? order & ~sign : ~order); }

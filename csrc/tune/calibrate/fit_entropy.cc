@@ -3,107 +3,123 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <vector>
 
 #include "tune/calibrate/fit_methods.h"
 
 namespace softneuro {
 namespace {
 
-constexpr int fine = 8;  // bins per level of the grid that are compared
 constexpr size_t most_limits = 128;
 
-// How many values have a magnitude up to a limit, where they are spread evenly over each bin.
-class Magnitudes {
- public:
-  explicit Magnitudes(const std::vector<BlobStatistics::Bin>& bins) {
-    // One sign's bins are the other's mirrored, but for how far there are values in the outermost.
-    std::map<uint32_t, BlobStatistics::Bin> merged;
-    for (const BlobStatistics::Bin& bin : bins) {
-      const float low = std::min(std::abs(bin.low), std::abs(bin.high));
-      const float high = std::max(std::abs(bin.low), std::abs(bin.high));
-      if (high < std::numeric_limits<float>::min()) continue;  // any grid has zero
-      auto& own =
-          merged.try_emplace(std::bit_cast<uint32_t>(high) >> 16, BlobStatistics::Bin{low, high, 0}).first->second;
-      own = {std::min(own.low, low), std::max(own.high, high), own.count + bin.count};
-    }
-    for (const auto& [upper, bin] : merged) {
-      bins_.push_back({bin.low, bin.high, total_});
-      total_ += static_cast<double>(bin.count);
+// Values of about the same magnitude.
+struct Part {
+  double low, high, count;
+};
+
+// Magnitudes other than zero, which any grid has. Where bins are so narrow that no grid of interest tells their values
+// apart they are merged; how narrow that is follows from the half of the values that is never clipped, not from an
+// outlier, beside which all the others would be one part.
+std::vector<Part> parts_of(const std::vector<BlobStatistics::Bin>& bins) {
+  std::map<uint32_t, double> counts;  // of both signs, whose bins are each other's mirrored
+  double total = 0;
+  for (const BlobStatistics::Bin& bin : bins) {
+    const float magnitude = std::max(std::abs(bin.low), std::abs(bin.high));
+    if (magnitude < std::numeric_limits<float>::min()) continue;
+    counts[std::bit_cast<uint32_t>(magnitude) >> 16] += static_cast<double>(bin.count);
+    total += static_cast<double>(bin.count);
+  }
+  constexpr double parts_of_half = 1024;
+  double before = 0, narrow = 0;
+  for (auto it = counts.begin(); it != counts.end() && before < total / 2; ++it) {
+    before += it->second;
+    narrow = std::bit_cast<float>(it->first << 16) / parts_of_half;
+  }
+  std::vector<Part> parts;
+  for (const auto& [upper, count] : counts) {
+    const double low = std::bit_cast<float>(upper << 16), high = std::bit_cast<float>(upper << 16 | 0xffff);
+    if (!parts.empty() && high <= parts.back().low + narrow) {
+      parts.back().high = high;
+      parts.back().count += count;
+    } else {
+      parts.push_back({parts.empty() && high <= narrow ? 0 : low, high, count});
     }
   }
+  return parts;
+}
 
-  size_t size() const { return bins_.size(); }
-  double total() const { return total_; }
-  double limit(size_t i) const { return bins_[i].high; }
-  double up_to(size_t i) const { return i + 1 < bins_.size() ? bins_[i + 1].before : total_; }
+// Kullback-Leibler divergence of the parts, those from `kept` on clipped, from what a grid keeps of them: per level a
+// count, which is spread evenly over what is not empty.
+class Divergence {
+ public:
+  Divergence(const std::vector<Part>& parts, size_t levels) : parts_(parts), levels_(levels) {
+    for (const Part& part : parts) total_ += part.count;
+  }
 
-  // Counts of `counts.size()` equal parts of [0, limit(last)].
-  void split(size_t last, std::vector<double>& counts) const {
-    const auto parts = static_cast<double>(counts.size());
-    double before = 0;
-    size_t i = 0;
-    for (size_t part = 0; part < counts.size(); ++part) {
-      const bool end = part + 1 == counts.size();
-      const double edge = limit(last) * (static_cast<double>(part + 1) / parts);
-      while (i < last && bins_[i].high <= edge) ++i;
-      const Spread& bin = bins_[i];
-      const double share = end || edge >= bin.high ? 1 : edge <= bin.low ? 0 : (edge - bin.low) / (bin.high - bin.low);
-      const double now = bin.before + share * (up_to(i) - bin.before);
-      counts[part] = now - before;
-      before = now;
+  double operator()(size_t kept) {
+    levels_.assign(levels_.size(), {});
+    step_ = parts_[kept - 1].high / static_cast<double>(levels_.size());
+    double inside = 0;
+    for (size_t i = 0; i < kept; ++i) {
+      const Part& part = parts_[i];
+      inside += part.count;
+      for_levels(part, [&](Level& level, double width) {
+        level.count += part.count * (width / (part.high - part.low));
+        level.width += width;
+      });
     }
+    double sum = 0;
+    for (size_t i = 0; i < kept; ++i) {
+      double spread = 0;
+      for_levels(parts_[i], [&](const Level& level, double width) {
+        if (level.width > 0) spread += level.count * (width / level.width);
+      });
+      const double real = (parts_[i].count + (i + 1 == kept ? total_ - inside : 0)) / total_;
+      if (spread > 0) sum += real * std::log(real * inside / spread);
+    }
+    return sum;
   }
 
  private:
-  struct Spread {
-    double low, high, before;
+  struct Level {
+    double count = 0, width = 0;
   };
-  std::vector<Spread> bins_;
-  double total_ = 0;
-};
 
-// Of the values, clipped, from levels that spread their counts evenly over what is not empty.
-double divergence(const std::vector<double>& counts, double inside, double total) {
-  double sum = 0;
-  for (size_t level = 0; level < counts.size(); level += fine) {
-    double count = 0;
-    int parts = 0;
-    for (size_t i = level; i < level + fine; ++i) {
-      count += counts[i];
-      parts += counts[i] > 0 ? 1 : 0;
-    }
-    if (parts == 0) continue;
-    const double kept = count / parts / inside;
-    for (size_t i = level; i < level + fine; ++i) {
-      const double clipped = i + 1 == counts.size() ? total - inside : 0;
-      const double real = (counts[i] + clipped) / total;
-      if (counts[i] > 0) sum += real * std::log(real / kept);
+  template <typename Fn>
+  void for_levels(const Part& part, const Fn& fn) {
+    const size_t last = levels_.size() - 1;
+    for (size_t level = std::min(last, static_cast<size_t>(part.low / step_)); level <= last; ++level) {
+      const double begin = step_ * static_cast<double>(level);
+      const double end = level == last ? part.high : begin + step_;
+      if (begin >= part.high) break;
+      fn(levels_[level], std::max(0.0, std::min(end, part.high) - std::max(begin, part.low)));
     }
   }
-  return sum;
-}
+
+  const std::vector<Part>& parts_;
+  std::vector<Level> levels_;
+  double total_ = 0, step_ = 0;
+};
 
 }  // namespace
 
 ValueRange fit_entropy(const BlobStatistics& statistics) {
   const ValueRange all = statistics.range();
-  const Magnitudes magnitudes(statistics.bins());
-  if (magnitudes.size() == 0) return all;
+  const std::vector<Part> parts = parts_of(statistics.bins());
+  if (parts.empty()) return all;
+  double total = 0, below = 0;
+  for (const Part& part : parts) total += part.count;
+  size_t first = 0;  // up to which half of the values lie: clipped below, little would be left to compare
+  while (below < total / 2) below += parts[first++].count;
   const bool one_sided = all.least >= 0 || all.most <= 0;
-  std::vector<double> counts(static_cast<size_t>((one_sided ? 256 : 128) * fine));
-  // Half of the values are never clipped: that spares limits at which nothing is left to compare.
-  size_t first = 0;
-  while (magnitudes.up_to(first) < magnitudes.total() / 2) ++first;
-  const size_t every = (magnitudes.size() - first) / most_limits + 1;
-  double least = std::numeric_limits<double>::infinity(), limit = magnitudes.limit(magnitudes.size() - 1);
-  for (size_t back = 0; back < magnitudes.size() - first; back += every) {
-    const size_t last = magnitudes.size() - 1 - back;
-    magnitudes.split(last, counts);
-    const double found = divergence(counts, magnitudes.up_to(last), magnitudes.total());
-    if (found < least) {
-      least = found;
-      limit = magnitudes.limit(last);
-    }
+  Divergence divergence(parts, one_sided ? 256 : 128);
+  const size_t every = (parts.size() - first) / most_limits + 1;
+  double least = std::numeric_limits<double>::infinity(), limit = parts.back().high;
+  for (size_t kept = parts.size(); kept >= first; kept -= std::min(kept, every)) {
+    const double found = divergence(kept);
+    if (found >= least) continue;
+    least = found;
+    limit = parts[kept - 1].high;
   }
   return {static_cast<float>(std::max(static_cast<double>(all.least), -limit)),
           static_cast<float>(std::min(static_cast<double>(all.most), limit))};

@@ -1,0 +1,1 @@
+"""Calibration on the user's data, and plans within what the user bears."""

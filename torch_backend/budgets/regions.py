@@ -1,0 +1,110 @@
+"""The regions of a compiled model, made to run otherwise."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+import softneuro
+from softneuro.torch_backend.budgets.batches import Batch
+from softneuro.torch_backend.call.compiled import CompiledGraph
+from softneuro.torch_backend.call.direct import listeners
+from softneuro.torch_backend.call.runtime import RegionRuntime, tune_anew
+from softneuro.torch_backend.exported import LoadedProgram
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[list[CompiledGraph]]:
+    """Graphs that run inside the block, each once."""
+    seen: list[CompiledGraph] = []
+
+    def listen(graph: CompiledGraph) -> None:
+        if not any(graph is other for other in seen):
+            seen.append(graph)
+
+    listeners.append(listen)
+    try:
+        yield seen
+    finally:
+        listeners.remove(listen)
+
+
+class Regions:
+    """All regions that a model's calls have met, under one set of changed options."""
+
+    def __init__(self, model: Any) -> None:
+        if not isinstance(model, torch._dynamo.eval_frame.OptimizedModule | LoadedProgram) and not hasattr(
+            model, "_torchdynamo_orig_callable"
+        ):
+            raise softneuro.Error(
+                "the model is not compiled: give torch.compile(model, backend='softneuro'), or a loaded program"
+            )
+        self.model = model
+        self.regions: list[RegionRuntime] = []
+        self._options: list[dict[str, str]] = []  # as they were, by region
+        self._changes: dict[str, Any] = {}
+
+    def run(self, batch: Batch) -> Any:
+        """Results of a call. Graphs that it meets for the first time get the options, and it is made again."""
+        results = self._run(batch)
+        return self._run(batch) if self._again else results
+
+    def _run(self, batch: Batch) -> Any:
+        with listening() as graphs, torch.no_grad():
+            results = self.model(*batch.args, **batch.kwargs)
+        self._again = False
+        for graph in graphs:
+            for region in graph.regions:
+                for part in (region, *region.parts):
+                    if not any(part is known for known in self.regions):
+                        self.regions.append(part)
+                        self._options.append(part.options.core())
+                        self._again |= bool(self._changes)
+                        self._reconfigure(len(self.regions) - 1)
+        return results
+
+    def _reconfigure(self, index: int) -> None:
+        if self._changes:
+            self.regions[index].reconfigure({**self._options[index], **self._changes})
+
+    def change(self, **changes: str) -> None:
+        """Gives all of them these options on top of their own. Nothing that they have decided stays."""
+        self._changes = changes
+        for region, options in zip(self.regions, self._options, strict=True):
+            region.reconfigure({**options, **changes})
+
+    def finish(self, progress: Any) -> int:
+        """Ends the observing of calls; how many were observed by all regions together."""
+        return sum(region.core.finish_calibration(progress) for region in self.regions)
+
+    def plans(self) -> list[softneuro.Plan]:
+        """Of the regions that run by a net, for all their shapes."""
+        shaped = [one for region in self.regions for one in region.shaped.values()]
+        return [one.plan for one in shaped if one.plan is not None and one.host is None]
+
+    def names(self) -> str:
+        """Of all that was chosen: equal for equal choices."""
+        texts = []
+        for region in self.regions:
+            for signature, one in sorted(region.shaped.items()):
+                chosen = [layer.descriptor for layer in one.plan.layers] if one.plan is not None else []
+                texts.append(repr((region.region.content, signature, one.host is None, chosen)))
+                if one.plan is not None:
+                    texts.append(repr(([adapt[:3] for adapt in one.plan.adapts], one.plan.grids)))
+        return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:32]
+
+
+@contextlib.contextmanager
+def for_these_shapes() -> Iterator[None]:
+    """Plans are made for the very shapes at hand, at the first call of each."""
+    token = tune_anew.set(True)
+    softneuro._C.pause_first_sights(True)
+    try:
+        yield
+    finally:
+        softneuro._C.pause_first_sights(False)
+        tune_anew.reset(token)
