@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 import softneuro
+from softneuro.budget import Budget
+from softneuro.option_texts import option_texts
 from softneuro.torch_backend import backend, registry
+from softneuro.torch_backend.budgets.regions import for_these_shapes, listening
+from softneuro.torch_backend.budgets.tune import Tuned, tune_within
 from softneuro.torch_backend.call import kept
 from softneuro.torch_backend.call.compiled import CompiledGraph
-from softneuro.torch_backend.call.direct import listeners
-from softneuro.torch_backend.call.runtime import RegionRuntime, Shaped, tune_anew
+from softneuro.torch_backend.call.runtime import RegionRuntime, Shaped
 from softneuro.torch_backend.compile.ops.borders import borders_of
 from softneuro.torch_backend.compile.ops.names import printable
 from softneuro.torch_backend.compile.partitioning.partitioner import Partition, note
@@ -22,22 +25,6 @@ from softneuro.torch_backend.exported import LoadedProgram
 from softneuro.torch_backend.freshness.tensors import addresses_of
 
 _HOST_EXAMPLES = 3  # names shown per op
-
-
-@contextlib.contextmanager
-def _listening() -> Iterator[list[CompiledGraph]]:
-    """Graphs that run inside the block, each once."""
-    seen: list[CompiledGraph] = []
-
-    def listen(graph: CompiledGraph) -> None:
-        if not any(graph is other for other in seen):
-            seen.append(graph)
-
-    listeners.append(listen)
-    try:
-        yield seen
-    finally:
-        listeners.remove(listen)
 
 
 def _run(model: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> list[CompiledGraph]:
@@ -48,7 +35,7 @@ def _run(model: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> list[C
     elif not isinstance(model, torch._dynamo.eval_frame.OptimizedModule) or options:
         plain = getattr(model, "_orig_mod", model)
         compiled = torch.compile(plain, backend=backend.softneuro, options=options)
-    with _listening() as graphs, torch.no_grad():
+    with listening() as graphs, torch.no_grad():
         compiled(*inputs)
     return graphs
 
@@ -78,21 +65,67 @@ class ModelPlan:
         return "\n".join(f"{layer.name}: {layer.descriptor}" for layer in self.layers)
 
 
-def tune(model: Any, inputs: Any, **options: Any) -> ModelPlan:
-    """Tunes a model for inputs of these shapes ahead of its first call.
+def tune(
+    model: Any,
+    inputs: Any,
+    *,
+    evaluate: Callable[[Any], Any] | None = None,
+    max_drop: float | None = None,
+    max_relative_drop: float | None = None,
+    num_batches: int = 32,
+    transform: Callable[[Any], Any] | None = None,
+    method: str = "percentile:99.99",
+    max_evaluations: int = 8,
+    pareto: bool = False,
+    state: str | os.PathLike[str] | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> ModelPlan | Tuned:
+    """Tunes a model for inputs of these shapes ahead of its first call, or within a budget on data.
 
-    `model` may be compiled already, or be a loaded program; `inputs` is one tensor or a tuple of arguments. `options`
-    are those of the backend. The plans cover every region; costs and verdicts are in the database, so that a later
-    `torch.compile` or `load` with the same options measures nothing.
+    Ahead: `model` may be compiled already, or be a loaded program; `inputs` is one tensor or a tuple of arguments.
+    `options` are those of the backend. The plans cover every region; costs and verdicts are in the database, so that a
+    later `torch.compile` or `load` with the same options measures nothing.
+
+    Within a budget: `model` is compiled, and `inputs` are data, an iterable of batches as `calibrate` takes them. The
+    model then runs the fastest plan, layers in bytes included, that keeps to one of:
+
+    - `max_error`: relative L2 of each output against the float model, proven on batches that nothing was chosen by.
+    - `max_drop`, `max_relative_drop`: what `evaluate(model)` may fall by, absolute or as a share. It returns a score,
+      or one for each sample; larger is better.
+
+    Args:
+        num_batches: of the data, at most; every fourth is held back for proof.
+        method: how ranges follow from values, as for `calibrate`.
+        max_evaluations: calls of `evaluate`, at most.
+        pareto: whether limits beside the chosen one are proven, too, for `Tuned.front`.
+        state: a file that keeps evaluations, so that a broken-off search goes on.
+        calibration: the file of ranges; None: the one in the cache directory.
+
+    Raises softneuro.Error for data without a batch, a budget that is none, and a score that is none; and what
+    `evaluate` and the model raise. The model runs as before then.
     """
+    drops = [evaluate, max_drop, max_relative_drop]
+    limited = "max_error" in options and not isinstance(inputs, torch.Tensor | tuple)
+    if limited or any(value is not None for value in drops):
+        error = options.pop("max_error", None)
+        return tune_within(
+            model,
+            inputs,
+            Budget(error if evaluate is None else None, max_drop, max_relative_drop),
+            evaluate=evaluate,
+            num_batches=num_batches,
+            transform=transform,
+            method=method,
+            max_evaluations=max_evaluations,
+            pareto=pareto,
+            state=state,
+            calibration=calibration,
+            options=option_texts(options),
+        )
     arguments = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
-    token = tune_anew.set(True)
-    softneuro._C.pause_first_sights(True)
-    try:
+    with for_these_shapes():
         graphs = _run(model, arguments, {"tune": "profile", **options})
-    finally:
-        softneuro._C.pause_first_sights(False)
-        tune_anew.reset(token)
     regions = [part for graph in graphs for region in graph.regions for part in (region, *region.parts)]
     plans = [shaped.plan for region in regions for shaped in region.shaped.values()]
     return ModelPlan([plan for plan in plans if plan is not None])

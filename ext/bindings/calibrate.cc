@@ -7,6 +7,10 @@
 
 #include "base/error.h"
 #include "ext/bindings/bindings.h"
+#include "tune/calibrate/calibrated.h"
+#include "tune/calibrate/calibrator.h"
+#include "tune/plan/planner.h"
+#include "tune/records/cost_keys.h"
 #include "tune/calibrate/fit.h"
 #include "tune/calibrate/range_table.h"
 
@@ -138,11 +142,37 @@ void bind_ranges(py::module_& m) {
       .def_property_readonly("sections", [](const RangeTable& table) { return table.sections(); });
 }
 
+void bind_calibrator(py::module_& m) {
+  py::class_<Calibrator>(m, "Calibrator", "Learns the ranges of a model's blobs, and what roundings do, on real data.")
+      .def(py::init([](const Graph& graph, int threads) {
+             return std::make_unique<Calibrator>(tune_settings(graph, Options(), threads), shared_cost_db());
+           }),
+           py::arg("graph"), py::arg("threads") = 1)
+      .def(
+          "watching",
+          [](Calibrator& calibrator, const Graph& graph) {
+            return std::const_pointer_cast<Net>(calibrator.watching(graph));
+          },
+          py::arg("graph"), py::keep_alive<0, 1>(), py::call_guard<py::gil_scoped_release>(),
+          "A net of the optimised graph that observes its blobs while it runs: one run at a time, end_batch() after each.")
+      .def("end_batch", &Calibrator::end_batch)
+      .def_property_readonly("batches", &Calibrator::batches)
+      .def(
+          "finish",
+          [](Calibrator& calibrator, const std::string& method, double seconds) {
+            return calibrator.finish(FitSettings::parse(method), seconds, own_pool(calibrator.threads()));
+          },
+          py::arg("method") = "percentile:99.99", py::arg("seconds") = 20.0, py::call_guard<py::gil_scoped_release>(),
+          "Ranges and errors. Raises Error if nothing was observed.");
+  m.def("model_key", &model_key, py::arg("graph"), "Hash of what graphs of one model have in common in all shapes.");
+}
+
 }  // namespace
 
 void bind_calibrate(py::module_& m) {
   bind_statistics(m);
   bind_ranges(m);
+  bind_calibrator(m);
 }
 
 }  // namespace softneuro::bindings

@@ -191,6 +191,7 @@ void bind_graph(py::module_& m) {
       .def_property_readonly("input_schemas", [](const Graph& graph) { return texts_of(graph.input_schemas()); })
       .def_property_readonly("output_schemas", [](const Graph& graph) { return texts_of(graph.output_schemas()); })
       .def("canonical", &Graph::canonical, "The text that structural_hash() hashes.")
+      .def("weights_identity", &Graph::weights_identity, "128 bits in hex of all weights' values.")
       .def("structural_hash", &Graph::structural_hash,
            "32 hex digits of types, params, shapes and topology: independent of weights and names.")
       .def("reference", &run_graph_reference, py::arg("inputs"),

@@ -162,13 +162,23 @@ void bind_cost_db(py::module_& m) {
 
 void bind_plan(py::module_& m) {
   py::class_<PlanKey>(m, "PlanKey", "What a plan is for.")
-      .def(py::init<std::string, std::string, std::string, int>(), py::arg("graph"), py::arg("shapes"),
-           py::arg("device"), py::arg("threads"))
+      .def(py::init<std::string, std::string, std::string, int, std::string>(), py::arg("graph"), py::arg("shapes"),
+           py::arg("device"), py::arg("threads"), py::arg("calibration") = "")
       .def(py::self == py::self)
       .def_readwrite("graph", &PlanKey::graph)
       .def_readwrite("shapes", &PlanKey::shapes)
       .def_readwrite("device", &PlanKey::device)
-      .def_readwrite("threads", &PlanKey::threads);
+      .def_readwrite("threads", &PlanKey::threads)
+      .def_readwrite("calibration", &PlanKey::calibration);
+  py::class_<PlanGrid>(m, "PlanGrid", "What a blob of reals is stored by where the plan has it in bytes.")
+      .def(py::init<int, float, int, int, int>(), py::arg("blob"), py::arg("scale"), py::arg("zero_point"),
+           py::arg("least") = 0, py::arg("most") = 255)
+      .def(py::self == py::self)
+      .def_readwrite("blob", &PlanGrid::blob)
+      .def_readwrite("scale", &PlanGrid::scale)
+      .def_readwrite("zero_point", &PlanGrid::zero_point)
+      .def_readwrite("least", &PlanGrid::least)
+      .def_readwrite("most", &PlanGrid::most);
   py::class_<PlanStep>(m, "PlanStep", "The routine chosen for one layer.")
       .def(py::init<int, std::string, std::string, double>(), py::arg("layer"), py::arg("type"), py::arg("descriptor"),
            py::arg("seconds"))
@@ -192,6 +202,7 @@ void bind_plan(py::module_& m) {
       .def_readwrite("key", &Plan::key)
       .def_readwrite("steps", &Plan::steps)
       .def_readwrite("adapts", &Plan::adapts)
+      .def_readwrite("grids", &Plan::grids)
       .def_readwrite("seconds", &Plan::seconds)
       .def_readwrite("lower_bound", &Plan::lower_bound)
       .def_property(

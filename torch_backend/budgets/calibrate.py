@@ -15,7 +15,7 @@ import torch
 import softneuro
 from softneuro import tuner
 from softneuro.torch_backend.budgets.batches import Batch, batches_of
-from softneuro.torch_backend.budgets.regions import Regions
+from softneuro.torch_backend.budgets.regions import Regions, regions_of
 
 log = logging.getLogger("softneuro.torch_backend")
 
@@ -52,7 +52,7 @@ def calibrate(
 
     Raises softneuro.Error for data without a batch, and what the model raises.
     """
-    regions = Regions(model)
+    regions = regions_of.setdefault(model, Regions(model))
     path = os.fspath(out)
     try:
         count = observe(regions, batches_of(model, data, num_batches, transform), path, method)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,10 +44,15 @@ class Regions:
             raise softneuro.Error(
                 "the model is not compiled: give torch.compile(model, backend='softneuro'), or a loaded program"
             )
-        self.model = model
+        self._model = weakref.ref(model)
         self.regions: list[RegionRuntime] = []
         self._options: list[dict[str, str]] = []  # as they were, by region
         self._changes: dict[str, Any] = {}
+
+    @property
+    def model(self) -> Any:
+        """The compiled model."""
+        return self._model()
 
     def run(self, batch: Batch) -> Any:
         """Results of a call. Graphs that it meets for the first time get the options, and it is made again."""
@@ -96,6 +102,10 @@ class Regions:
                 if one.plan is not None:
                     texts.append(repr(([adapt[:3] for adapt in one.plan.adapts], one.plan.grids)))
         return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:32]
+
+
+# Of models that were calibrated or tuned.
+regions_of: weakref.WeakKeyDictionary[Any, Regions] = weakref.WeakKeyDictionary()
 
 
 @contextlib.contextmanager

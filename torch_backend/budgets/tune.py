@@ -17,7 +17,7 @@ from softneuro.budget import LEVELS, Budget, Search, State, Trial, spend
 from softneuro.error_measure import relative_error
 from softneuro.torch_backend.budgets.batches import Batch, batches_of
 from softneuro.torch_backend.budgets.calibrate import default_path, observe
-from softneuro.torch_backend.budgets.regions import Regions, for_these_shapes
+from softneuro.torch_backend.budgets.regions import Regions, for_these_shapes, regions_of
 
 log = logging.getLogger("softneuro.torch_backend")
 
@@ -124,8 +124,14 @@ class Tuning:
         return {**self._options, **(self._bytes(limit) if limit > 0 else self._floats())}
 
     def tried(self) -> list[Trial]:
-        """Each plan once, the loosest limits first."""
-        return [self._tried[limit] for limit in sorted(self._tried, reverse=True)]
+        """Each plan once, by its tightest limit, the loosest first."""
+        plans: dict[str, Trial] = {}
+        for limit in sorted(self._tried):
+            trial = self._tried[limit]
+            known = plans.setdefault(trial.plan, trial)
+            if known.score is None and trial.score is not None:
+                plans[trial.plan] = replace(trial, limit=known.limit)
+        return sorted(plans.values(), key=lambda trial: trial.limit, reverse=True)
 
     def note(self, trial: Trial) -> None:
         """Keeps what is known of a trial by now."""
@@ -210,6 +216,7 @@ def tune_within(
         raise softneuro.Error("max_error is held against outputs, max_drop against what evaluate() returns: give both")
     path = os.fspath(calibration) if calibration is not None else default_path()
     tuning = Tuning(model, path, options)
+    regions_of[model] = tuning.regions
     done = False
     try:
         tuning.learn(batches_of(model, data, num_batches, transform), method)

@@ -39,10 +39,8 @@ double read_error(const FieldReader& reader, std::string_view field) {
 
 Plan read_plan(FieldReader& reader, const std::vector<std::string_view>& first) {
   Plan plan;
-  const bool calibrated = first.size() == 6;
-  reader.expect(first, "plan", calibrated ? 6 : 5);
-  plan.key = {reader.text(first[1]), reader.text(first[2]), reader.text(first[3]), reader.index(first[4]),
-              calibrated ? reader.text(first[5]) : ""};
+  reader.expect(first, "plan", 5);
+  plan.key = {reader.text(first[1]), reader.text(first[2]), reader.text(first[3]), reader.index(first[4])};
   const auto total = reader.next();
   reader.expect(total, "seconds", 3);
   plan.seconds = read_seconds(reader, total[1]);
@@ -53,6 +51,10 @@ Plan read_plan(FieldReader& reader, const std::vector<std::string_view>& first) 
       reader.expect(fields, "error", 3);
       if (!plan.steps.empty()) reader.fail("errors come before layers");
       plan.proven.push_back({reader.text(fields[1]), read_error(reader, fields[2])});
+    } else if (fields[0] == "calibration") {
+      reader.expect(fields, "calibration", 2);
+      if (!plan.grids.empty() || !plan.steps.empty()) reader.fail("the calibration comes before grids and layers");
+      plan.key.calibration = reader.text(fields[1]);
     } else if (fields[0] == "grid") {
       reader.expect(fields, "grid", 6);
       if (!plan.steps.empty()) reader.fail("grids come before layers");
@@ -110,13 +112,13 @@ PlanFile PlanFile::parse(std::string_view text, const std::string& where) {
 std::string PlanFile::format() const {
   std::string text = std::string(header) + "\n";
   for (const Plan& plan : plans_) {
-    const std::string calibration = plan.key.calibration.empty() ? "" : " " + escape_field(plan.key.calibration);
     text += line({"plan", escape_field(plan.key.graph), escape_field(plan.key.shapes), escape_field(plan.key.device),
-                  std::to_string(plan.key.threads) + calibration});
+                  std::to_string(plan.key.threads)});
     text += line({"seconds", exact_number(plan.seconds), exact_number(plan.lower_bound)});
     for (const ProvenError& proven : plan.proven) {
       text += line({"error", escape_field(proven.weights), exact_number(proven.error)});
     }
+    if (!plan.key.calibration.empty()) text += line({"calibration", escape_field(plan.key.calibration)});
     for (const PlanGrid& grid : plan.grids) {
       text += line({"grid", std::to_string(grid.blob), exact_number(static_cast<double>(grid.scale)),
                     std::to_string(grid.zero_point), std::to_string(grid.least), std::to_string(grid.most)});

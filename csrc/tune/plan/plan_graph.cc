@@ -1,6 +1,7 @@
 #include "tune/plan/plan_graph.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -152,14 +153,27 @@ bool is_for_weights(const Plan& plan, const Graph& graph) {
 
 namespace {
 
-const Plan* made_for_weights(const PlanFile& file, const Graph& graph, const PlanKey& key) {
+double error_on(const Plan& plan, const std::string& weights) {
+  for (const ProvenError& proven : plan.proven) {
+    if (proven.weights == weights) return proven.error;
+  }
+  return INFINITY;
+}
+
+// Of several that are within the limit the least exact one: it was chosen for being faster.
+const Plan* made_for_weights(const PlanFile& file, const Graph& graph, const PlanKey& key, double max_error) {
+  const Plan* found = nullptr;
+  std::string weights;
   for (const Plan& plan : file.plans()) {
     PlanKey plain = plan.key;
     plain.calibration.clear();
     if (plan.grids.empty() || plain != key) continue;
-    if (is_for_weights(plan, graph)) return &plan;
+    if (weights.empty()) weights = graph.weights_identity();
+    const double error = error_on(plan, weights);
+    if (error > max_error || (found != nullptr && error <= error_on(*found, weights))) continue;
+    found = &plan;
   }
-  return nullptr;
+  return found;
 }
 
 }  // namespace
@@ -169,7 +183,7 @@ const Plan* find_plan(const PlanFile& file, const Graph& graph, const TuneSettin
   const PlanKey key = plan_key(graph, settings.threads, calibration_key(graph, settings));
   if (const Plan* plan = file.find(key)) return plan;
   if (settings.calibration == nullptr) {
-    if (const Plan* plan = made_for_weights(file, graph, key)) return plan;
+    if (const Plan* plan = made_for_weights(file, graph, key, settings.limits.max_error)) return plan;
   }
   bool same_model = file.plans().empty();
   for (const Plan& plan : file.plans()) {
