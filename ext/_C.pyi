@@ -551,12 +551,13 @@ class BlobRange:
     ) -> None: ...
 
 class LayerError:
-    """The error of having a layer in bytes."""
+    """The error of having a layer in another form than floats."""
 
     layer: int
     name: str
+    form: str
     error: float | None
-    def __init__(self, layer: int, name: str, error: float | None = None) -> None: ...
+    def __init__(self, layer: int, name: str, form: str, error: float | None = None) -> None: ...
 
 class RangeSection:
     """The calibrated ranges of one graph with one set of weights. Lists are copies: assign them to change them."""

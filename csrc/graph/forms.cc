@@ -59,6 +59,7 @@ Fusion form_of(const Graph& graph, const Grids& grids, int index, const Bytes& b
     if (bytes[slot] && is_open(graph, blob) && grids.blob(blob) == nullptr) return form;
   }
   form.layer = layer;
+  form.kind = "bytes";
   form.bytes = bytes;
   if (bytes[0] && !has_bytes_of_weights(form.layer, grids)) return form;
   const auto desc_at = [&](size_t slot) {
@@ -83,6 +84,41 @@ Fusion form_of(const Graph& graph, const Grids& grids, int index, const Bytes& b
   return form;
 }
 
+// Linear layers whose weights alone are rounded ahead.
+void add_products(const Graph& graph, const Grids& grids, int index, std::vector<Fusion>& forms) {
+  const Layer& layer = graph.layers()[static_cast<size_t>(index)];
+  if (layer.type != "linear" || layer.main_inputs() != 1) return;
+  const Constant& weight = layer.weight("weight");
+  const Problem problem = graph.problem(index, 1);
+  const auto is_quantized = [](const TensorDesc& desc) { return desc.quantization != nullptr; };
+  if (is_quantized(weight->desc()) || std::any_of(problem.in.begin(), problem.in.end(), is_quantized)) return;
+  const auto add = [&](std::string kind, const char* type) -> Layer& {
+    Fusion& form = forms.emplace_back();
+    form.layers = {index};
+    form.layer = layer;
+    form.layer.type = type;
+    form.kind = std::move(kind);
+    form.bytes.resize(problem.in.size() + 1, false);
+    form.in = problem.in;
+    form.outs = problem.outs;
+    return form.layer;
+  };
+  if (const Constant bytes = grids.bytes_of(weight)) {
+    Layer& dynamic = add("dynamic", "dynamic_linear");
+    dynamic.set_weight("weight", bytes);
+    dynamic.attrs.set("rows", int64_t{1});
+  }
+  for (const int bits : {8, 4}) {
+    const BlockWeights blocks = grids.blocks_of(weight, bits);
+    if (blocks.weight == nullptr) continue;
+    Layer& made = add("blocks" + std::to_string(bits), "linear_blocks");
+    made.set_weight("weight", blocks.weight);
+    made.set_weight("scales", blocks.scales);
+    made.attrs.set("bits", int64_t{bits});
+    made.attrs.set("block", int64_t{BlockWeights::block});
+  }
+}
+
 }  // namespace
 
 std::vector<Fusion> find_forms(const Graph& graph, const Grids& grids) {
@@ -90,6 +126,7 @@ std::vector<Fusion> find_forms(const Graph& graph, const Grids& grids) {
   for (int l = 0; l < static_cast<int>(graph.layers().size()); ++l) {
     const Layer& layer = graph.layers()[static_cast<size_t>(l)];
     if (layer.inputs.empty() || layer.outputs.size() != 1 || layer.host != nullptr) continue;
+    add_products(graph, grids, l, forms);
     std::set<Bytes> seen;
     for (const auto& routine : routines(layer.type)) {
       const Bytes bytes = bytes_of(routine->info(), layer);
@@ -102,8 +139,12 @@ std::vector<Fusion> find_forms(const Graph& graph, const Grids& grids) {
   return forms;
 }
 
-bool computes_form(const Routine& routine, const Fusion& form) {
-  return bytes_of(routine.info(), form.layer) == form.bytes;
+bool computes_form(const RoutineChoice& choice, const Fusion& form) {
+  if (form.layer.type == "linear_blocks") {
+    const std::string bits = "bits=" + std::to_string(form.layer.attrs.integer("bits"));
+    return choice.descriptor().find(bits) != std::string::npos;
+  }
+  return bytes_of(choice.routine->info(), form.layer) == form.bytes;
 }
 
 bool wants_form(const Graph& graph, const Grids& grids, int index, const Routine& routine) {

@@ -33,12 +33,12 @@ Problem fusion_problem(const Graph& graph, const Fusion& fusion, int threads) {
   return problem;
 }
 
-const Fusion* fusion_at(const std::vector<Fusion>& fusions, int last, const Routine& routine,
+const Fusion* fusion_at(const std::vector<Fusion>& fusions, int last, const RoutineChoice& choice,
                         const std::vector<bool>& covered) {
   const Fusion* longest = nullptr;
   for (const Fusion& fusion : fusions) {
-    if (fusion.layers.back() != last || fusion.layer.type != routine.info().layer_type) continue;
-    if (fusion.is_form() && !computes_form(routine, fusion)) continue;
+    if (fusion.layers.back() != last || fusion.layer.type != choice.routine->info().layer_type) continue;
+    if (fusion.is_form() && !computes_form(choice, fusion)) continue;
     const bool all = std::all_of(fusion.layers.begin(), fusion.layers.end() - 1,
                                  [&](int layer) { return covered[static_cast<size_t>(layer)]; });
     if (all && (longest == nullptr || fusion.layers.size() > longest->layers.size())) longest = &fusion;

@@ -9,7 +9,7 @@
 
 #include "graph/graph.h"
 #include "graph/grids.h"
-#include "layers/contract/routine.h"
+#include "layers/contract/registry.h"
 
 namespace softneuro {
 
@@ -17,11 +17,12 @@ struct Fusion {
   std::vector<int> layers;  // that it covers, ascending; nothing outside reads what they write but for the last
   Layer layer;              // that does their work: its inputs (a residual last) and its output are blobs of the graph
 
-  // Of a form (forms.h) alone: which blobs are bytes, inputs first; what they are then.
+  // Of a form (forms.h) alone: its kind; which blobs are bytes, inputs first; what they are then.
+  std::string kind = {};
   std::vector<bool> bytes = {};
   std::vector<TensorDesc> in = {};
   OutputDescs outs = {};
-  bool is_form() const { return !bytes.empty(); }
+  bool is_form() const { return !kind.empty(); }
 };
 
 // All of a graph, overlapping ones included, in the order of their last layers: of several layers each, by the structure
@@ -30,9 +31,9 @@ std::vector<Fusion> find_fusions(const Graph& graph, const Grids* grids);
 
 Problem fusion_problem(const Graph& graph, const Fusion& fusion, int threads);
 
-// The one that a routine computes which ends in a layer and covers exactly the layers before it that `covered` says of;
+// The one that a choice computes which ends in a layer and covers exactly the layers before it that `covered` says of;
 // null if there is none.
-const Fusion* fusion_at(const std::vector<Fusion>& fusions, int last, const Routine& routine,
+const Fusion* fusion_at(const std::vector<Fusion>& fusions, int last, const RoutineChoice& choice,
                         const std::vector<bool>& covered);
 
 // What patterns share. Gives a fusion's layer the weights of one of its stages as `<role>_weight` and `<role>_bias`,

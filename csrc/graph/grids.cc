@@ -14,11 +14,15 @@ namespace {
 // Of one output, in steps from -127 to 127: symmetric, so that no product of bytes needs more than sixteen bits twice.
 constexpr float most_step = 127;
 
-float scale_of(const float* row, int64_t count) {
+float scale_of(const float* row, int64_t count, float steps) {
   float most = 0;
   for (int64_t i = 0; i < count; ++i) most = std::max(most, std::fabs(row[i]));
-  const float scale = most / most_step;
+  const float scale = most / steps;
   return std::isnormal(scale) ? scale : 1.0F;  // of zeros, or of what is as good as zeros
+}
+
+bool all_finite(const float* values, int64_t count) {
+  return std::all_of(values, values + count, [](float x) { return std::isfinite(x); });
 }
 
 Constant to_bytes(const ConstantData& weight) {
@@ -26,9 +30,7 @@ Constant to_bytes(const ConstantData& weight) {
   if (shape.rank() < 2 || shape.elements() == 0 || weight.desc().kind != ValueKind::real) return nullptr;
   const ConstantData::Values values = weight.values();
   const int64_t rows = shape[0], length = shape.elements() / rows;
-  if (!std::all_of(values.get(), values.get() + shape.elements(), [](float x) { return std::isfinite(x); })) {
-    return nullptr;
-  }
+  if (!all_finite(values.get(), shape.elements())) return nullptr;
   auto quantization = std::make_shared<Quantization>();
   quantization->axis = 0;
   quantization->least = -128;
@@ -37,7 +39,7 @@ Constant to_bytes(const ConstantData& weight) {
   const std::shared_ptr<int8_t[]> bytes(new int8_t[static_cast<size_t>(shape.elements())]);
   for (int64_t row = 0; row < rows; ++row) {
     const float* from = values.get() + row * length;
-    const float scale = scale_of(from, length);
+    const float scale = scale_of(from, length, most_step);
     quantization->scales.push_back(scale);
     for (int64_t i = 0; i < length; ++i) {
       const float steps = std::nearbyintf(from[i] / scale);
@@ -46,6 +48,39 @@ Constant to_bytes(const ConstantData& weight) {
   }
   TensorDesc desc{.shape = shape, .quantization = std::move(quantization)};
   return std::make_shared<const ConstantData>(std::move(desc), DType::qint8, ConstantData::Memory(bytes, bytes.get()));
+}
+
+// Steps around the middle: of four bits from -7 to 7.
+BlockWeights to_blocks(const ConstantData& weight, int bits) {
+  const Shape& shape = weight.shape();
+  if (shape.rank() != 2 || shape.elements() == 0 || weight.desc().kind != ValueKind::real) return {};
+  const ConstantData::Values values = weight.values();
+  if (!all_finite(values.get(), shape.elements())) return {};
+  const int64_t rows = shape[0], length = shape[1], block = BlockWeights::block;
+  const int64_t blocks = (length + block - 1) / block, block_bytes = block * bits / 8;
+  const int middle = 1 << (bits - 1);
+  const auto most = static_cast<float>(middle - 1);
+  const auto count = static_cast<size_t>(rows * blocks * block_bytes);
+  const std::shared_ptr<uint8_t[]> bytes(new uint8_t[count]());
+  std::vector<float> scales;
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t b = 0; b < blocks; ++b) {
+      const float* from = values.get() + row * length + b * block;
+      const int64_t here = std::min<int64_t>(block, length - b * block);
+      const float scale = scale_of(from, here, most);
+      scales.push_back(scale);
+      uint8_t* to = bytes.get() + (row * blocks + b) * block_bytes;
+      for (int64_t i = 0; i < block; ++i) {
+        const float steps = i < here ? std::clamp(std::nearbyintf(from[i] / scale), -most, most) : 0.0F;
+        const int value = static_cast<int>(steps) + middle;
+        to[i * bits / 8] = static_cast<uint8_t>(to[i * bits / 8] | (bits == 8 ? value : value << (i % 2 * 4)));
+      }
+    }
+  }
+  const Shape packed{rows, blocks, block_bytes};
+  return {std::make_shared<const ConstantData>(desc_of(packed, DType::uint8), DType::uint8,
+                                               ConstantData::Memory(bytes, bytes.get())),
+          constant_from(Shape{rows, blocks}, std::move(scales))};
 }
 
 }  // namespace
@@ -66,15 +101,24 @@ Grids::Grids(const Graph& graph, std::vector<Grid> blobs) : blobs_(std::move(blo
   }
 }
 
-Constant Grids::bytes_of(const Constant& weight) const {
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto known = weights_.find(weight); known != weights_.end()) return known->second;
-  }
-  Constant made = to_bytes(*weight);
-  const std::lock_guard lock(mutex_);
+Grids::Made& Grids::made_of(const Constant& weight) const {
+  if (const auto known = weights_.find(weight); known != weights_.end()) return known->second;
   std::erase_if(weights_, [](const auto& entry) { return entry.first.expired(); });
-  return weights_.emplace(weight, std::move(made)).first->second;
+  return weights_[weight];
+}
+
+Constant Grids::bytes_of(const Constant& weight) const {
+  const std::lock_guard lock(mutex_);
+  auto& made = made_of(weight).bytes;
+  if (!made) made = to_bytes(*weight);
+  return *made;
+}
+
+BlockWeights Grids::blocks_of(const Constant& weight, int bits) const {
+  const std::lock_guard lock(mutex_);
+  auto& blocks = made_of(weight).blocks;
+  const auto known = blocks.find(bits);
+  return known != blocks.end() ? known->second : blocks.emplace(bits, to_blocks(*weight, bits)).first->second;
 }
 
 TensorDesc stored(const Graph& graph, const Grids* grids, int blob, const Schema& schema) {

@@ -4,12 +4,19 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "graph/graph.h"
 
 namespace softneuro {
+
+// Weights of a few bits as the layer `linear_blocks` has them; null where they are not to be had.
+struct BlockWeights {
+  static constexpr int block = 32;  // along a row, with a scale in common
+  Constant weight, scales;
+};
 
 class Grids {
  public:
@@ -28,12 +35,20 @@ class Grids {
   // A layer's weight as signed bytes around zero, with a scale for each index of axis 0; null where that is not to be
   // had: not finite, or of no axis. Made once for as long as the weight is there.
   Constant bytes_of(const Constant& weight) const;
+  // A linear layer's weight in 4 or 8 bits; likewise.
+  BlockWeights blocks_of(const Constant& weight, int bits) const;
 
  private:
+  struct Made {
+    std::optional<Constant> bytes;
+    std::map<int, BlockWeights> blocks;
+  };
+  Made& made_of(const Constant& weight) const;
+
   std::vector<Grid> blobs_;
   std::string text_;
   mutable std::mutex mutex_;
-  mutable std::map<std::weak_ptr<const ConstantData>, Constant, std::owner_less<>> weights_;
+  mutable std::map<std::weak_ptr<const ConstantData>, Made, std::owner_less<>> weights_;
 };
 
 // What a blob is in a schema, and where it passes from one to another: with the plan's grid if one of them is of bytes.

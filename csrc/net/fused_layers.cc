@@ -20,7 +20,7 @@ FusedLayers::FusedLayers(const Graph& graph, std::span<const RoutineChoice> choi
     if (routine == nullptr) continue;
     const bool form = grids != nullptr && wants_form(graph, *grids, static_cast<int>(l), *routine);
     if (routine->info().layer_type == layers[l].type && !form) continue;
-    at_[l] = fusion_at(fusions_, static_cast<int>(l), *routine, covered_);
+    at_[l] = fusion_at(fusions_, static_cast<int>(l), choices[l], covered_);
     if (at_[l] == nullptr) {
       throw Error("the routine is not one of a " + layers[l].type + " layer, and no " +
                       choices[l].routine->info().layer_type + " ends here",

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,8 +21,9 @@ namespace softneuro {
 struct Calibration {
   std::shared_ptr<const Grids> grids;
   // Relative L2 errors of the worst output where nothing else is rounded: by blob, where it alone lies on its grid, and
-  // by layer, where its weights alone are bytes.
-  std::vector<double> blob_errors, layer_errors;
+  // by layer and form, where that is all that is not in floats, but for grids of its blobs.
+  std::vector<double> blob_errors;
+  std::vector<std::map<std::string, double>> layer_errors;
 };
 
 struct TuneSettings {

@@ -92,12 +92,13 @@ void bind_ranges(py::module_& m) {
       .def_readwrite("count", &BlobRange::count)
       .def_readwrite("nonfinite", &BlobRange::nonfinite)
       .def_readwrite("error", &BlobRange::error);
-  py::class_<LayerError>(m, "LayerError", "The error of having a layer in bytes.")
-      .def(py::init<int, std::string, std::optional<double>>(), py::arg("layer"), py::arg("name"),
-           py::arg("error") = py::none())
+  py::class_<LayerError>(m, "LayerError", "The error of having a layer in another form than floats.")
+      .def(py::init<int, std::string, std::string, std::optional<double>>(), py::arg("layer"), py::arg("name"),
+           py::arg("form"), py::arg("error") = py::none())
       .def(py::self == py::self)
       .def_readwrite("layer", &LayerError::layer)
       .def_readwrite("name", &LayerError::name)
+      .def_readwrite("form", &LayerError::form)
       .def_readwrite("error", &LayerError::error);
   py::class_<RangeSection>(m, "RangeSection", "The calibrated ranges of one graph with one set of weights.")
       .def(py::init([](std::string structure, std::string weights, std::string method, int64_t batches, int64_t samples,

@@ -37,7 +37,7 @@ SECTIONS = st.builds(
     COUNT,
     COUNT,
     st.lists(BLOBS, max_size=5, unique_by=lambda row: row.blob),
-    st.lists(st.builds(_C.LayerError, INDEX, NASTY, ERROR), max_size=4, unique_by=lambda row: row.layer),
+    st.lists(st.builds(_C.LayerError, INDEX, NASTY, NASTY, ERROR), max_size=4, unique_by=lambda row: row.layer),
 )
 
 
@@ -49,7 +49,7 @@ def sample(structure: str = "9f3a", weights: str = "5ba1", method: str = "percen
         12,
         384,
         [_C.BlobRange(0, "x", -2.5, 3, 1000, 2), _C.BlobRange(3, "conv 1", 0, 0.1, 64000, 0, 1.5e-3)],
-        [_C.LayerError(0, "conv 1", 0.002), _C.LayerError(2, "fc")],
+        [_C.LayerError(0, "conv 1", "bytes", 0.002), _C.LayerError(2, "fc", "bytes")],
     )
 
 
@@ -68,8 +68,8 @@ def test_the_text_reads_well() -> None:
         "observed 12 384\n"
         "blob 0 x -2.5 3 1000 2 -\n"
         "blob 3 conv%201 0 0.10000000149011612 64000 0 0.0015\n"
-        "layer 0 conv%201 0.002\n"
-        "layer 2 fc -\n"
+        "layer 0 conv%201 bytes 0.002\n"
+        "layer 2 fc bytes -\n"
         "end\n"
     )
 
@@ -162,7 +162,7 @@ def test_every_truncation_is_noticed() -> None:
         ("blob 3", "blob 0", "line 6: blobs are out of order"),
         ("conv%201", "conv%2", "line 6: a text is not escaped"),
         ("layer 2", "layer 0", "line 8: layers are out of order"),
-        ("layer 2 fc -", "blob 7 fc 0 1 1 0 -", "line 8: blobs come before layers"),
+        ("layer 2 fc bytes -", "blob 7 fc 0 1 1 0 -", "line 8: blobs come before layers"),
         ("layer 2", "lawyer 2", "line 8: expected 'end'"),
         ("end\n", "end\nranges 9f3a 5ba1\nmethod mse\nobserved 0 0\nend\n", "two are for the same"),
         ("fc", "x" * 70_000, "line 8: the line is longer"),
@@ -185,8 +185,8 @@ def test_errors_say_what_and_where(old: str, new: str, message: str) -> None:
         ([_C.BlobRange(1, "", 0, math.inf)], [], "blob 1 has a range that is none"),
         ([_C.BlobRange(1, "", 0, 1, -1)], [], "blob 1 has a count below 0"),
         ([_C.BlobRange(1, "", 0, 1, 0, 0, math.nan)], [], "blob 1 has an error that is not"),
-        ([], [_C.LayerError(2, "", -1.0)], "layer 2 has an error that is not"),
-        ([], [_C.LayerError(2, ""), _C.LayerError(2, "")], "layer 2 appears twice"),
+        ([], [_C.LayerError(2, "", "bytes", -1.0)], "layer 2 has an error that is not"),
+        ([], [_C.LayerError(2, "", "bytes"), _C.LayerError(2, "", "bytes")], "layer 2 appears twice"),
     ],
 )
 def test_what_cannot_be_written_is_refused(

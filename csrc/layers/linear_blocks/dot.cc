@@ -8,7 +8,7 @@
 namespace softneuro {
 namespace {
 
-SN_PARAMS(DotBlocksParams, fetch);
+SN_PARAMS(DotBlocksParams, bits, fetch);
 
 class DotBlocksRoutine final : public BlocksRoutine {
  public:
@@ -20,7 +20,10 @@ class DotBlocksRoutine final : public BlocksRoutine {
     return check_kernel_sizes({p.rows, p.k, p.c});
   }
   std::vector<std::string> param_names() const override { return DotBlocksParams::names(); }
-  std::vector<Tuning> tunings(const Problem&) const override { return {DotBlocksParams{1}, DotBlocksParams{0}}; }
+  std::vector<Tuning> tunings(const Problem& problem) const override {
+    const int bits = params(problem).bits;
+    return {DotBlocksParams{bits, 1}, DotBlocksParams{bits, 0}};
+  }
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
     DotBlocks args = dot_blocks_args(problem, *packed);

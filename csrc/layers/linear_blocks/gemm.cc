@@ -6,7 +6,7 @@
 namespace softneuro {
 namespace {
 
-SN_PARAMS(GemmBlocksParams, panel);
+SN_PARAMS(GemmBlocksParams, bits, panel);
 
 class PreparedGemmBlocks final : public DecodedGemm {
  public:
@@ -39,7 +39,10 @@ class GemmBlocksRoutine final : public BlocksRoutine {
     return check_gemm_sizes(p.rows, p.k, p.c);
   }
   std::vector<std::string> param_names() const override { return GemmBlocksParams::names(); }
-  std::vector<Tuning> tunings(const Problem&) const override { return {GemmBlocksParams{2}, GemmBlocksParams{3}}; }
+  std::vector<Tuning> tunings(const Problem& problem) const override {
+    const int bits = params(problem).bits;
+    return {GemmBlocksParams{bits, 2}, GemmBlocksParams{bits, 3}};
+  }
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,
                                           std::shared_ptr<const Packed> packed) const override {
     return std::make_unique<PreparedGemmBlocks>(problem, params(problem), kernels(), *gemm_kernels(info().isa),

@@ -1,4 +1,5 @@
-// What the routines of linear_blocks share: weights as the kernels of dot_blocks have them.
+// What the routines of linear_blocks share: weights as the kernels of dot_blocks have them. Their first param is how
+// many bits a weight has, so that plans tell which weights they are for.
 #pragma once
 
 #include "kernels/dot_blocks/dot_blocks.h"

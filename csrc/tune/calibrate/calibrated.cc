@@ -140,14 +140,14 @@ std::shared_ptr<const Calibration> calibration_of(const Graph& graph, const Opti
   calibration->grids = grids_of(graph, *section);
   const double unknown = largest(*section);
   calibration->blob_errors.assign(graph.blobs().size(), unknown);
-  calibration->layer_errors.assign(graph.layers().size(), unknown);
+  calibration->layer_errors.resize(graph.layers().size());
   for (const BlobRange& row : section->blobs) {
     if (row.error && row.blob < static_cast<int>(graph.blobs().size()))
       calibration->blob_errors[static_cast<size_t>(row.blob)] = *row.error;
   }
   for (const LayerError& row : section->layers) {
     if (row.error && row.layer < static_cast<int>(graph.layers().size()))
-      calibration->layer_errors[static_cast<size_t>(row.layer)] = *row.error;
+      calibration->layer_errors[static_cast<size_t>(row.layer)][row.form] = *row.error;
   }
   return calibration;
 }

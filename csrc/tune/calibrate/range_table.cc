@@ -14,6 +14,11 @@
 namespace softneuro {
 namespace {
 
+// By which rows are in order.
+int place(const BlobRange& row) { return row.blob; }
+std::pair<int, std::string> place(const LayerError& row) { return {row.layer, row.form}; }
+
+
 constexpr std::string_view file_kind = "softneuro-ranges", file_version = "1";
 constexpr const char* range_remedy = "delete the file and calibrate again";
 
@@ -62,9 +67,11 @@ RangeSection read_section(FieldReader& reader, const std::vector<std::string_vie
       if (!section.blobs.empty() && section.blobs.back().blob >= row.blob) reader.fail("blobs are out of order");
       section.blobs.push_back(std::move(row));
     } else if (fields[0] == "layer") {
-      reader.expect(fields, "layer", 4);
-      LayerError row{reader.index(fields[1]), reader.text(fields[2]), read_range_error(reader, fields[3])};
-      if (!section.layers.empty() && section.layers.back().layer >= row.layer) reader.fail("layers are out of order");
+      reader.expect(fields, "layer", 5);
+      LayerError row{reader.index(fields[1]), reader.text(fields[2]), reader.text(fields[3]),
+                     read_range_error(reader, fields[4])};
+      const bool in_order = section.layers.empty() || place(section.layers.back()) < place(row);
+      if (!in_order) reader.fail("layers are out of order");
       section.layers.push_back(std::move(row));
     } else {
       reader.expect(fields, "end", 1);
@@ -75,14 +82,14 @@ RangeSection read_section(FieldReader& reader, const std::vector<std::string_vie
 
 [[noreturn]] void refuse_row(const std::string& row, const char* what) { throw Error(row + " " + what, "ranges"); }
 
-// Rows in the order of their indices.
+// Rows in the order of their places.
 template <typename Row>
 void sort_rows(std::vector<Row>& rows, int Row::* index, const std::string& kind) {
-  std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) { return a.*index < b.*index; });
+  std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) { return place(a) < place(b); });
   for (size_t i = 0; i < rows.size(); ++i) {
     const std::string name = kind + " " + std::to_string(rows[i].*index);
     if (rows[i].*index < 0 || rows[i].*index > FieldReader::max_index) refuse_row(name, "is out of range");
-    if (i > 0 && rows[i - 1].*index == rows[i].*index) refuse_row(name, "appears twice");
+    if (i > 0 && place(rows[i - 1]) == place(rows[i])) refuse_row(name, "appears twice");
     if (rows[i].error && !is_error(*rows[i].error)) refuse_row(name, "has an error that is not a number from 0 on");
   }
 }
@@ -121,7 +128,8 @@ std::string RangeTable::format() const {
                           std::to_string(row.nonfinite), error_text(row.error)});
     }
     for (const LayerError& row : section.layers) {
-      text += range_line({"layer", std::to_string(row.layer), escape_field(row.name), error_text(row.error)});
+      text += range_line({"layer", std::to_string(row.layer), escape_field(row.name), escape_field(row.form),
+                          error_text(row.error)});
     }
     text += "end\n";
   }

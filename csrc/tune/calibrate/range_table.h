@@ -31,7 +31,8 @@ struct BlobRange {
 struct LayerError {
   int layer = -1;  // canonical index
   std::string name;
-  std::optional<double> error = {};  // relative L2 at the outputs with only this layer in bytes; none: unknown
+  std::string form;                  // see graph/forms.h
+  std::optional<double> error = {};  // relative L2 at the outputs with only this layer so; none: unknown
   friend bool operator==(const LayerError&, const LayerError&) = default;
 };
 

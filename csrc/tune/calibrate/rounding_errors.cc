@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "base/arch.h"
+#include "graph/forms.h"
 #include "kernels/quantize/quantize.h"
 #include "layers/contract/registry.h"
 #include "layers/quantized/quantization.h"
@@ -35,15 +37,16 @@ std::vector<double> squares_of(const Tensors& outputs, const Tensors* truth) {
   return sums;
 }
 
-// A layer's weight as its bytes have it; null if it has none.
-Constant rounded_weight(const Graph& graph, const Grids& grids, int index) {
-  const Layer& layer = graph.layers()[static_cast<size_t>(index)];
-  const Constant* weight = layer.find_weight("weight");
-  if (weight == nullptr || (*weight)->desc().quantization != nullptr || !may_write_bytes(layer.type)) return nullptr;
-  const Constant bytes = grids.bytes_of(*weight);
-  if (bytes == nullptr) return nullptr;
-  const ConstantData::Values values = bytes->values();
-  return constant_from(bytes->shape(), {values.get(), values.get() + bytes->elements()});
+// The layer of a form with all of its blobs in floats: what is left is what its weights, or its own scales, do.
+std::optional<Layer> on_floats(const Graph& graph, const Fusion& form) {
+  const Layer& layer = graph.layers()[static_cast<size_t>(form.layers.front())];
+  if (form.kind != "bytes") return form.layer;
+  const Constant* bytes = form.layer.find_weight("weight");
+  if (bytes == nullptr || bytes->get() == layer.find_weight("weight")->get()) return {};
+  const ConstantData::Values values = (*bytes)->values();
+  Layer rounded = layer;
+  rounded.set_weight("weight", constant_from((*bytes)->shape(), {values.get(), values.get() + (*bytes)->elements()}));
+  return rounded;
 }
 
 }  // namespace
@@ -55,6 +58,7 @@ struct RoundingErrors::Runner {
   int rounded = -1;  // blob
   const Grids* grids;
   Tapped tapped;
+  std::vector<Fusion> forms;
   Assignment plan;
   std::shared_ptr<const Net> net;
   Tensors outputs;
@@ -66,6 +70,7 @@ struct RoundingErrors::Runner {
     const auto watch = std::make_shared<const Watch>(
         [this](int blob, const TensorView& in, const TensorView& to) { pass(blob, in, to); });
     tapped = tap(graph, watch, true);
+    forms = find_forms(graph, used);
     plan = tune(tapped.graph, settings, db, parallel_for).assignment;
     net = Net::prepare(tapped.graph, plan, settings.threads, PackedCache::shared());
     for (const TensorDesc& desc : net->output_descs()) outputs.emplace_back(desc, natural_schema(desc));
@@ -83,26 +88,52 @@ struct RoundingErrors::Runner {
     kernels.to_floats(steps, bytes.data(), to.f32(), count);
   }
 
-  std::shared_ptr<const Net> with_rounded_weight(int layer, const TuneSettings& settings) const {
+  Layer layer_of(const Subject& subject) const {
+    const auto form = std::find_if(forms.begin(), forms.end(), [&](const Fusion& one) {
+      return one.layers.front() == subject.layer && one.kind == subject.form && on_floats(original, one);
+    });
+    return *on_floats(original, *form);
+  }
+
+  // With another layer in the place of one.
+  std::shared_ptr<const Net> with(int index, const Layer& other, const TuneSettings& settings) const {
     Graph changed = tapped.graph;
-    for (auto& [role, value] : changed.layer(tapped.layers[static_cast<size_t>(layer)]).weights) {
-      if (role == "weight") value = rounded_weight(original, *grids, layer);
+    const int at = tapped.layers[static_cast<size_t>(index)];
+    Layer& layer = changed.layer(at);
+    const std::vector<int> inputs = layer.inputs, outputs = layer.outputs;
+    const bool same_type = layer.type == other.type;
+    layer = other;
+    layer.inputs = inputs;
+    layer.outputs = outputs;
+    Assignment assignment = plan;
+    if (!same_type) {
+      const Problem problem = changed.problem(at, settings.threads);
+      const Routine* routine = accepting_routines(problem).front();
+      assignment.layers[static_cast<size_t>(at)] = {routine, tunings(*routine, problem).front()};
+      add_needed_adapts(changed, assignment, settings.threads);
     }
-    return Net::prepare(changed, plan, settings.threads, PackedCache::shared());
+    return Net::prepare(changed, assignment, settings.threads, PackedCache::shared());
   }
 };
 
 RoundingErrors::RoundingErrors(const Graph& graph, std::shared_ptr<const Grids> grids, const TuneSettings& settings,
                                CostDb& db, const ParallelFor& parallel_for, double seconds)
     : grids_(std::move(grids)), settings_(settings), db_(db), parallel_for_(parallel_for), timekeeper_(seconds) {
+  for (const Layer& layer : graph.layers()) names_.push_back(layer.name);
   // In the order of the layers, so that what time is lacking for is not all of one kind.
   const auto add_blob = [&](int blob) {
     if (grids_->blob(blob) != nullptr) subjects_.push_back({.blob = blob});
   };
   for (const int input : graph.inputs()) add_blob(input);
+  std::set<std::pair<int, std::string>> seen;
+  size_t next = 0;
+  const std::vector<Fusion> forms = find_forms(graph, *grids_);
   for (size_t l = 0; l < graph.layers().size(); ++l) {
-    const auto index = static_cast<int>(l);
-    if (rounded_weight(graph, *grids_, index) != nullptr) subjects_.push_back({.layer = index});
+    for (; next < forms.size() && forms[next].layers.front() == static_cast<int>(l); ++next) {
+      const Fusion& form = forms[next];
+      if (!on_floats(graph, form) || !seen.emplace(form.layers.front(), form.kind).second) continue;
+      subjects_.push_back({.layer = form.layers.front(), .form = form.kind});
+    }
     for (const int output : graph.layers()[l].outputs) add_blob(output);
   }
 }
@@ -127,7 +158,7 @@ bool RoundingErrors::add(const Graph& graph, const std::vector<const void*>& inp
   for (size_t i = 0; i < subjects_.size() && timekeeper_.left() > 0; ++i) {
     Subject& subject = subjects_[i];
     runner.rounded = subject.blob;
-    const auto net = subject.layer < 0 ? runner.net : runner.with_rounded_weight(subject.layer, settings_);
+    const auto net = subject.layer < 0 ? runner.net : runner.with(subject.layer, runner.layer_of(subject), settings_);
     net->run(inputs, runner.out, parallel_for_);
     const Squares squares = squares_of(runner.outputs, &truth);
     subject.squares.resize(squares.size(), 0);
@@ -155,7 +186,7 @@ void RoundingErrors::tell(RangeSection& section) const {
   for (const Subject& subject : subjects_) {
     const double error = error_of(subject).value_or(most);
     if (subject.blob < 0) {
-      section.layers.push_back({subject.layer, {}, error});
+      section.layers.push_back({subject.layer, names_[static_cast<size_t>(subject.layer)], subject.form, error});
       continue;
     }
     for (BlobRange& row : section.blobs) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/error_measure.h"
@@ -31,7 +32,9 @@ class RoundingErrors {
   using Squares = std::vector<double>;
   struct Runner;
   struct Subject {
-    int blob = -1, layer = -1;  // one of them
+    int blob = -1;  // of which that is all, or
+    int layer = -1;
+    std::string form = {};
     Squares squares = {};
     int samples = 0;
   };
@@ -44,6 +47,7 @@ class RoundingErrors {
   const ParallelFor& parallel_for_;
   Timekeeper timekeeper_;
   std::vector<Subject> subjects_;
+  std::vector<std::string> names_;  // by layer
   std::vector<Squares> truths_;  // by sample
   std::unique_ptr<Runner> runner_;
 };

@@ -84,7 +84,7 @@ Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs
     auto candidates = enumerate_candidates(cls, problem, limits);
     if (fusion != nullptr) {  // the naive routine would compute a fusion where nothing asks for it
       std::erase_if(candidates, [&](const Candidate& c) {
-        return c.choice.routine->info().fallback || (fusion->is_form() && !computes_form(*c.choice.routine, *fusion));
+        return c.choice.routine->info().fallback || (fusion->is_form() && !computes_form(c.choice, *fusion));
       });
     }
     for (const Candidate& candidate : candidates) {

@@ -66,8 +66,10 @@ PlanKey plan_key(const Graph& graph, int threads, std::string calibration) {
 std::string calibration_key(const Graph& graph, const TuneSettings& settings) {
   if (settings.calibration == nullptr) return {};
   std::string text = settings.calibration->grids->text() + graph.weights_identity();
-  for (const auto* errors : {&settings.calibration->blob_errors, &settings.calibration->layer_errors}) {
-    for (const double error : *errors) text += " " + exact_number(error);
+  for (const double error : settings.calibration->blob_errors) text += " " + exact_number(error);
+  for (const auto& forms : settings.calibration->layer_errors) {
+    for (const auto& [form, error] : forms) text += " " + form + exact_number(error);
+    text += ",";
   }
   return content_hash(text + "\n" + exact_number(settings.limits.max_error));
 }

@@ -1,5 +1,7 @@
 #include "tune/search/measures.h"
 
+#include <cmath>
+
 #include "base/arch.h"
 
 namespace softneuro {
@@ -12,11 +14,10 @@ double squared(const std::vector<double>& errors, int index) {
 
 // Those of a form's weights, and of its output unless its values were those of an input's bytes.
 double rounding_of(const Fusion& form, const Calibration& calibration) {
-  double sum = 0;
-  const Constant* weight = form.layer.find_weight("weight");
-  if (weight != nullptr && (*weight)->desc().quantization != nullptr) {
-    sum += squared(calibration.layer_errors, form.layers.front());
-  }
+  const auto& own = calibration.layer_errors[static_cast<size_t>(form.layers.front())];
+  const auto error = own.find(form.kind);
+  double sum = error == own.end() ? 0 : error->second * error->second;
+  if (error == own.end() && form.layer.find_weight("weight") != nullptr) sum = INFINITY;  // nobody has measured it
   if (form.layer.post.quantize != nullptr) sum += squared(calibration.blob_errors, form.layer.output());
   return sum;
 }
