@@ -7,6 +7,7 @@
 #include "base/team.h"
 #include "layers/host/host.h"
 #include "net/program.h"
+#include "net/step_memory.h"
 
 namespace softneuro {
 namespace {
@@ -139,6 +140,11 @@ size_t border_bytes(const Program& program) {
   return total;
 }
 
+void count_own(Program& program, const RunMemory& memory) {
+  program.stats.own_bytes = program.values.size() * sizeof(Value) + memory.own_bytes();
+  program.stats.border_bytes = border_bytes(program);
+}
+
 }  // namespace
 
 struct Net::State {
@@ -199,10 +205,14 @@ std::shared_ptr<const Net> Net::prepare(const Graph& graph, const Assignment& as
   state.idle.push_back(std::make_unique<RunMemory>(state.program));
   // Whether memory is short is said now, not at the first run.
   for (const size_t bytes : state.program.arenas) state.arenas->give_back(state.arenas->take(bytes));
-  NetStats& stats = state.program.stats;
-  stats.own_bytes = state.program.values.size() * sizeof(Value) + state.idle.front()->own_bytes();
-  stats.border_bytes = border_bytes(state.program);
+  count_own(state.program, *state.idle.front());
   return net;
+}
+
+MemoryForecast Net::foresee(const Graph& graph, const Assignment& assignment, int threads, PackedCache& cache) {
+  Program program = build_program(graph, assignment, threads, cache);
+  count_own(program, RunMemory(program));
+  return {program.stats, step_memory(program)};
 }
 
 void Net::run(std::span<const void* const> inputs, std::span<void* const> outputs,

@@ -45,12 +45,18 @@ class PackedCache {
   };
 
   PackedCache();
-  ~PackedCache();
+  virtual ~PackedCache();
+  PackedCache(const PackedCache&) = delete;
+  PackedCache& operator=(const PackedCache&) = delete;
   // The process's own.
   static PackedCache& shared();
-  std::shared_ptr<const Packed> get(const RoutineChoice& choice, const Problem& problem);
+  virtual std::shared_ptr<const Packed> get(const RoutineChoice& choice, const Problem& problem);
   // What get() would give without packing, or even looking at weights; null if there is nothing.
   std::shared_ptr<const Packed> find(const RoutineChoice& choice, const Problem& problem) const;
+  // Whether get() may take so long that several threads should ask at once.
+  virtual bool takes_time() const { return true; }
+  // Equal for packings that are shared. May have to hash weights.
+  static std::string key(const RoutineChoice& choice, const Problem& problem);
   size_t bytes() const;  // of packings alive
   // Those alive, to be given to another cache by adopt(), in another process of the same build on the same device.
   std::vector<Item> items() const;
@@ -73,6 +79,18 @@ struct NetStats {
   int steps = 0;            // that run; views and in-place concatenations need none
   // What there is during a run, the model's own weights aside.
   size_t peak_bytes() const { return arena_bytes + packed_bytes + own_bytes + border_bytes; }
+};
+
+// What there is in the arena while a step of a plan runs.
+struct StepMemory {
+  int layer = -1;  // index in the graph; of a conversion, the layer that comes next
+  size_t blobs = 0;
+  size_t workspace = 0;  // that its tasks share
+  size_t task = 0;       // that each of them has for itself
+};
+struct MemoryForecast {
+  NetStats stats;
+  std::vector<StepMemory> steps;
 };
 
 // Where a blob is during a run, in one schema: for reports and for checking the plan.
@@ -98,6 +116,9 @@ class Net {
   static std::shared_ptr<const Net> prepare(const Graph& graph, const Assignment& assignment, int threads,
                                             PackedCache& cache, std::shared_ptr<ArenaPool> arenas = nullptr);
   ~Net();
+  // What the same would have, without taking memory for it. Packed weights come from the cache; where one has no more
+  // than their sizes (takes_time() is false), nothing is packed.
+  static MemoryForecast foresee(const Graph& graph, const Assignment& assignment, int threads, PackedCache& cache);
 
   // Dense memory of the graph's inputs and outputs in their boundary schemas; outputs must not overlap inputs or each
   // other. One that is declared to be an input's memory (updated_input) is not written elsewhere, its pointer is

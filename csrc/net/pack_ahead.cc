@@ -28,7 +28,7 @@ struct Work {
 
 std::vector<std::shared_ptr<const Packed>> pack_ahead(const Graph& graph, const FusedLayers& fused,
                                                       const Assignment& assignment, int threads, PackedCache& cache) {
-  if (threads == 1) return {};
+  if (threads == 1 || !cache.takes_time()) return {};
   std::vector<int> layers;
   for (int index = 0; index < static_cast<int>(graph.layers().size()); ++index)
     if (!fused.covered(index) && !fused.layer(index).weights.empty()) layers.push_back(index);

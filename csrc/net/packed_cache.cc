@@ -13,15 +13,15 @@ struct Entry {
   std::weak_ptr<const Packed> packed;  // under the cache's lock
 };
 
-std::string key_of(const RoutineChoice& choice, const Problem& problem) {
+}  // namespace
+
+std::string PackedCache::key(const RoutineChoice& choice, const Problem& problem) {
   const Layer& layer = *problem.layer;
   std::string key = choice.routine->descriptor() + "\n" + choice.routine->pack_key(problem, choice.tuning) + "\n" +
                     layer.type + "{" + layer.attrs.str() + "}" + layer.post.str();
   for (const auto& [role, value] : layer.weights) key += "\n" + role + value->shape().str() + value->identity();
   return key;
 }
-
-}  // namespace
 
 struct PackedCache::State {
   mutable std::mutex mutex;
@@ -64,7 +64,7 @@ std::shared_ptr<const Packed> PackedCache::find(const RoutineChoice& choice, con
   const auto& weights = problem.layer->weights;
   const auto known = [](const auto& weight) { return weight.second->identity_known(); };
   if (weights.empty() || !std::all_of(weights.begin(), weights.end(), known)) return nullptr;
-  const auto entry = state_->entry(key_of(choice, problem));
+  const auto entry = state_->entry(key(choice, problem));
   return state_->find(*entry);
 }
 
@@ -79,11 +79,11 @@ std::shared_ptr<const Packed> PackedCache::get(const RoutineChoice& choice, cons
   for (const auto& [role, value] : problem.layer->weights) {
     if (!value->has_rows()) held.push_back(value->values());
   }
-  const std::string key = key_of(choice, problem);
-  const auto entry = state_->entry(key);
+  const std::string name = key(choice, problem);
+  const auto entry = state_->entry(name);
   const std::lock_guard lock(entry->packing);
   if (auto known = state_->find(*entry)) return known;
-  auto packed = state_->find_adopted(key);
+  auto packed = state_->find_adopted(name);
   if (packed != nullptr && packed->packing().str() != wanted.str()) {
     log_warning("a saved packing for " + choice.descriptor() + " has '" + packed->packing().str() + "', not '" +
                 wanted.str() + "': it is packed anew");

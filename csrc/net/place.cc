@@ -60,8 +60,11 @@ void place(Draft& draft) {
   for (size_t s = 0; s < program.steps.size(); ++s) program.steps[s].workspace = plan.workspaces[s];
   WorkspaceSize size;
   for (const Step& step : program.steps) {
+    program.planned.push_back({.layer = step.layer});
     if (step.prepared == nullptr) continue;
     const WorkspaceSize own = step.prepared->workspace();
+    program.planned.back().workspace = own.shared_lines();
+    program.planned.back().task = own.stride();
     size.task = std::max(size.task, own.task);
     size.tasks = std::max(size.tasks, own.tasks);
   }

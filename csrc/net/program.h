@@ -37,6 +37,7 @@ struct Program {
   std::vector<int> updated_inputs;  // by output: the graph input whose memory it is, -1: none
   std::vector<Value> values;
   std::vector<Step> steps;
+  std::vector<StepMemory> planned;              // by step of the memory plan, blobs not counted yet
   std::vector<ConstantData::Memory> constants;  // keep alive
   std::vector<AlignedBuffer> adapted_constants;
   std::vector<std::shared_ptr<const Packed>> packings;  // each once
