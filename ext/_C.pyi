@@ -148,7 +148,12 @@ class Options:
     shortcuts: bool
     strict_nonfinite: bool
     strict: bool
-    max_memory: float
+    @property
+    def max_memory(self) -> str: ...
+    @property
+    def keep(self) -> str: ...
+    @property
+    def fixed(self) -> str: ...
     verbose: int
     def __init__(self) -> None: ...
 

@@ -17,6 +17,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "choice": (),
     "path": (os.PathLike,),
     "list": (list, tuple),
+    "memory": (Real,),
 }
 
 
@@ -52,4 +53,4 @@ def _text(name: str, value: Any, kind: str | None) -> str:
         return ",".join(value)
     if kind == "path":
         return os.fspath(value)
-    return repr(float(value)) if kind == "float" else str(int(value))
+    return repr(float(value)) if kind in {"float", "memory"} else str(int(value))

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
+#include <utility>
 #include <vector>
 
 namespace softneuro {
@@ -35,17 +36,23 @@ uint64_t mix(uint64_t x) {
 }  // namespace
 
 std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates) {
+  const auto nearest = nearest_names(name, candidates, 1);
+  return nearest.empty() ? std::string_view() : nearest.front();
+}
+
+std::vector<std::string_view> nearest_names(std::string_view name, std::span<const std::string_view> candidates,
+                                            size_t most) {
   const std::string_view clipped = name.substr(0, 64);  // a hostile name must not cost quadratic time
-  std::string_view best;
-  size_t best_distance = SIZE_MAX;
-  for (std::string_view candidate : candidates) {
-    const size_t distance = edit_distance(clipped, candidate);
-    if (distance < best_distance) {
-      best_distance = distance;
-      best = candidate;
-    }
+  std::vector<std::pair<size_t, std::string_view>> order;
+  for (const std::string_view candidate : candidates) {
+    const auto known =
+        std::find_if(order.begin(), order.end(), [&](const auto& one) { return one.second == candidate; });
+    if (known == order.end()) order.emplace_back(edit_distance(clipped, candidate), candidate);
   }
-  return best;
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string_view> nearest;
+  for (size_t i = 0; i < std::min(most, order.size()); ++i) nearest.push_back(order[i].second);
+  return nearest;
 }
 
 std::string exact_number(double value) {

@@ -4,11 +4,15 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace softneuro {
 
 // The candidate with the smallest edit distance, for "did you mean"; empty if there are none.
 std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates);
+// As many distinct ones as there are, up to `most`, the nearest first.
+std::vector<std::string_view> nearest_names(std::string_view name, std::span<const std::string_view> candidates,
+                                            size_t most);
 
 // Shortest text that reads back as the same double.
 std::string exact_number(double value);

@@ -11,6 +11,7 @@
 #include "tune/plan/plan_error.h"
 #include "tune/plan/plan_graph.h"
 #include "tune/records/cost_keys.h"
+#include "tune/search/pinned.h"
 #include "tune/search/solution.h"
 
 namespace softneuro {
@@ -60,6 +61,7 @@ std::string patterns_of(const Graph& graph) {
 std::string structure_of(const Graph& graph, const std::string& patterns, const Options& options, int threads) {
   std::string text = patterns + "\n" + model_key(graph) + "\n";
   const auto add = [&](const std::string& more) { text += more + "\n"; };
+  add(asked_text(graph, options.pins));  // by which layers they are, not by names
   for (const auto& [name, value] : format_options(options)) {
     if (name != "threads") add(name + "=" + value);
   }

@@ -107,7 +107,12 @@ constexpr OptionInfo table[] = {
      "Take short cuts around torch's own way to a net; 0: guards, weights and calls are as torch has them."},
     {"strict_nonfinite", "bool", "0", "0 or 1",
      "Exclude routines that may spread NaN or Inf to outputs that do not depend on them."},
-    {"max_memory", "float", "4", "> 0", "Packed weights take at most this multiple of the model's weights."},
+    {"max_memory", "memory", "auto", "a multiple of the weights (1.5, 1.5x), bytes (120MiB, 64KiB, 500MB, 9B) or auto",
+     "Most memory of a run beside the model's own weights; auto: packed weights take at most 4 times the model's."},
+    {"keep", "list", "", "comma list of pattern:dtype or pattern:schema (head*:float32, *.fc:cpu:float32:nchw)",
+     "Layers whose names match (*, ?) read and write reals in that form alone."},
+    {"fixed", "list", "", "list of pattern=descriptor, separated by , or ; (conv1=conv2d/cpu:float32:nchw/naive)",
+     "Layers whose names match (*, ?) run that routine."},
     {"verbose", "int", "0", "0 to 3", "How much is logged: 0 warnings, 1 results, 2 progress, 3 every candidate."},
     {"strict", "bool", "0", "0 or 1",
      "Refuse a saved model of another device, version or thread count instead of tuning it anew with a warning."},
@@ -144,7 +149,22 @@ constexpr Access accesses[] = {
     {set_flag<&Options::never_worse>, get_number<&Options::never_worse>},
     {set_flag<&Options::shortcuts>, get_number<&Options::shortcuts>},
     {set_flag<&Options::strict_nonfinite>, get_number<&Options::strict_nonfinite>},
-    {set_positive<&Options::max_memory>, get_number<&Options::max_memory>},
+    {[](Options& o, const std::string& text) {
+       const auto limit = parse_memory_limit(text);
+       if (limit) o.max_memory = *limit;
+       return limit.has_value();
+     },
+     [](const Options& o) { return o.max_memory.str(); }},
+    {[](Options& o, const std::string& text) {
+       o.pins.keep = parse_keep(text);
+       return true;
+     },
+     [](const Options& o) { return format_keep(o.pins.keep); }},
+    {[](Options& o, const std::string& text) {
+       o.pins.fixed = parse_fixed(text);
+       return true;
+     },
+     [](const Options& o) { return format_fixed(o.pins.fixed); }},
     {[](Options& o, const std::string& text) { return set_int<&Options::verbose>(o, text, 0, 3); },
      get_number<&Options::verbose>},
     {set_flag<&Options::strict>, get_number<&Options::strict>},

@@ -7,6 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "tune/asked/memory_limit.h"
+#include "tune/asked/pins.h"
+
 namespace softneuro {
 
 enum class TuneMode : unsigned char { profile, cached, off };
@@ -25,7 +28,8 @@ struct Options {
   bool never_worse = true;
   bool shortcuts = true;
   bool strict_nonfinite = false;
-  double max_memory = 4;
+  MemoryLimit max_memory;
+  Pins pins;  // keep and fixed
   int verbose = 0;
   bool strict = false;
 };

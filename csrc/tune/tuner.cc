@@ -16,7 +16,7 @@
 #include "tune/search/accuracy.h"
 #include "tune/search/in_floats.h"
 #include "tune/search/measures.h"
-#include "tune/search/memory_limit.h"
+#include "tune/search/peak_limit.h"
 #include "tune/search/solution.h"
 #include "tune/search/sparse_gain.h"
 
@@ -125,12 +125,12 @@ std::vector<size_t> finalists(const std::vector<DprsResult>& plans, const Object
 }
 
 // Plans within settings.max_memory, and in `result` how that went.
-LimitedPlans solve(const Graph& graph, const Objective& objective, const Measure& bytes, const TuneSettings& settings,
-                   int k, TuneResult& result) {
+LimitedPlans solve(const Graph& graph, const Objective& objective, PeakLimit& memory, int k, TuneResult& result) {
   result.weight_bytes = model_weight_bytes(graph);
-  LimitedPlans found = solve_within(objective, bytes, settings.max_memory * result.weight_bytes, k);
+  LimitedPlans found = memory.solve(objective, k);
   result.memory_limited = found.limited;
   result.memory_fits = found.fits;
+  if (!found.fits && memory.bounds_peak()) log_warning("tune: " + memory.complaint(found.plans.front()));
   return found;
 }
 
@@ -185,7 +185,7 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   const double most_held = std::max(least_held, held_share * model_weight_bytes(graph));
   const Trials trials{settings, db, parallel_for, PackedCache::shared(), timekeeper, most_held};
   auto stage = std::make_optional<Timekeeper::Stage>(timekeeper, "solve");
-  const Measure bytes = packed_bytes(graph, costs), weighed_bytes = weighed(bytes);
+  const Measure weighed_bytes = weighed(packed_bytes(graph, costs));
   Objective objective(to_dprs(graph, costs));
   objective.add(weighed_bytes, Pricing::worth,
                 memory_price(objective.seconds(), weighed_bytes, model_weight_bytes(graph)));
@@ -195,7 +195,8 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   accuracy.find_price();
   stage.emplace(timekeeper, "solve");
   const int wholes = settings.mode == TuneMode::off ? 1 : settings.integrated_plans;
-  LimitedPlans found = solve(graph, objective, bytes, settings, wholes, result);
+  PeakLimit memory(graph, costs, settings);
+  LimitedPlans found = solve(graph, objective, memory, wholes, result);
   const auto acceptable = [&](const DprsResult& plan) {
     const auto trial = timekeeper.in("accuracy");
     return accuracy.holds(plan);
@@ -204,8 +205,7 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
                     found.plans.end());
   const PlanSearch search{.solve = [&](const Objective& changed) -> std::optional<DprsResult> {
                             const auto solving = timekeeper.in("solve");
-                            TuneResult unused;
-                            LimitedPlans again = solve(graph, changed, bytes, settings, 1, unused);
+                            LimitedPlans again = memory.solve(changed, 1);
                             if (again.fits != found.fits) return {};
                             return std::move(again.plans.front());
                           },
@@ -237,6 +237,7 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   }
   report(graph, costs, objective, found, chosen, result);
   result.assignment = assignments[chosen];
+  if (memory.bounds_peak()) result.peak_bytes = memory.peak(found.plans[chosen]);
   result.proven = accuracy.proven(found.plans[chosen]);
   if (result.assignment.grids != nullptr) result.foretold_error = accuracy.foretold(found.plans[chosen]);
   note_floats(graph, settings.threads, result);
@@ -283,9 +284,11 @@ TuneResult carry_over(const Graph& graph, const std::vector<std::string>& descri
   result.carried = true;
   Objective objective(to_dprs(graph, costs));
   objective.add(unproven_errors(graph, costs, proven), Pricing::bound, forbidden);
-  const LimitedPlans found = solve(graph, objective, packed_bytes(graph, costs), settings, 1, result);
+  PeakLimit memory(graph, costs, settings);
+  const LimitedPlans found = solve(graph, objective, memory, 1, result);
   report(graph, costs, objective, found, 0, result);
   result.assignment = to_assignment(graph, costs, found.plans.front());
+  if (memory.bounds_peak()) result.peak_bytes = memory.peak(found.plans.front());
   return result;
 }
 

@@ -32,7 +32,8 @@ struct TuneSettings {
   double time_budget_s = 10;  // for all of tuning; what is left unmeasured then is guessed
   int threads = 1;
   int integrated_plans = 3;  // best ones by the routines' own times that are timed in their nets; below 2 none is
-  double max_memory = 4;     // packed weights of the plan as a multiple of the graph's weights
+  MemoryLimit max_memory = {};
+  Pins pins = {};
   std::shared_ptr<const Calibration> calibration = nullptr;  // null: blobs of reals are never stored in bytes
 };
 
@@ -61,6 +62,7 @@ struct TuneResult {
   // known.
   double best_s = 0, dense_s = 0;
   double weight_bytes = 0, packed_bytes = 0;        // of the graph; of the plan as its routines foretell them
+  double peak_bytes = 0;                            // of the plan (NetStats::peak_bytes()); 0 where nobody asked
   bool memory_limited = false, memory_fits = true;  // whether max_memory mattered, and whether any plan keeps to it
   double integrated_s = 0;                          // the chosen plan timed as a whole; 0 if it was not
   double foretold_error = 0;  // of a plan with forms: relative L2 of the worst output on the calibration's data

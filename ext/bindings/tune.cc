@@ -41,7 +41,9 @@ void bind_options(py::module_& m) {
       .def_readwrite("shortcuts", &Options::shortcuts)
       .def_readwrite("strict_nonfinite", &Options::strict_nonfinite)
       .def_readwrite("strict", &Options::strict)
-      .def_readwrite("max_memory", &Options::max_memory)
+      .def_property_readonly("max_memory", [](const Options& options) { return options.max_memory.str(); })
+      .def_property_readonly("keep", [](const Options& options) { return format_keep(options.pins.keep); })
+      .def_property_readonly("fixed", [](const Options& options) { return format_fixed(options.pins.fixed); })
       .def_readwrite("verbose", &Options::verbose);
   m.def(
       "option_table",

@@ -106,13 +106,15 @@ void bind_tuner(py::module_& m) {
             py::dict memory;
             memory["weights"] = result.weight_bytes;
             memory["packed"] = result.packed_bytes;
+            memory["peak"] = result.peak_bytes;
             memory["limited"] = result.memory_limited;
             memory["fits"] = result.memory_fits;
             return memory;
           },
-          "Bytes of the graph's weights and of the plan's packed ones as its routines foretell them; whether "
-          "max_memory "
-          "changed the plan, and whether any plan keeps to it.")
+          "Bytes of the graph's weights, of the plan's packed ones as its routines foretell them, and of all that "
+          "there "
+          "is during a run (0 if max_memory does not bound that); whether max_memory changed the plan, and whether any "
+          "plan keeps to it.")
       .def_property_readonly(
           "foretold_error", [](const BoundPlan& plan) { return plan.result.foretold_error; },
           "Relative L2 of the worst output, as a calibration foretells it; 0 for a plan without grids of its own.")

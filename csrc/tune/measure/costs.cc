@@ -7,6 +7,7 @@
 #include "tune/measure/measuring.h"
 #include "tune/measure/sparse_floor.h"
 #include "tune/measure/work.h"
+#include "tune/search/pinned.h"
 #include "tune/search/solution.h"
 
 namespace softneuro {
@@ -59,6 +60,7 @@ GraphCosts guess_costs(const Graph& graph, const TuneSettings& settings) {
   costs.candidates += static_cast<int>(work.adapts.size());
   costs.guessed = costs.candidates;
   distribute(graph, work, costs);
+  leave_asked(graph, settings, work, costs);
   return costs;
 }
 
@@ -78,7 +80,9 @@ GraphCosts find_costs(const Graph& graph, const TuneSettings& asked, CostDb& db,
   const auto spread = [&] {
     sum_childnets(work.layers, settings.threads);
     distribute(graph, work, costs);
+    leave_asked(graph, settings, work, costs);
   };
+  if (!settings.pins.empty()) spread();  // what leaves nothing is said before anything is measured
   if (settings.mode == TuneMode::profile && measuring.is_missing()) {
     Profiler profiler(settings.threads, parallel_for, cache_state, timekeeper);
     measuring.measure(profiler);

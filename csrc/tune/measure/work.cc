@@ -6,6 +6,7 @@
 #include "graph/forms.h"
 #include "layers/constant/constant.h"
 #include "tune/search/conversions.h"
+#include "tune/search/pinned.h"
 
 namespace softneuro {
 namespace {
@@ -93,6 +94,7 @@ Work collect(const Graph& graph, const TuneSettings& settings, GraphCosts& costs
     }
     work.layers.push_back({std::move(problem), std::move(cls), std::move(candidates), nullptr});
   }
+  add_asked(graph, settings, work, costs);
   add_childnet_parts(work.layers, settings.threads);
   work.uses.resize(work.layers.size(), 1);
   work.instead.resize(work.layers.size());

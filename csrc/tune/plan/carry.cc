@@ -70,6 +70,8 @@ TuneResult carry(const Graph& graph, const TuneResult& near, const TuneSettings&
     same = same_routines(graph, near, settings);
   } catch (const Error&) {  // params that mean nothing here
   }
+  // Params may have come to be others, and the arena larger.
+  if (same && misses(graph, *same, settings)) same.reset();
   if (!same) {
     TuneResult other = carry_over(graph, descriptors(near), settings);
     other.proven = near.proven;

@@ -4,10 +4,14 @@
 #include <mutex>
 #include <set>
 
+#include "base/log.h"
+#include "base/text.h"
 #include "tune/calibrate/calibrated.h"
+#include "tune/measure/unpacked.h"
 #include "tune/plan/plan_error.h"
 #include "tune/plan/plan_file.h"
 #include "tune/plan/plan_graph.h"
+#include "tune/search/pinned.h"
 
 namespace softneuro {
 namespace {
@@ -57,7 +61,12 @@ std::optional<TuneResult> find_in(const PlanFile& file, const Graph& graph, cons
   const Plan* known = find_plan(file, graph, settings, path, !files_in_use().has(path));
   if (known == nullptr) return std::nullopt;
   files_in_use().add(path);
-  return from_plan(graph, *known);
+  TuneResult plan = from_plan(graph, *known);
+  if (const auto reason = misses(graph, plan.assignment, settings)) {
+    log_warning("plan '" + path + "': " + *reason + ": it is chosen anew");
+    return std::nullopt;
+  }
+  return plan;
 }
 
 }  // namespace
@@ -70,12 +79,23 @@ TuneSettings tune_settings(const Graph& graph, const Options& options, int threa
   settings.time_budget_s = options.time_budget_s;
   settings.max_memory = options.max_memory;
   settings.calibration = calibration_of(graph, options);
+  settings.pins = options.pins;
   return settings;
+}
+
+std::optional<std::string> misses(const Graph& graph, const Assignment& plan, const TuneSettings& settings) {
+  if (const auto reason = not_as_asked(graph, plan, settings)) return reason;
+  if (!settings.max_memory.bounds_peak()) return {};
+  const double limit = settings.max_memory.bytes(model_weight_bytes(graph));
+  const auto peak = static_cast<double>(foretold_peak(graph, plan, settings.threads));
+  if (peak <= limit) return {};
+  return "its peak of " + exact_number(peak) + " bytes is above max_memory=" + settings.max_memory.str();
 }
 
 TuneResult make_plan(const Graph& graph, const Options& options, int threads, CostDb& db,
                      const ParallelFor& parallel_for, const Progress& progress) {
   const TuneSettings settings = tune_settings(graph, options, threads);
+  warn_of_unmatched(graph, settings.pins);
   if (options.plan.empty()) return tune(graph, settings, db, parallel_for, progress);
   const PlanFile file = with_file([&] { return read_file(options.plan); });
   if (auto known = with_file([&] { return find_in(file, graph, settings, options.plan); })) {

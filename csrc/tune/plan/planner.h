@@ -21,13 +21,17 @@ class PlanFileError : public Error {
 TuneSettings tune_settings(const Graph& graph, const Options& options, int threads);
 
 // A plan under the options. With options.plan, a plan of that file for this very graph is taken as it is, and any other
-// is added to the file. Where options.tune forbids measuring, one of the file for other shapes is carried over.
+// is added to the file. One that is not as options.keep, fixed and max_memory ask for is chosen anew, which is logged,
+// and replaced in the file. Where options.tune forbids measuring, one of the file for other shapes is carried over.
 // `parallel_for` is to measure with. Throws PlanFileError, or Error if a layer cannot be run at all.
 // A plan that a file has for other weights is the one that bearable() makes of it (plan_error.h).
 TuneResult make_plan(const Graph& graph, const Options& options, int threads, CostDb& db,
                      const ParallelFor& parallel_for, const Progress& progress = {});
 
-// The plan that the file of options.plan has for this very graph. Throws PlanFileError.
+// Why a plan is not what the options keep, fixed and max_memory ask for; nothing if it is.
+std::optional<std::string> misses(const Graph& graph, const Assignment& plan, const TuneSettings& settings);
+
+// The plan that the file of options.plan has for this very graph, if it is as the options ask. Throws PlanFileError.
 std::optional<TuneResult> load_plan(const Graph& graph, const Options& options, int threads);
 // Adds a plan to a file. Throws PlanFileError.
 void save_plan(const Graph& graph, const TuneResult& plan, const TuneSettings& settings, const std::string& path);

@@ -15,9 +15,10 @@ struct Candidate {
   std::vector<Schema> in, outs;  // by layer input and output
   size_t packed_bytes = 0;
   double seconds = 0;
-  bool measured = false;  // else seconds is estimate_seconds(), or
-  bool forecast = false;  // what is to be expected by the times of layers like this one
-  double error = 0;       // Routine::expected_error()
+  bool measured = false;    // else seconds is estimate_seconds(), or
+  bool forecast = false;    // what is to be expected by the times of layers like this one
+  double error = 0;         // Routine::expected_error()
+  bool only_asked = false;  // other limits have left it out, the option `fixed` asks for it
 };
 
 struct SearchLimits {
