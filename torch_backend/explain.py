@@ -218,7 +218,9 @@ def _plan_lines(plan: softneuro.Plan) -> list[str]:
     memory = plan.memory
     text = f"packed weights {memory['packed'] / 2**20:.1f} MiB of {memory['weights'] / 2**20:.1f} MiB"
     if memory["limited"]:
-        text += ", bounded by max_memory" if memory["fits"] else ", the least that is possible: max_memory is below it"
+        text += ", bounded by max_memory" if memory["fits"] else ", the least that was found: max_memory is below it"
+    if memory["peak"]:
+        text += f", peak {memory['peak'] / 2**20:.1f} MiB foretold"
     unknown = sum(not layer.measured for layer in plan.layers)
     if plan.carried:
         times = "carried over from other shapes, not measured"

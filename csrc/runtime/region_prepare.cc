@@ -11,6 +11,7 @@
 #include "runtime/making.h"
 #include "runtime/telling.h"
 #include "tune/plan/plan_graph.h"
+#include "tune/search/pinned.h"
 
 namespace softneuro {
 namespace {
@@ -42,9 +43,14 @@ SharedPlan Region::choose_plan(const Graph& graph, double allowed, Making& makin
   options.max_error = allowed;
   const int threads = call.threads();
   if (restored.key == plan_key(graph, threads, restored.key.calibration) && is_for_weights(restored, graph)) {
-    return std::make_shared<const KnownPlan>(KnownPlan{graph.structural_hash(), patterns_of(graph),
-                                                       tune_settings(graph, options, threads),
-                                                       from_plan(graph, restored)});
+    const TuneSettings settings = tune_settings(graph, options, threads);
+    TuneResult saved = from_plan(graph, restored);
+    const auto reason = not_as_asked(graph, saved.assignment, settings);
+    if (!reason) {
+      return std::make_shared<const KnownPlan>(
+          KnownPlan{graph.structural_hash(), patterns_of(graph), settings, std::move(saved)});
+    }
+    log_warning("region '" + settings_.name + "': of the saved plan " + *reason + ": it is chosen anew");
   }
   if (!call.anew()) {
     // Its net had to make room, or its weights have changed.
@@ -247,7 +253,9 @@ Region::Side Region::prepare_now(const Signature& signature, const WeightSet& we
     state.host = "a step of the host raised in the net, and not outside of it";
     log_warning("region '" + settings_.name + "': no net of it runs for inputs " + state.inputs + ": " + error.what());
   } catch (const std::exception& error) {
-    // Whatever went wrong, memory that ran out most likely: the host can still give the result.
+    if (making.first && dynamic_cast<const PinError*>(&error) != nullptr) throw;
+    // Whatever went wrong, memory that ran out most likely: the host can still give the result. For a later shape it is
+    // better than an error, too.
     making.has_run = false;
     state.host = error.what();
     log_warning("region '" + settings_.name + "': the host runs it for inputs " + state.inputs + ": " + state.host);

@@ -63,12 +63,24 @@ def test_saved_and_loaded(tmp_path: Path, embed: bool) -> None:
 def test_weights_that_are_not_packed(tmp_path: Path) -> None:
     """They are in the compiled model all the same, and outlive what it was read from."""
     model = network(1, 16)
-    path, first = compiling(model, tmp_path, max_memory=0.02)
+    _, free = compiling(model, tmp_path)
+    unpacked = next(one.replace("packed=1", "packed=0") for one in layers(free) if "packed=1" in one)
+    path, first = compiling(model, tmp_path, fixed=f"*={unpacked}")
     assert any("packed=0" in descriptor for descriptor in layers(first))
-    ours, cpu = load(path.read_bytes(), max_memory=0.02), cpu_session(model)
+    ours, cpu = load(path.read_bytes()), cpu_session(model)
     assert layers(ours) == layers(first)
     for session in (first, ours):
         check_same(session, cpu, random_feeds(cpu))
+
+
+def test_a_saved_plan_gives_way_to_what_is_asked(tmp_path: Path) -> None:
+    model, naive = network(1, 16), "conv2d/cpu:float32:nchw/naive"
+    path, first = compiling(model, tmp_path)
+    assert naive not in layers(first)
+    ours, cpu = load(path, fixed=f"*={naive}"), cpu_session(model)
+    assert naive in layers(ours)
+    check_same(ours, cpu, random_feeds(cpu))
+    assert layers(load(path)) == layers(first)
 
 
 def test_plan_comes_with_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

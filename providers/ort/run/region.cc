@@ -192,6 +192,8 @@ std::string Region::declared_verdict() {
     return core_->shapes().back().second.host;
   } catch (const PlanFileError&) {
     throw;
+  } catch (const PinError&) {
+    throw;
   } catch (const std::exception& error) {  // the host's, on inputs of no meaning
     log_warning("region '" + name() + "' is not compared with the host: " + error.what());
     return {};
