@@ -84,39 +84,41 @@ Fusion form_of(const Graph& graph, const Grids& grids, int index, const Bytes& b
   return form;
 }
 
-// Linear layers whose weights alone are rounded ahead.
-void add_products(const Graph& graph, const Grids& grids, int index, std::vector<Fusion>& forms) {
+constexpr std::string_view product_kinds[] = {"dynamic", "blocks8", "blocks4"};
+
+int bits_of(std::string_view kind) { return kind.back() - '0'; }
+
+// A linear layer whose weights alone are rounded ahead; without layers if there is none.
+Fusion product_form(const Graph& graph, const Grids& grids, int index, std::string_view kind) {
+  Fusion form;
   const Layer& layer = graph.layers()[static_cast<size_t>(index)];
-  if (layer.type != "linear" || layer.main_inputs() != 1) return;
+  if (layer.type != "linear" || layer.main_inputs() != 1) return form;
   const Constant& weight = layer.weight("weight");
   const Problem problem = graph.problem(index, 1);
   const auto is_quantized = [](const TensorDesc& desc) { return desc.quantization != nullptr; };
-  if (is_quantized(weight->desc()) || std::any_of(problem.in.begin(), problem.in.end(), is_quantized)) return;
-  const auto add = [&](std::string kind, const char* type) -> Layer& {
-    Fusion& form = forms.emplace_back();
-    form.layers = {index};
-    form.layer = layer;
-    form.layer.type = type;
-    form.kind = std::move(kind);
-    form.bytes.resize(problem.in.size() + 1, false);
-    form.in = problem.in;
-    form.outs = problem.outs;
-    return form.layer;
-  };
-  if (const Constant bytes = grids.bytes_of(weight)) {
-    Layer& dynamic = add("dynamic", "dynamic_linear");
-    dynamic.set_weight("weight", bytes);
-    dynamic.attrs.set("rows", int64_t{1});
+  if (is_quantized(weight->desc()) || std::any_of(problem.in.begin(), problem.in.end(), is_quantized)) return form;
+  form.layer = layer;
+  form.kind = kind;
+  form.bytes.resize(problem.in.size() + 1, false);
+  form.in = problem.in;
+  form.outs = problem.outs;
+  if (kind == "dynamic") {
+    const Constant bytes = grids.bytes_of(weight);
+    if (bytes == nullptr) return form;
+    form.layer.type = "dynamic_linear";
+    form.layer.set_weight("weight", bytes);
+    form.layer.attrs.set("rows", int64_t{1});
+  } else {
+    const BlockWeights blocks = grids.blocks_of(weight, bits_of(kind));
+    if (blocks.weight == nullptr) return form;
+    form.layer.type = "linear_blocks";
+    form.layer.set_weight("weight", blocks.weight);
+    form.layer.set_weight("scales", blocks.scales);
+    form.layer.attrs.set("bits", int64_t{bits_of(kind)});
+    form.layer.attrs.set("block", int64_t{BlockWeights::block});
   }
-  for (const int bits : {8, 4}) {
-    const BlockWeights blocks = grids.blocks_of(weight, bits);
-    if (blocks.weight == nullptr) continue;
-    Layer& made = add("blocks" + std::to_string(bits), "linear_blocks");
-    made.set_weight("weight", blocks.weight);
-    made.set_weight("scales", blocks.scales);
-    made.attrs.set("bits", int64_t{bits});
-    made.attrs.set("block", int64_t{BlockWeights::block});
-  }
+  form.layers = {index};
+  return form;
 }
 
 }  // namespace
@@ -126,17 +128,35 @@ std::vector<Fusion> find_forms(const Graph& graph, const Grids& grids) {
   for (int l = 0; l < static_cast<int>(graph.layers().size()); ++l) {
     const Layer& layer = graph.layers()[static_cast<size_t>(l)];
     if (layer.inputs.empty() || layer.outputs.size() != 1 || layer.host != nullptr) continue;
-    add_products(graph, grids, l, forms);
+    const auto add = [&](Fusion form) {
+      if (!form.layers.empty()) forms.push_back(std::move(form));
+    };
+    for (const std::string_view kind : product_kinds) add(product_form(graph, grids, l, kind));
     std::set<Bytes> seen;
     for (const auto& routine : routines(layer.type)) {
       const Bytes bytes = bytes_of(routine->info(), layer);
       if (!wants_form(graph, grids, l, *routine) || !isa_available(routine->info().isa)) continue;
       if (!seen.insert(bytes).second) continue;
-      Fusion form = form_of(graph, grids, l, bytes);
-      if (!form.layers.empty()) forms.push_back(std::move(form));
+      add(form_of(graph, grids, l, bytes));
     }
   }
   return forms;
+}
+
+Fusion find_form(const Graph& graph, const Grids& grids, int index, const RoutineChoice& choice) {
+  const Layer& layer = graph.layers()[static_cast<size_t>(index)];
+  if (choice.routine->info().layer_type == layer.type) {
+    return form_of(graph, grids, index, bytes_of(choice.routine->info(), layer));
+  }
+  for (const std::string_view kind : product_kinds) {
+    const bool dynamic = choice.routine->info().layer_type == "dynamic_linear";
+    if (dynamic != (kind == "dynamic")) continue;
+    Fusion form = product_form(graph, grids, index, kind);
+    if (!form.layers.empty() && form.layer.type == choice.routine->info().layer_type && computes_form(choice, form)) {
+      return form;
+    }
+  }
+  return {};
 }
 
 bool computes_form(const RoutineChoice& choice, const Fusion& form) {

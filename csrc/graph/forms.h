@@ -16,6 +16,8 @@ namespace softneuro {
 
 // All forms of a graph's layers that some routine may compute.
 std::vector<Fusion> find_forms(const Graph& graph, const Grids& grids);
+// The form of a layer that a choice computes; without layers if there is none. Others' weights are not touched.
+Fusion find_form(const Graph& graph, const Grids& grids, int layer, const RoutineChoice& choice);
 // Whether a choice is one for a form: it has just those blobs in bytes, or as many bits.
 bool computes_form(const RoutineChoice& choice, const Fusion& form);
 // Whether a routine of the layer's own type has any blob in bytes whose grid is the plan's.

@@ -13,14 +13,20 @@ FusedLayers::FusedLayers(const Graph& graph, std::span<const RoutineChoice> choi
     covered_[l] = choices[l].routine == nullptr && layers[l].type != "constant";
     any = any || covered_[l];
   }
-  if (any || grids != nullptr) fusions_ = find_fusions(graph, grids);
+  if (any) fusions_ = find_fusions(graph, nullptr);
   std::vector<bool> done = covered_;
   for (size_t l = 0; l < layers.size(); ++l) {
     const Routine* routine = choices[l].routine;
     if (routine == nullptr) continue;
-    const bool form = grids != nullptr && wants_form(graph, *grids, static_cast<int>(l), *routine);
-    if (routine->info().layer_type == layers[l].type && !form) continue;
-    at_[l] = fusion_at(fusions_, static_cast<int>(l), choices[l], covered_);
+    const auto index = static_cast<int>(l);
+    const bool same_type = routine->info().layer_type == layers[l].type;
+    const bool form = grids != nullptr && wants_form(graph, *grids, index, *routine);
+    if (same_type && !form) continue;
+    at_[l] = fusion_at(fusions_, index, choices[l], covered_);
+    if (at_[l] == nullptr && grids != nullptr) {
+      auto found = std::make_unique<const Fusion>(find_form(graph, *grids, index, choices[l]));
+      if (!found->layers.empty()) at_[l] = forms_.emplace_back(std::move(found)).get();
+    }
     if (at_[l] == nullptr) {
       throw Error("the routine is not one of a " + layers[l].type + " layer, and no " +
                       choices[l].routine->info().layer_type + " ends here",

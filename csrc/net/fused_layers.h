@@ -2,6 +2,7 @@
 // that it covers have none.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -24,6 +25,7 @@ class FusedLayers {
  private:
   const Graph& graph_;
   std::vector<Fusion> fusions_;
+  std::vector<std::unique_ptr<const Fusion>> forms_;
   std::vector<const Fusion*> at_;  // by layer, null where it is computed alone
   std::vector<bool> covered_;
 };

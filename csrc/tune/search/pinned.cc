@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "graph/forms.h"
 #include "base/log.h"
 #include "base/text.h"
 
@@ -133,12 +134,16 @@ struct Asked {
   // Of the layer where a fusion ends: the fusion's routine, if that is what is asked for.
   const Fixed* of_fusion(const Fusion& fusion) const {
     const Fixed* own = fixed[static_cast<size_t>(fusion.layers.back())];
-    return own != nullptr && own->type() == fusion.layer.type ? own : nullptr;
+    if (own == nullptr || own->type() != fusion.layer.type) return nullptr;
+    const bool declines = fusion.is_form() && !computes_form({own->routine, own->tuning.value_or(Tuning())}, fusion);
+    return declines ? nullptr : own;
   }
   bool allows_fusion(const Fusion& fusion, const Problem& problem, const Candidate& candidate) const {
     for (const int layer : fusion.layers) {
       const auto l = static_cast<size_t>(layer);
       if (!allows(kept[l], problem, candidate.in, candidate.outs)) return false;
+      // Whoever names a type for a layer's blobs means its weights, too.
+      if (fusion.is_form() && fusion.kind != "bytes" && !kept[l].empty()) return false;
       if (fixed[l] == nullptr) continue;
       const bool its = layer == fusion.layers.back() && fixed[l]->type() == fusion.layer.type;
       if (!its || !fixed[l]->is(candidate.choice)) return false;
@@ -256,7 +261,7 @@ void leave_asked(const Graph& graph, const TuneSettings& settings, const Work& w
 
 std::optional<std::string> not_as_asked(const Graph& graph, const Assignment& plan, const TuneSettings& settings) {
   if (settings.pins.empty() || plan.layers.size() != graph.layers().size()) return {};
-  const std::vector<Fusion> fusions = find_fusions(graph);
+  const std::vector<Fusion> fusions = find_fusions(graph, plan.grids.get());
   const Asked asked(graph, fusions, settings.pins);
   std::vector<bool> covered(graph.layers().size());
   for (size_t l = 0; l < covered.size(); ++l) {
@@ -269,7 +274,7 @@ std::optional<std::string> not_as_asked(const Graph& graph, const Assignment& pl
     const RoutineChoice& choice = plan.layers[l];
     if (choice.routine == nullptr) continue;
     const auto index = static_cast<int>(l);
-    const Fusion* fusion = fusion_at(fusions, index, choice.routine->info().layer_type, covered);
+    const Fusion* fusion = fusion_at(fusions, index, choice, covered);
     const Problem problem =
         fusion != nullptr ? fusion_problem(graph, *fusion, settings.threads) : graph.problem(index, settings.threads);
     Candidate candidate;
@@ -289,7 +294,7 @@ std::optional<std::string> not_as_asked(const Graph& graph, const Assignment& pl
 
 std::string asked_text(const Graph& graph, const Pins& pins) {
   if (pins.empty()) return {};
-  const std::vector<Fusion> fusions = find_fusions(graph);
+  const std::vector<Fusion> fusions = find_fusions(graph, nullptr);
   const Asked asked(graph, fusions, pins);
   std::string text;
   for (size_t l = 0; l < graph.layers().size(); ++l) {
