@@ -477,6 +477,7 @@ class RoutineTimer:
         descriptor: str,
         post: Mapping[str, Any] = ...,
         threads: int = 1,
+        dtypes: Sequence[str | Mapping[str, Any]] = (),
     ) -> None: ...
     def run(self, runs: int = 1, evict: bool = False) -> list[float]: ...
     @property

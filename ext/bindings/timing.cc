@@ -46,8 +46,9 @@ void evict_caches(int threads) {
 class RoutineTimer {
  public:
   RoutineTimer(const std::string& type, const py::dict& attrs, const py::dict& weights,
-               const std::vector<py::tuple>& shapes, const std::string& descriptor, const py::dict& post, int threads)
-      : layer_(type, attrs, weights, shapes, post), threads_(threads), parallel_for_(own_pool(threads)) {
+               const std::vector<py::tuple>& shapes, const std::string& descriptor, const py::dict& post, int threads,
+               const std::vector<py::object>& dtypes)
+      : layer_(type, attrs, weights, shapes, post, dtypes), threads_(threads), parallel_for_(own_pool(threads)) {
     const Problem problem = layer_.problem(threads);
     const RoutineChoice choice = find_routine(descriptor);
     const Refusal refusal = accepts(*choice.routine, problem);
@@ -132,9 +133,9 @@ void bind_timing(py::module_& m) {
   m.def("evict_caches", &evict_caches, py::arg("threads"), release(), "Reads through more memory than caches hold.");
   py::class_<RoutineTimer>(m, "RoutineTimer", "One routine prepared for one layer, with random inputs.")
       .def(py::init<const std::string&, const py::dict&, const py::dict&, const std::vector<py::tuple>&,
-                    const std::string&, const py::dict&, int>(),
+                    const std::string&, const py::dict&, int, const std::vector<py::object>&>(),
            py::arg("type"), py::arg("attrs"), py::arg("weights"), py::arg("shapes"), py::arg("descriptor"),
-           py::arg("post") = py::dict(), py::arg("threads") = 1)
+           py::arg("post") = py::dict(), py::arg("threads") = 1, py::arg("dtypes") = std::vector<py::object>())
       .def("run", &RoutineTimer::run, py::arg("runs") = 1, py::arg("evict") = false, release(),
            "Seconds of each run: the thread's own time for one thread, the wall's for several. evict: weights out of "
            "the caches before each run, inputs in them.")
