@@ -9,9 +9,7 @@ namespace {
 // Whether there are transforms.
 bool strided(int kernel, int stride) { return stride == 1 || (stride == 2 && kernel % 2 == 1); }
 
-void check(Isa isa, const Conv& c) {
-  const WinogradKernels& kernels = *winograd_kernels(isa);
-  const int block = kernels.block;
+WinogradShape random_shape(const WinogradKernels& kernels, const Conv& c) {
   auto shape = sizes_of<WinogradShape>(c);
   shape.images = 1;
   do {
@@ -20,6 +18,29 @@ void check(Isa isa, const Conv& c) {
            !kernels.has_transform(shape.tile_w, c.kernel_w, c.stride_w));
   if (c.kernel_h == c.kernel_w && c.stride_h == c.stride_w && pick(0, 1)) shape.tile_w = shape.tile_h;
   shape.in_passing = kernels.can_pass(shape) && pick(0, 1);
+  return shape;
+}
+
+// In four parts.
+void run(const WinogradKernels& kernels, const WinogradArgs& args) {
+  const WinogradShape& shape = args.shape;
+  Guarded scratch(kernels.scratch_bytes(shape, args.block) / sizeof(float), NAN);
+  const int panels = winograd_panels(shape, kernels.block), cut = pick(0, panels);
+  for (const auto& [begin, end] : {std::pair{0, cut}, std::pair{cut, panels}}) {
+    const int middle = pick(0, shape.tiles());
+    kernels.run(args, begin, end, 0, middle, scratch.data());
+    kernels.run(args, begin, end, middle, shape.tiles(), scratch.data());
+  }
+}
+
+// report() asks for 1e-5; tiles that are mostly padding have the noise of whole ones, hence thirty times the expected
+// error.
+double bound(const WinogradShape& shape) { return 1e-5 * std::max(1.0, winograd_error(shape) / 3.3e-7); }
+
+void check(Isa isa, const Conv& c) {
+  const WinogradKernels& kernels = *winograd_kernels(isa);
+  const int block = kernels.block;
+  WinogradShape shape = random_shape(kernels, c);
   shape.adds = !shape.in_passing && pick(0, 1);
 
   BlockedConv conv(c, block);
@@ -34,16 +55,50 @@ void check(Isa isa, const Conv& c) {
   args.src = conv.blocked_src.data(), args.weights = packed.data(), args.dst = conv.dst.data();
   if (!packs) args.rows = conv.rows();
   args.epilogue = conv.epilogue();
-  Guarded scratch(kernels.scratch_bytes(shape, args.block) / sizeof(float), NAN);
-  const int panels = winograd_panels(shape, block), cut = pick(0, panels);
-  for (const auto& [begin, end] : {std::pair{0, cut}, std::pair{cut, panels}}) {
-    const int middle = pick(0, shape.tiles());
-    kernels.run(args, begin, end, 0, middle, scratch.data());
-    kernels.run(args, begin, end, middle, shape.tiles(), scratch.data());
+  run(kernels, args);
+  conv.report("winograd", isa, bound(shape));
+}
+
+// [pixel][channel] of what is row-major, and the other way round.
+template <class T>
+std::vector<T> turned(const std::vector<T>& from, int rows, int columns) {
+  std::vector<T> to(from.size());
+  for (size_t i = 0; i < from.size(); ++i) to[i % columns * rows + i / columns] = from[i];
+  return to;
+}
+
+// From bytes to floats, whose channels are side by side.
+void check_bytes(Isa isa, const Conv& c) {
+  const WinogradKernels& kernels = *winograd_kernels(isa);
+  WinogradShape shape = random_shape(kernels, c);
+  shape.bytes = true;
+
+  BlockedConv conv(c, kernels.block);
+  constexpr float step = 1.0F / 64;
+  const int zero = pick(100, 156), inputs = c.groups * c.in_channels;  // near the mean: data without structure
+  std::vector<uint8_t> bytes;
+  for (float& value : conv.src) {
+    bytes.push_back(static_cast<uint8_t>(pick(0, 255)));
+    value = step * static_cast<float>(bytes.back() - zero);
   }
-  // report() asks for 1e-5; tiles that are mostly padding have the noise of whole ones, hence thirty times the expected
-  // error.
-  conv.report("winograd", isa, 1e-5 * std::max(1.0, winograd_error(shape) / 3.3e-7));
+  Guarded packed(winograd_packed_size(shape, kernels.block)), scale(winograd_bias_size(shape, kernels.block), step);
+  winograd_pack(shape, kernels, conv.rows(), packed.data());
+  const std::vector<uint8_t> src = turned(bytes, inputs, c.h * c.w);
+  const std::vector<float> residual = turned(conv.residual, conv.channels, conv.pixels);
+  std::vector<float> dst(c.dst_size(), NAN);
+
+  WinogradArgs args{};
+  args.shape = shape;
+  args.block = pick(1, 40);
+  args.src = src.data(), args.weights = packed.data(), args.dst = dst.data();
+  args.src_zero = static_cast<float>(zero);
+  args.epilogue = {.bias = conv.bias_data(), .activation = conv.act, .scale = scale.data()};
+  if (!residual.empty()) args.epilogue.residual = residual.data();
+  run(kernels, args);
+  const auto rows = turned(dst, conv.pixels, conv.channels);
+  const auto blocked = to_blocked(rows, conv.channels, conv.pixels, kernels.block);
+  std::copy(blocked.begin(), blocked.end(), conv.dst.data());
+  conv.report("winograd of bytes", isa, bound(shape));
 }
 
 }  // namespace
@@ -65,7 +120,7 @@ SN_TEST(winograd_test) {
       c.dilation_h = c.dilation_w = 1;
       if (!strided(kernel_h, c.stride_h)) c.out_h += (c.stride_h - 1) * (c.out_h - 1), c.stride_h = 1;
       if (!strided(kernel_w, c.stride_w)) c.out_w += (c.stride_w - 1) * (c.out_w - 1), c.stride_w = 1;
-      check(isa, c);
+      pick(0, 3) != 0 ? check(isa, c) : check_bytes(isa, c);
     }
   }
 }

@@ -6,11 +6,13 @@
 //   passing   [weight][channel of a chunk][lane of panel], the same: weights transformed in passing
 //   taps      [channel][tap][lane]: of some input channels and one output block, if they are not packed
 //   weighed   [channel][row][column][lane]: as many channels' taps, packed or not, for two rows of positions
+//   sums      [output block][row][column][lane]: a tile's decoded sums, of blobs of bytes
 #pragma once
 
 #include "kernels/integers.h"
 #include "kernels/store/rest.h"
 #include "kernels/winograd/adds.h"
+#include "kernels/winograd/bytes.h"
 #include "kernels/winograd/passing.h"
 #include "kernels/winograd/tile.h"
 #include "kernels/winograd/weights.h"
@@ -19,33 +21,20 @@
 namespace softneuro::SN_ISA {
 namespace winograd {
 
-struct Tile {
-  int image, y, x;  // of the first output
-};
-SN_INLINE Tile find_tile(const WinogradShape& s, int index) {
-  const int in_row = index % s.tiles_w(), row = index / s.tiles_w();
-  return {row / s.tiles_h(), row % s.tiles_h() * s.tile_h, in_row * s.tile_w};
-}
-
 // Channel block outermost, so that neighbouring tiles find each other's columns in L1 and rows are read as streams.
 inline void encode_block(const WinogradArgs& args, const Plan& plan, int group, int first, int count) {
   const WinogradShape& s = args.shape;
-  const int rows = s.positions_h(), columns = s.positions_w();
   EncodeRows a;
   a.src_row = static_cast<size_t>(s.w) * lanes;
-  a.rows = rows;
+  a.rows = s.positions_h();
   a.dst = plan.tile;
-  EncodeColumns b{plan.tile, columns, plan.encoded, plan.encoded_position};
+  EncodeColumns b{plan.tile, s.positions_w(), plan.encoded, plan.encoded_position};
   for (int cb = 0; cb < plan.in_blocks; ++cb) {
     for (int t = 0; t < count; ++t, b.dst += lanes) {
       const Tile tile = find_tile(s, first + t);
-      const int y = tile.y * s.stride_h - s.pad_top, x = tile.x * s.stride_w - s.pad_left;
-      a.row_begin = y < 0 ? -y : 0;
-      a.row_end = s.h - y < rows ? s.h - y : rows;
-      a.column_begin = x < 0 ? -x : 0;
-      a.column_end = s.w - x < columns ? s.w - x : columns;
-      a.src = args.src + tile.image * args.src_image + (group * plan.in_blocks + cb) * plan.src_plane +
-              (static_cast<ptrdiff_t>(y) * s.w + x) * lanes;
+      const ptrdiff_t pixel = find_inputs(s, tile, a);
+      a.src = static_cast<const float*>(args.src) + tile.image * args.src_image +
+              (group * plan.in_blocks + cb) * plan.src_plane + pixel * lanes;
       along(s.along_rows()).encode_rows(a);
       along(s.across_rows()).encode_columns(b);
     }
@@ -70,7 +59,7 @@ inline void decode_block(const WinogradArgs& args, const Plan& plan, int out_blo
     for (int i = 0; i < panel; ++i) {
       const int channels = i + 1 == panel ? tail : lanes;
       const size_t at = (out_block + i) * plan.dst_plane + (static_cast<size_t>(tile.y) * s.out_w + tile.x) * lanes;
-      b.dst = args.dst + tile.image * args.dst_image + at;
+      b.dst = static_cast<float*>(args.dst) + tile.image * args.dst_image + at;
       b.residual = residual != nullptr ? residual + tile.image * args.residual_image + at : nullptr;
       b.bias = epilogue.bias != nullptr ? epilogue.bias + (out_block + i) * lanes : nullptr;
       const DecodeColumns a{plan.product + (t * panel + i) * lanes, plan.product_position, columns, plan.tile};
@@ -88,6 +77,7 @@ inline size_t scratch_bytes(const WinogradShape& s, int block) { return Plan(s, 
 inline void run(const WinogradArgs& args, int panel_begin, int panel_end, int tile_begin, int tile_end, void* scratch) {
   const WinogradShape& s = args.shape;
   const Plan plan(s, args.block, scratch);
+  const EndOfTiles end(args.epilogue, args.dst, static_cast<ptrdiff_t>(s.groups) * s.out_channels);
   const int per_group = ceil_div(plan.out_blocks, s.panel());
   const size_t per_block = s.weight_floats(lanes, plan.in_blocks, lanes) * s.weights();
   const int total = tile_end - tile_begin, blocks = ceil_div(total, args.block);
@@ -97,7 +87,9 @@ inline void run(const WinogradArgs& args, int panel_begin, int panel_end, int ti
     for (int index = panel_begin; index < panel_end; ++index) {
       const int first_block = index % per_group * s.panel();
       if (index / per_group != group) {
-        encode_block(args, plan, group = index / per_group, first, count);
+        group = index / per_group;
+        s.bytes ? encode_block_of_bytes(args, plan, group, first, count)
+                : encode_block(args, plan, group, first, count);
         if (s.adds) prepare_tiles(plan, s.positions(), count);
       }
       const int left = plan.out_blocks - first_block, panel = left < s.panel() ? left : s.panel();
@@ -115,7 +107,8 @@ inline void run(const WinogradArgs& args, int panel_begin, int panel_end, int ti
         multiply_block(plan, {weights, static_cast<size_t>(weight), 0, plan.in_blocks, weights + weight, weight}, panel,
                        count);
       }
-      decode_block(args, plan, out_block, panel, tail, first, count);
+      s.bytes ? decode_block_of_bytes(args, plan, end, out_block, panel, tail, first, count)
+              : decode_block(args, plan, out_block, panel, tail, first, count);
     }
     first += count;
   }

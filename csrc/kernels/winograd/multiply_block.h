@@ -4,6 +4,7 @@
 #include "base/lines.h"
 #include "kernels/integers.h"
 #include "kernels/winograd/products.h"
+#include "kernels/winograd/tile.h"
 #include "kernels/winograd/winograd.h"
 
 namespace softneuro::SN_ISA {
@@ -20,6 +21,9 @@ struct Sharing {
   }
 };
 
+// Floats from a block of a tile's decoded sums to the next, the same for all tiles: an odd number of lines.
+constexpr int sums_of_block = max_tile * max_tile * lanes + 16;
+
 // Where things are; strides in floats.
 struct Plan {
   // A chunk is a part of L2: small enough to stay there, with so many channels that few sums are taken up again.
@@ -33,7 +37,7 @@ struct Plan {
   size_t src_plane, dst_plane;
   size_t encoded_position, product_position, passing_weight;
   size_t floats;  // of all these
-  float *encoded, *product, *passing, *taps, *weighed, *tile;
+  float *encoded, *product, *passing, *taps, *weighed, *tile, *sums;
   float *start, *scale;  // with adds: of each position's tiles
   int terms;             // floats from position to position of these
   Sharing across_rows, along_rows;
@@ -62,6 +66,7 @@ struct Plan {
     taps = place(s.in_passing ? static_cast<size_t>(turned_blocks) * s.kernel_h * s.kernel_w * lanes * lanes : 0);
     weighed = place(s.in_passing ? static_cast<size_t>(turned_blocks) * 2 * s.kernel_w * lanes * lanes : 0);
     tile = place(static_cast<size_t>(s.positions()) * lanes);
+    sums = place(s.bytes ? static_cast<size_t>(winograd_panel) * sums_of_block : 0);
     terms = s.adds ? round_up(block, lanes) : 0;
     start = place(static_cast<size_t>(s.positions()) * terms);
     scale = place(static_cast<size_t>(s.positions()) * terms);

@@ -10,6 +10,25 @@ namespace winograd {
 
 alignas(64) constexpr float zeros[lanes] = {};
 
+struct Tile {
+  int image, y, x;  // of the first output
+};
+SN_INLINE Tile find_tile(const WinogradShape& s, int index) {
+  const int in_row = index % s.tiles_w(), row = index / s.tiles_w();
+  return {row / s.tiles_h(), row % s.tiles_h() * s.tile_h, in_row * s.tile_w};
+}
+// Sets which of a tile's inputs are inside the image; the pixel of the first one, as if it were.
+template <class Encode>
+SN_INLINE ptrdiff_t find_inputs(const WinogradShape& s, const Tile& tile, Encode& a) {
+  const int y = tile.y * s.stride_h - s.pad_top, x = tile.x * s.stride_w - s.pad_left;
+  const int rows = s.positions_h(), columns = s.positions_w();
+  a.row_begin = y < 0 ? -y : 0;
+  a.row_end = s.h - y < rows ? s.h - y : rows;
+  a.column_begin = x < 0 ? -x : 0;
+  a.column_end = s.w - x < columns ? s.w - x : columns;
+  return static_cast<ptrdiff_t>(y) * s.w + x;
+}
+
 struct EncodeRows {
   const float* src;  // row 0, column 0 of the tile, which may lie outside the image
   size_t src_row;
@@ -115,6 +134,11 @@ constexpr bool has_transform(int tile, int kernel, int stride) {
          (stride == 2 && kernel % 2 == 1 && positions <= winograd_max_axis);
 }
 
+// The axis whose encoding is the same: with a single phase B' depends on the number of positions only.
+constexpr WinogradAxis encoded_axis(WinogradAxis axis) {
+  return axis.stride > 1 || axis.taps == 1 ? axis : WinogradAxis{axis.positions() - 1, 2, 1};
+}
+
 // The steps along one axis.
 struct Passes {
   void (*encode_rows)(const EncodeRows&) = nullptr;
@@ -132,8 +156,7 @@ constexpr PassTable pass_table() {
                   stride = i / max_tile / max_kernel + 1;
     if constexpr (has_transform(tile, kernel, stride)) {
       constexpr WinogradAxis axis{tile, kernel, stride};
-      // With a single phase B' depends on the number of positions only.
-      constexpr WinogradAxis encoded = stride > 1 || kernel == 1 ? axis : WinogradAxis{axis.positions() - 1, 2, 1};
+      constexpr WinogradAxis encoded = encoded_axis(axis);
       table.at[stride - 1][kernel - 1][tile - 1] = {winograd::encode_rows<encoded>, winograd::encode_columns<encoded>,
                                                     winograd::decode_columns<axis>, winograd::decode_rows<axis>};
     }

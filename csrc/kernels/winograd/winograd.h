@@ -35,6 +35,8 @@ struct WinogradShape {
   // Products have additions for multiplications (kernels/winograd_1968/pairs.h): each tile's positions are scaled when
   // they are encoded, each output channel's weights of a position when they are packed. Not in passing.
   bool adds = false;
+  // Blobs have their channels side by side. Inputs are bytes, sums end as in gemm_int8.
+  bool bytes = false;
 
   [[gnu::always_inline]] constexpr WinogradAxis across_rows() const { return {tile_h, kernel_h, stride_h}; }
   [[gnu::always_inline]] constexpr WinogradAxis along_rows() const { return {tile_w, kernel_w, stride_w}; }
@@ -56,13 +58,15 @@ struct WinogradShape {
 struct WinogradArgs {
   WinogradShape shape;
   int block = 28;        // tiles that are encoded, multiplied and decoded together; every value is right
-  const float* src;      // images of [groups * in_channels / c][h][w][c], the last block padded with zeros
-  int64_t src_image;     // floats from one image to the next
+  const void* src;       // images of floats [groups * in_channels / c][h][w][c], the last block padded with zeros, or
+                         // of bytes [h][w][groups * in_channels]
+  int64_t src_image;     // elements from one image to the next
+  float src_zero = 0;    // of bytes: which of them is zero; there is one step from each to the next
   const float* weights;  // of winograd_pack, 64-byte aligned; not read if there are rows
   WeightRows rows;       // in passing only: weights are then read where the model has them
-  float* dst;            // images of [groups * out_channels / c][out_h][out_w][c]; padding lanes are written as zero
+  void* dst;             // images like src's; padding lanes are written as zero. Float32 unless src has bytes
   int64_t dst_image, residual_image;
-  Epilogue epilogue;  // bias: winograd_bias_size floats
+  Epilogue epilogue;  // bias: winograd_bias_size floats; scale likewise with bytes, else null
 };
 
 // The transforms of weights, in double: rows of G for each axis.

@@ -11,8 +11,11 @@
 namespace softneuro::SN_ISA {
 namespace winograd_stages {
 
+using winograd::find_inputs;
+using winograd::find_tile;
 using winograd::max_kernel;
 using winograd::max_tile;
+using winograd::Tile;
 
 // Floats from the products in use to those being fetched.
 constexpr int decode_ahead = 2 * lanes;
@@ -82,33 +85,21 @@ constexpr ColumnTable column_table() {
 constexpr ColumnTable column_passes = column_table();
 SN_INLINE const Columns& columns_of(const WinogradShape& s) { return column_passes.at[s.kernel_h - 1][s.tile_h - 1]; }
 
-struct Tile {
-  int image, y, x;  // of the first output
-};
-SN_INLINE Tile find_tile(const WinogradShape& s, int index) {
-  const int in_row = index % s.tiles_w(), row = index / s.tiles_w();
-  return {row / s.tiles_h(), row % s.tiles_h() * s.tile_h, in_row * s.tile_w};
-}
-
 inline void encode(const WinogradEncodeArgs& args, int tile_begin, int tile_end) {
   const WinogradShape& s = args.shape;
-  const int rows = s.positions_h(), columns = s.positions_w();
+  const int columns = s.positions_w();
   const size_t plane = static_cast<size_t>(s.h) * s.w * lanes;
   const auto encode_rows = winograd::along(s.along_rows()).encode_rows;
   const auto encode_columns = columns_of(s).encode[args.past_caches];
   Buffer between;
   winograd::EncodeRows a;
   a.src_row = static_cast<size_t>(s.w) * lanes;
-  a.rows = rows;
+  a.rows = s.positions_h();
   a.dst = between.at;
   for (int t = tile_begin; t < tile_end; ++t) {
     const Tile tile = find_tile(s, t);
-    const int y = tile.y - s.pad_top, x = tile.x - s.pad_left;
-    a.row_begin = y < 0 ? -y : 0;
-    a.row_end = s.h - y < rows ? s.h - y : rows;
-    a.column_begin = x < 0 ? -x : 0;
-    a.column_end = s.w - x < columns ? s.w - x : columns;
-    a.src = args.src + tile.image * args.src_image + (static_cast<ptrdiff_t>(y) * s.w + x) * lanes;
+    const ptrdiff_t pixel = find_inputs(s, tile, a);
+    a.src = args.src + tile.image * args.src_image + pixel * lanes;
     float* dst = args.dst + static_cast<int64_t>(t) * s.in_channels;
     for (int c = 0; c < s.in_channels; c += lanes, a.src += plane) {
       encode_rows(a);

@@ -38,6 +38,28 @@ bool has_transforms(const WinogradKernels& kernels, const WinogradShape& s) {
          kernels.has_transform(s.tile_w, s.kernel_w, s.stride_w);
 }
 
+Refusal check_winograd(const Conv2dParams& p, int block) {
+  if (p.sh > 2 || p.sw > 2) return "has a stride above 2";
+  if ((p.dh != 1 && p.kh > 1) || (p.dw != 1 && p.kw > 1)) return "has a dilation";
+  if (p.groups > 1 && (p.group_c() % block != 0 || p.group_k() % block != 0)) {
+    return "channels per group are not a multiple of " + std::to_string(block);
+  }
+  if (p.kh == 1 && p.kw == 1) return "a 1x1 kernel has nothing to save";
+  const Refusal sizes = check_int_sizes(p);
+  return sizes.accepted() ? check_kernel_outputs(p.n * p.oh * p.ow) : sizes;
+}
+
+WinogradShape checked_winograd_shape(const WinogradKernels& kernels, const Conv2dParams& p, int tile, int passing,
+                                     bool adds) {
+  const bool in_passing = parse_flag("passing", passing);
+  if (adds && in_passing) throw Error("additions take weights that are transformed ahead: passing must be 0");
+  const bool known = std::count(std::begin(winograd_tiles), std::end(winograd_tiles), tile) > 0;
+  const WinogradShape shape = winograd_shape(p, tile, in_passing, adds);
+  if (known && has_transforms(kernels, shape) && (!in_passing || kernels.can_pass(shape))) return shape;
+  throw Error("there is no transform for tile " + std::to_string(tile) +
+              (in_passing ? " with weights transformed in passing" : ""));
+}
+
 namespace {
 
 class PreparedWinograd final : public PreparedConv2dRows {
@@ -116,16 +138,7 @@ class WinogradConv2d final : public Routine {
 
   Refusal check(const Problem& problem) const override {
     const Conv2dParams p = conv2d_params(problem);
-    if (p.sh > 2 || p.sw > 2) return "has a stride above 2";
-    if ((p.dh != 1 && p.kh > 1) || (p.dw != 1 && p.kw > 1)) return "has a dilation";
-    const int block = isa_block(info().isa);
-    if (p.groups > 1 && (p.group_c() % block != 0 || p.group_k() % block != 0)) {
-      return "channels per group are not a multiple of " + std::to_string(block);
-    }
-    if (p.kh == 1 && p.kw == 1) return "a 1x1 kernel has nothing to save";
-    const Refusal sizes = check_int_sizes(p);
-    if (!sizes.accepted()) return sizes;
-    if (Refusal outputs = check_kernel_outputs(p.n * p.oh * p.ow); !outputs.accepted()) return outputs;
+    if (Refusal refusal = check_winograd(p, isa_block(info().isa)); !refusal.accepted()) return refusal;
     return cost().tilings(p, problem.threads).empty()
                ? Refusal("no transform for this kernel and stride, or scratch beyond 256 MiB")
                : Refusal();
@@ -186,15 +199,10 @@ class WinogradConv2d final : public Routine {
   WinogradCost cost() const { return {kernels(), adds_}; }
 
   WinogradShape checked_shape(const Problem& problem, const WinogradParams& params) const {
-    const int tile = params.tile;
-    const bool passing = parse_flag("passing", params.passing), packed = parse_flag("packed", params.packed);
-    const bool known = std::count(std::begin(winograd_tiles), std::end(winograd_tiles), tile) > 0;
-    const WinogradShape shape = winograd_shape(conv2d_params(problem), tile, passing, adds_);
-    if (adds_ && passing) throw Error("additions take weights that are transformed ahead: passing must be 0");
-    if (!passing && !packed) throw Error("packed may be 0 only with passing 1");
-    if (known && has_transforms(kernels(), shape) && (!passing || kernels().can_pass(shape))) return shape;
-    throw Error("there is no transform for tile " + std::to_string(tile) +
-                (passing ? " with weights transformed in passing" : ""));
+    const WinogradShape shape =
+        checked_winograd_shape(kernels(), conv2d_params(problem), params.tile, params.passing, adds_);
+    if (!parse_flag("packed", params.packed) && !shape.in_passing) throw Error("packed may be 0 only with passing 1");
+    return shape;
   }
 
   bool adds_;

@@ -15,6 +15,11 @@ SN_PARAMS(WinogradParams, tile, block, split, passing, packed);
 inline constexpr int winograd_tiles[] = {2, 3, 4, 5, 6, 7, 8};
 
 WinogradShape winograd_shape(const Conv2dParams& p, int tile, bool in_passing, bool adds);
+// Refuses what the kernels do not take, whatever the tile; they have channel blocks of `block`.
+Refusal check_winograd(const Conv2dParams& p, int block);
+// The shape that a routine's params say. Throws Error if there are no transforms for it.
+WinogradShape checked_winograd_shape(const WinogradKernels& kernels, const Conv2dParams& p, int tile, int passing,
+                                     bool adds);
 bool has_transforms(const WinogradKernels& kernels, const WinogradShape& shape);
 
 }  // namespace softneuro

@@ -19,12 +19,6 @@ double steps_in_one(const Quantization* q) {
 // Clamps are done in the output's steps, so that a sum is scaled once.
 bool in_steps(const Problem& problem) { return is_clamp(problem.layer->post.activation.kind); }
 
-// The unit that sums count in.
-double sum_unit(const Problem& problem) {
-  const Quantization* first = problem.layer->post.quantize_first.get();
-  return first != nullptr ? steps_in_one(first) : int8_unit(problem);
-}
-
 double weight_scale(const Quantization& q, int64_t output) {
   // Transposed convolutions have scales by output of a group.
   return static_cast<double>(q.scales[q.axis < 0 ? 0 : static_cast<size_t>(output) % q.scales.size()]);
@@ -37,6 +31,11 @@ int32_t signed_zero_point(const Quantization& q) { return q.zero_points[0] - (q.
 
 double int8_unit(const Problem& problem) {
   return in_steps(problem) ? steps_in_one(problem.out().quantization.get()) : 1;
+}
+
+double int8_sum_unit(const Problem& problem) {
+  const Quantization* first = problem.layer->post.quantize_first.get();
+  return first != nullptr ? steps_in_one(first) : int8_unit(problem);
 }
 
 std::vector<Isa> int8_isas() {
@@ -67,15 +66,18 @@ Refusal check_int8_blobs(const Problem& problem) {
   return problem.out().quantization != nullptr ? check_unsigned(problem.out()) : Refusal();
 }
 
+Refusal check_int8_post(const Problem& problem) {
+  if (problem.layer->post.quantize_first == nullptr) return {};
+  const bool bytes = in_steps(problem) && problem.in.back().quantization != nullptr;
+  return bytes ? Refusal() : Refusal("adds floats to what was quantized, or needs them then");
+}
+
 Refusal check_int8(const Problem& problem, const Int8Shape& shape, int axis, bool zero_point) {
   if (const Refusal refusal = check_int8_blobs(problem); !refusal.accepted()) return refusal;
   const ConstantData& weight = *problem.layer->weight("weight");
   const Refusal weights = zero_point ? check_weight(weight, axis) : check_signed_weight(weight, axis);
   if (!weights.accepted()) return weights;
-  const PostOps& post = problem.layer->post;
-  if (post.quantize_first != nullptr && !(in_steps(problem) && problem.in.back().quantization != nullptr)) {
-    return "adds floats to what was quantized, or needs them then";
-  }
+  if (const Refusal refusal = check_int8_post(problem); !refusal.accepted()) return refusal;
   // Products of a zero point take as much room again.
   const int64_t most_k = zero_point ? GemmInt8::most_k / 2 : GemmInt8::most_k;
   return shape.k <= most_k ? Refusal() : "sums of " + std::to_string(shape.k) + " products may overflow";
@@ -134,7 +136,7 @@ Int8Scales int8_scales(const Problem& problem, const Int8Shape& shape, const int
   const Quantization &x = *problem.in[0].quantization, &w = *problem.layer->weight("weight")->desc().quantization;
   const Constant* bias = problem.layer->find_weight("bias");
   const std::vector<double> offsets = bias != nullptr ? (*bias)->doubles() : std::vector<double>();
-  const double steps = sum_unit(problem);
+  const double steps = int8_sum_unit(problem);
   const int32_t zero = signed_zero_point(w);
   Int8Scales scales;
   for (int64_t output = 0; output < shape.outputs(); ++output) {

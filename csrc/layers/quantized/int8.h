@@ -80,8 +80,12 @@ class Int8RowStarts {
 
 // What a kernel does with sums, but for their scale and bias. residual: how it is stored.
 Epilogue int8_epilogue(const Problem& problem, DType residual);
-// Steps of the problem's output in one real, where sums are brought to steps; else 1.
+// Steps of the problem's output in one real, where sums are brought to steps; else 1. That which scales of sums count
+// in: where the layer's own result is quantized first, it is steps of that.
 double int8_unit(const Problem& problem);
+double int8_sum_unit(const Problem& problem);
+// Refuses what int8_epilogue does not have.
+Refusal check_int8_post(const Problem& problem);
 
 // The groups of each panel that have weights other than zero, and where each panel's begin.
 struct Int8Lists {
