@@ -25,6 +25,7 @@ namespace {
 
 constexpr int most_whole_rounds = 30, least_whole_rounds = 3;
 constexpr size_t most_wholes = 4;
+constexpr int most_between = 12;
 constexpr double least_held = 256 << 20, held_share = 1.5;  // of packed weights between trials; of the model's
 constexpr double promising = 1.03;                          // of the best plan's time by what was seen in nets
 constexpr double wholes_share = 0.08;                       // of the time budget
@@ -112,9 +113,11 @@ std::vector<Assignment> distinct_assignments(const Graph& graph, const GraphCost
 
 // Plans that may be the fastest as wholes, the most promising first.
 std::vector<size_t> finalists(const std::vector<DprsResult>& plans, const Objective& objective) {
-  const DprsProblem problem = objective.priced();
   std::vector<std::pair<double, size_t>> order;
-  for (size_t i = 0; i < plans.size(); ++i) order.emplace_back(plan_cost(problem, plans[i]), i);
+  for (size_t i = 0; i < plans.size(); ++i) {
+    // All keep to the bounds, and none is the better for having less of what is bounded.
+    order.emplace_back(plan_cost(objective.seconds(), plans[i]) + objective.worth(plans[i]), i);
+  }
   std::sort(order.begin(), order.end());
   std::vector<size_t> list;
   for (const auto& [cost, index] : order) {
@@ -196,7 +199,9 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   stage.emplace(timekeeper, "solve");
   const int wholes = settings.mode == TuneMode::off ? 1 : settings.integrated_plans;
   PeakLimit memory(graph, costs, settings);
-  LimitedPlans found = solve(graph, objective, memory, wholes, result);
+  // A price finds the plans that no mixture of others is better than; between these are more that keep to a limit.
+  const int several = costs.grids != nullptr ? std::max(wholes, most_between) : wholes;
+  LimitedPlans found = solve(graph, objective, memory, several, result);
   const auto acceptable = [&](const DprsResult& plan) {
     const auto trial = timekeeper.in("accuracy");
     return accuracy.holds(plan);

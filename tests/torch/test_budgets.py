@@ -77,7 +77,9 @@ def plans() -> list[softneuro._C.Plan]:
 
 
 def in_bytes() -> int:
-    return sum("qint8" in layer.descriptor for plan in plans() for layer in plan.layers)
+    """Layers that are not in floats."""
+    forms = ("qint8", "dynamic_linear/", "linear_blocks/")
+    return sum(any(form in layer.descriptor for form in forms) for plan in plans() for layer in plan.layers)
 
 
 def test_ranges_are_those_of_the_data(model: Network, tmp_path: Path) -> None:
@@ -97,7 +99,7 @@ def test_ranges_are_those_of_the_data(model: Network, tmp_path: Path) -> None:
     last = max(section.blobs, key=lambda row: row.blob)
     assert last.most == pytest.approx(truth.max().item(), rel=1e-4)
     assert all(row.error is not None and 0 < row.error < 0.2 for row in section.blobs)
-    assert len(section.layers) == 4
+    assert sum(row.form == "bytes" for row in section.layers) == 4
     assert all(row.error is not None and 0 < row.error < 0.2 for row in section.layers)
     with torch.no_grad():
         assert error(net(data[0]), model(data[0])) < FLOATS  # it runs as before
@@ -137,7 +139,6 @@ def test_a_file_of_ranges_buys_bytes(model: Network, tmp_path: Path) -> None:
     assert in_bytes() > 0
     [plan] = plans()
     assert 0 < plan.foretold_error <= 0.05
-    assert plan.grids
     torch._dynamo.reset()
     with torch.no_grad():  # without data to go by, or too tight a limit, there are none
         assert error(compiled(model, max_error=0.05)(x), truth) < 0.05

@@ -183,10 +183,10 @@ const Plan* made_for_weights(const PlanFile& file, const Graph& graph, const Pla
 const Plan* find_plan(const PlanFile& file, const Graph& graph, const TuneSettings& settings, const std::string& path,
                       bool strict) {
   const PlanKey key = plan_key(graph, settings.threads, calibration_key(graph, settings));
-  if (const Plan* plan = file.find(key)) return plan;
   if (settings.calibration == nullptr) {
     if (const Plan* plan = made_for_weights(file, graph, key, settings.limits.max_error)) return plan;
   }
+  if (const Plan* plan = file.find(key)) return plan;
   bool same_model = file.plans().empty();
   for (const Plan& plan : file.plans()) {
     same_model = same_model || same_types(graph, plan);

@@ -18,6 +18,10 @@ static DprsCover cover(const Graph& graph, const GraphCosts& costs, const FusedC
     const bool last = fused.fusion->layers.back() == l && k < fused.candidate.outs.size();
     part.out.push_back(costs.schema_index(fused.candidate.outs[last ? k : 0]));
   }
+  if (fused.fusion->is_form()) {  // whose slots are the layer's, though two of them have one blob
+    for (const Schema& schema : fused.candidate.in) part.in.push_back(costs.schema_index(schema));
+    return part;
+  }
   for (const int blob : layer.inputs) {
     const auto at = std::find(whole.inputs.begin(), whole.inputs.end(), blob) - whole.inputs.begin();
     const bool outer = at < static_cast<std::ptrdiff_t>(whole.inputs.size());
