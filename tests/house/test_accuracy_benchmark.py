@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,15 @@ torch = pytest.importorskip("torch")
 digits = pytest.importorskip("benchmarks.digits")
 digit_networks = pytest.importorskip("benchmarks.digit_networks")
 accuracy = pytest.importorskip("benchmarks.accuracy")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Two would wait for each other in every layer where other workers run."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @torch.no_grad()
