@@ -24,6 +24,7 @@ struct Calibration {
   // by layer and form, where that is all that is not in floats, but for grids of its blobs.
   std::vector<double> blob_errors;
   std::vector<std::map<std::string, double>> layer_errors;
+  bool stale = false;  // the ranges are of other weights
 };
 
 struct TuneSettings {
@@ -66,7 +67,7 @@ struct TuneResult {
   bool memory_limited = false, memory_fits = true;  // whether max_memory mattered, and whether any plan keeps to it
   double integrated_s = 0;                          // the chosen plan timed as a whole; 0 if it was not
   double foretold_error = 0;  // of a plan with forms: relative L2 of the worst output on the calibration's data
-  bool carried = false;                             // from other shapes, nothing measured
+  bool carried = false;       // from other shapes, nothing measured
   int candidates = 0, measured = 0, recalled = 0,
       guessed = 0;  // distinct (layer signature, descriptor) pairs and adapts
   double tuning_s = 0;

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "tune/calibrate/calibrator.h"
+#include "tune/plan/planner.h"
 #include "tune/records/record_text.h"
 
 namespace softneuro {
@@ -27,7 +28,8 @@ class KnownFiles {
     if (none) return nullptr;
     const std::lock_guard lock(mutex_);
     Item& item = items_[path];
-    if (item.table == nullptr || item.time != time) item = {time, std::make_shared<const RangeTable>(load_ranges(path))};
+    if (item.table == nullptr || item.time != time)
+      item = {time, std::make_shared<const RangeTable>(load_ranges(path))};
     return item.table;
   }
   // Whether it is the first time.
@@ -49,6 +51,20 @@ class KnownFiles {
 KnownFiles& known_files() {
   static auto* files = new KnownFiles;
   return *files;
+}
+
+// Null where calls are to be observed for the file first. Throws PlanFileError.
+std::shared_ptr<const RangeTable> read_table(const CalibrationSource& source) {
+  std::shared_ptr<const RangeTable> table;
+  try {
+    table = known_files().get(source.path);
+  } catch (const Error& error) {
+    if (source.batches == 0) throw PlanFileError(error.what());
+    if (known_files().tells("unread " + source.path)) log_warning(std::string("calibration: ") + error.what());
+    return nullptr;
+  }
+  if (table != nullptr || source.batches > 0) return table;
+  throw PlanFileError("there is no file of ranges at this path", source.path, "make it by calibrate()");
 }
 
 const RangeSection* section_for(const RangeTable& table, const RangeKey& key, bool any_weights, bool& stale) {
@@ -115,11 +131,8 @@ CalibrationSource parse_calibration(const std::string& text) {
 std::shared_ptr<const Calibration> calibration_of(const Graph& graph, const Options& options) {
   const CalibrationSource source = parse_calibration(options.calibration);
   if (source.path.empty() || source.collects) return nullptr;
-  const auto table = known_files().get(source.path);
-  if (table == nullptr) {
-    if (source.batches > 0) return nullptr;
-    throw Error("there is no file of ranges at this path", source.path, "make it by calibrate()");
-  }
+  const auto table = read_table(source);
+  if (table == nullptr) return nullptr;
   bool stale = false;
   const bool compared = options.never_worse && options.tune == TuneMode::profile;
   const RangeKey key{model_key(graph), graph.weights_identity()};
@@ -137,6 +150,7 @@ std::shared_ptr<const Calibration> calibration_of(const Graph& graph, const Opti
                 " are stale: they were observed with other weights; calibrate again");
   }
   auto calibration = std::make_shared<Calibration>();
+  calibration->stale = stale;
   calibration->grids = grids_of(graph, *section);
   const double unknown = largest(*section);
   calibration->blob_errors.assign(graph.blobs().size(), unknown);

@@ -11,7 +11,8 @@
 
 namespace softneuro {
 
-// The file of the option `plan` cannot be used: an error of the caller, never a reason to leave a region to the host.
+// The file of the option `plan` or `calibration` cannot be used: an error of the caller, never a reason to leave a
+// region to the host.
 class PlanFileError : public Error {
  public:
   using Error::Error;
