@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "layers/contract/layer.h"
@@ -47,6 +48,8 @@ class Graph {
   Layer& layer(int index) { return layers_[static_cast<size_t>(index)]; }
   // Every reader of `from` (layers and graph outputs) reads `to` instead. Shapes must agree.
   void replace_uses(int from, int to);
+  // Names are for people, and for doors that find values of the host's again.
+  void rename(int blob, std::string name) { blobs_[static_cast<size_t>(blob)].name = std::move(name); }
   // Adds a layer in the midst of a rewrite; order is restored by compact().
   int insert_layer(Layer layer) { return add_layer(std::move(layer)); }
   // Drops layers and blobs that no output needs (graph inputs stay), sorts topologically in an order that follows from

@@ -75,6 +75,8 @@ int with_same_elements(Graph& graph, int blob, const Shape& shape, const std::st
 void retire(Graph& graph, int layer, int replacement) {
   Layer& husk = graph.layer(layer);
   graph.replace_uses(husk.output(), replacement);
+  const bool made_here = graph.blob(replacement).producer >= 0;  // else the name is an input's
+  if (made_here) graph.rename(replacement, graph.blob(husk.output()).name);
   husk.inputs.clear();
   husk.type.clear();
 }

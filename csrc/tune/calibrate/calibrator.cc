@@ -122,6 +122,7 @@ RangeSection Calibrator::finish(const FitSettings& method, double seconds, const
     if (!errors.add(shapes_[sample.shape]->graph, inputs, progress)) break;
   }
   errors.tell(section);
+  for (LayerError& row : section.layers) row.name = graph.layers()[static_cast<size_t>(row.layer)].name;
   return section;
 }
 

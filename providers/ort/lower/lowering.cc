@@ -331,6 +331,7 @@ void Lowering::set(int blob, size_t output) {
   if (id < 0) return;
   if (const auto& grid = described(id).grid) blob = quantized(blob, unsigned_grid(grid), name());
   check_shape(id, shape_of(blob));
+  if (result_.graph.blob(blob).producer >= 0) result_.graph.rename(blob, described(id).name);
   values_[static_cast<size_t>(id)].blob = blob;
 }
 
