@@ -48,6 +48,8 @@ class RegionCall {
   virtual int threads() const = 0;  // of nets
   // Whether inputs have values, or are mere shapes that nothing can be run on.
   virtual bool has_values() const { return true; }
+  // Whether values are made up: they tell times, but not what roundings to grids of real values' do.
+  virtual bool made_up() const { return false; }
   // Whether calls of other shapes may follow.
   virtual bool open_shapes() const { return true; }
   // Why no net is wanted for these inputs; empty if one is.

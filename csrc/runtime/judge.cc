@@ -100,7 +100,7 @@ Verdict compare(RegionCall& call, const Ready& ready, const JudgeSettings& setti
   };
   const double before_net_s = took(net), before = before_net_s / took(host);
   Verdict verdict;
-  verdict.error_s = took([&] { verdict.error = call.error(settings.max_error); });
+  verdict.error_s = took([&] { verdict.error = settings.error ? *settings.error : call.error(settings.max_error); });
   const auto timed = [&](const auto& run) {
     if (settings.pause_ns > 0) {
       std::this_thread::sleep_for(std::chrono::nanoseconds(settings.pause_ns));

@@ -40,6 +40,7 @@ struct JudgeSettings {
   double max_error = 1e-4;
   int64_t pause_ns = 0;  // before each side's turn, for a host whose idle threads are busy for a while
   NowNs now = steady_now_ns;
+  std::optional<double> error = {};  // of the net, if it is known; none: the call tells
 };
 // Runs both by turns and in turn first. It ends early if nearly all rounds have the same winner, and goes on for longer
 // if they do not: what counts is the median of the ratios of neighbouring runs, as whatever else the machine does slows

@@ -13,7 +13,8 @@ struct Region::Making {
   RegionCall& call;
   ShapeState state;
   Plan restored;
-  bool first = false;  // of the region
+  bool as_saved = false;  // that plan is taken, with grids of its own
+  bool first = false;     // of the region
   std::optional<Graph> graph;
   bool apart = false;    // tuned and measured anew: it is not paid for
   bool has_run = false;  // the call, as `side` tells

@@ -6,8 +6,8 @@
 
 #include "base/arch.h"
 #include "base/text.h"
-#include "tune/plan/carry.h"
 #include "tune/calibrate/calibrated.h"
+#include "tune/plan/carry.h"
 #include "tune/plan/plan_error.h"
 #include "tune/plan/plan_graph.h"
 #include "tune/records/cost_keys.h"
@@ -82,8 +82,8 @@ Sizes sizes_of(const Graph& graph) {
 namespace {
 
 SharedPlan known(const Graph& graph, const Options& options, int threads, TuneResult result) {
-  return std::make_shared<const KnownPlan>(
-      KnownPlan{graph.structural_hash(), patterns_of(graph), tune_settings(graph, options, threads), std::move(result)});
+  return std::make_shared<const KnownPlan>(KnownPlan{graph.structural_hash(), patterns_of(graph),
+                                                     tune_settings(graph, options, threads), std::move(result)});
 }
 
 }  // namespace
@@ -120,6 +120,12 @@ SharedPlan bearable_plan(const Graph& graph, SharedPlan plan, const Options& opt
   const auto error = known_error(graph, plan->result, settings, db);
   if (error && is_bearable(plan->result, *error, settings)) return plan;
   return known(graph, options, threads, bearable(graph, plan->result, settings, db, own_pool(threads)));
+}
+
+std::optional<double> foretold_error(const KnownPlan& plan) {
+  const Calibration* calibration = plan.settings.calibration.get();
+  if (plan.result.assignment.grids == nullptr || calibration == nullptr || calibration->stale) return std::nullopt;
+  return plan.result.foretold_error;
 }
 
 std::string choices_of(const KnownPlan& plan) {

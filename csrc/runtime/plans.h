@@ -3,6 +3,7 @@
 
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/fork_mutex.h"
@@ -55,6 +56,9 @@ SharedPlan near_plan(const Graph& graph, const Options& options, int threads, bo
 SharedPlan new_plan(const Graph& graph, const Options& options, int threads, const Progress& progress);
 // The plan or, where its error on the graph's weights is not known to be bearable, what bearable() makes of it.
 SharedPlan bearable_plan(const Graph& graph, SharedPlan plan, const Options& options, int threads);
+// What the calibration foretells of a plan with grids of its own; nothing where there is none of these weights. It
+// holds for real inputs, and made-up ones do not show it.
+std::optional<double> foretold_error(const KnownPlan& plan);
 // Names everything that was chosen: equal for plans that run every layer of equally pruned weights alike.
 std::string choices_of(const KnownPlan& plan);
 

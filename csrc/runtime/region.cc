@@ -187,6 +187,7 @@ NetCache::Entry Region::prepare(const Signature& signature, const WeightSet& wei
   Telling call(door);
   const std::unique_lock preparing(preparing_);
   if (NetCache::Entry net = nets_.peek(signature, weights)) return net;
+  if (watches_ && waits_for_calls(call)) return nullptr;
   try {
     prepare_now(signature, weights, call);
   } catch (const HostRaised& raised) {

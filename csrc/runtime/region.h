@@ -71,7 +71,8 @@ class Region {
   Side run(const Signature& signature, const WeightSet& weights, RegionCall& call);
   // The same where a step of a net has raised: the host raises, too, or it is to run these shapes.
   void run_after_error(const Signature& signature, RegionCall& call);
-  // Makes a net for the signature now, and a verdict if the call has values. What is there then.
+  // Makes a net for the signature now, and a verdict if the call has values. What is there then: nothing while calls
+  // are to be observed first.
   NetCache::Entry prepare(const Signature& signature, const WeightSet& weights, RegionCall& call);
 
   // What is known of each signature, by age, the newest last.
@@ -84,8 +85,8 @@ class Region {
   // Forgets a set of weights, and the nets made from it.
   void drop_weights(uint64_t identity);
   void clear();
-  // From here on as if it had been made with these options; nothing that it has decided stays. Calls may go on meanwhile:
-  // each has the old plan or the new one.
+  // From here on as if it had been made with these options; nothing that it has decided stays. Calls may go on
+  // meanwhile: each has the old plan or the new one.
   void reconfigure(Options options);
   // Ends the observing of calls that the option `calibration` asks for: writes ranges, and errors by running what was
   // kept of the inputs. How many calls were observed; 0 if none were, or if it had ended before. Throws Error.
@@ -163,6 +164,7 @@ class Region {
   int64_t run_timed_host(RegionCall& call);
   struct Watching;
   std::optional<Side> watch(const Signature& signature, const WeightSet& weights, RegionCall& call);
+  bool waits_for_calls(RegionCall& call);
   void watch_shape(const Signature& signature, const WeightSet& weights, RegionCall& call);
   void start_watching();
   void finish_watching(const Progress& progress);
@@ -173,7 +175,7 @@ class Region {
   void remember(const Signature& signature, const std::string& plan, const std::string& weights, const Verdict& verdict,
                 int threads) const;
 
-  const RegionSettings settings_;  // but for options, which may be others by now
+  const RegionSettings settings_;   // but for options, which may be others by now
   std::list<Options> all_options_;  // the last ones count; others may still be read
   std::atomic<const Options*> options_;
   ForkMutex watching_mutex_{ForkMutex::AtFork::leave};  // held while a call is observed

@@ -47,6 +47,7 @@ SharedPlan Region::choose_plan(const Graph& graph, double allowed, Making& makin
     TuneResult saved = from_plan(graph, restored);
     const auto reason = not_as_asked(graph, saved.assignment, settings);
     if (!reason) {
+      making.as_saved = !restored.grids.empty();
       return std::make_shared<const KnownPlan>(
           KnownPlan{graph.structural_hash(), patterns_of(graph), settings, std::move(saved)});
     }
@@ -107,7 +108,8 @@ std::optional<double> Region::make_net(Making& making, double allowed) {
   }
   const bool judges = options().never_worse && options().tune != TuneMode::off;
   const bool compares = measures() && has_host_ && call.has_values();
-  if (!compares) {  // else the host's results tell what the plan errs on these weights
+  // What a saved plan rounds to grids was borne when it was saved, within the options of then.
+  if (!compares && !making.as_saved) {  // else the host's results tell what the plan errs on these weights
     Options options = this->options();
     options.max_error = allowed;
     plan = bearable_plan(lowered.graph, std::move(plan), options, threads);
@@ -163,7 +165,11 @@ std::optional<double> Region::make_net(Making& making, double allowed) {
     }
     making.apart = true;
     try {
-      verdict = merged(verdict, compare(call, ready, {max_error, settings_.pause_ns, settings_.now}), max_error);
+      verdict = merged(verdict,
+                       compare(call, ready,
+                               {max_error, settings_.pause_ns, settings_.now,
+                                call.made_up() ? foretold_error(*plan) : std::nullopt}),
+                       max_error);
       remember(making.signature, choices, weights, verdict, threads);
     } catch (const NoHost& none) {
       log_info("region '" + settings_.name + "' is not compared with the host: " + none.what());

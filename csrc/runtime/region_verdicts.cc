@@ -63,7 +63,8 @@ void Region::check_error(const Ready& ready, const std::string& choices, Making&
   const int64_t start = settings_.now();
   making.host_ns += std::max<int64_t>(run_timed_host(making.call), 1);
   making.call.run_net(ready);
-  verdict.error = making.call.error(options().max_error);
+  const auto known = making.call.made_up() ? foretold_error(*making.state.plan) : std::nullopt;
+  verdict.error = known ? *known : making.call.error(options().max_error);
   verdict.lacks_error = false;
   verdict = judged(std::move(verdict), options().max_error);
   remember(making.signature, choices, making.state.weights, verdict, making.call.threads());

@@ -9,7 +9,7 @@
 namespace softneuro {
 namespace {
 
-constexpr double errors_share = 2;  // of the time budget of tuning
+constexpr double errors_share = 2;   // of the time budget of tuning
 constexpr size_t most_watched = 64;  // signatures
 
 }  // namespace
@@ -64,7 +64,8 @@ void Region::watch_shape(const Signature& signature, const WeightSet& weights, R
     Options floats = options();
     floats.calibration.clear();
     model.weights = identity;
-    model.calibrator = std::make_unique<Calibrator>(tune_settings(lowered.graph, floats, call.threads()), shared_cost_db());
+    model.calibrator =
+        std::make_unique<Calibrator>(tune_settings(lowered.graph, floats, call.threads()), shared_cost_db());
   }
   Watching::Shaped made{.model = &model,
                         .ready = {.signature = signature,
@@ -116,9 +117,30 @@ std::optional<Region::Side> Region::watch(const Signature& signature, const Weig
   return Side::net;
 }
 
+// Whether nothing is to be decided yet: ranges are still to be observed.
+bool Region::waits_for_calls(RegionCall& call) {
+  const std::unique_lock lock(watching_mutex_);
+  if (!watches_ || !call.declined().empty()) return false;
+  if (watching_->source.collects) return true;
+  try {
+    if (calibration_of(call.lower().graph, options()) == nullptr) return true;
+  } catch (const CallersError&) {
+    throw;
+  } catch (const PlanFileError&) {
+    throw;
+  } catch (const Error&) {  // what prepares it tells
+  }
+  watches_ = false;
+  return false;
+}
+
 void Region::finish_watching(const Progress& progress) {
   Watching& watching = *watching_;
-  watches_ = false;
+  // Until the end calls run elsewhere, as plans that were made meanwhile would know of no ranges.
+  struct Ending {
+    std::atomic<bool>& watches;
+    ~Ending() { watches = false; }
+  } const ending{watches_};
   RangeTable table;
   const FitSettings method = FitSettings::parse(options().calibration_method);
   for (auto& [key, model] : watching.models) {

@@ -29,6 +29,7 @@ class Telling : public RegionCall {
   double error(double max_error) override { return call_.error(max_error); }
   int threads() const override { return call_.threads(); }
   bool has_values() const override { return call_.has_values(); }
+  bool made_up() const override { return call_.made_up(); }
   bool open_shapes() const override { return call_.open_shapes(); }
   std::string declined() const override { return call_.declined(); }
   bool anew() const override { return call_.anew(); }

@@ -36,6 +36,7 @@ class OrtRegionCall : public RegionCall {
   double error(double max_error) override;
   int threads() const override { return region_.threads(); }
   bool has_values() const override { return has_values_; }
+  bool made_up() const override { return run_ == nullptr; }
   bool open_shapes() const override { return region_.open_shapes(); }
   // Shapes that a model fixes are worth a plan of their own.
   bool anew() const override { return !region_.open_shapes(); }
