@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +14,9 @@ import softneuro
 from softneuro import tuner
 from softneuro.torch_backend.budgets.batches import Batch, batches_of
 from softneuro.torch_backend.budgets.regions import Regions, regions_of
+from softneuro.tuned import Calibration
 
 log = logging.getLogger("softneuro.torch_backend")
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """A file of ranges: the option `calibration` takes its path."""
-
-    path: str
-    batches: int
-    regions: int
 
 
 def calibrate(
@@ -46,6 +36,7 @@ def calibrate(
     Args:
         model: of `torch.compile(..., backend="softneuro")`, or a loaded program.
         data: an iterable of tensors, tuples, dicts, or (input, label).
+        num_batches: that are taken from it at most.
         transform: what makes a model's arguments of an item; None: see above.
         method: min_max, moving_average, percentile:P, mse or entropy.
         out: the file, to which sections are added, or in which they are replaced.
@@ -89,11 +80,3 @@ def _check(batch: Batch, number: int) -> None:
     for tensor in batch.tensors():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             log.warning("calibration: batch %d has NaN or infinities, which are left out of ranges", number)
-
-
-def default_path() -> str:
-    """Where ranges are kept for which the user names no file."""
-    directory = softneuro._C.CostDb.default_directory()
-    if directory:
-        return os.path.join(directory, "ranges.txt")
-    return os.path.join(tempfile.mkdtemp(prefix="softneuro-"), "ranges.txt")
