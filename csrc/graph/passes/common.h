@@ -32,8 +32,8 @@ bool keeps_rows(const Shape& a, const Shape& b);
 // The blob, or what a reshape makes of it. The layer gets this name.
 int with_same_elements(Graph& graph, int blob, const Shape& shape, const std::string& name);
 
-// Gives a layer's readers another blob of the same shape, which gets the name, and leaves the layer behind as a husk that no pass looks at
-// and compact() drops.
+// Gives a layer's readers another blob of the same shape, which gets the name, and leaves the layer behind as a husk
+// that no pass looks at and compact() drops.
 void retire(Graph& graph, int layer, int replacement);
 
 // A weight whose rows, its parts along axis 0, are multiplied. Quantized ones stay so where their scales can be.
