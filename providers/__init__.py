@@ -10,9 +10,21 @@ or, where a program makes its sessions itself,
 The import needs no ONNX Runtime; `register` and `session` do, 1.25 or later.
 """
 
+from softneuro.providers.calibrate import calibrate
 from softneuro.providers.convert import convert
 from softneuro.providers.library import get_ep_name, get_ep_names, get_library_path, register
 from softneuro.providers.report import explain
 from softneuro.providers.sessions import session
+from softneuro.providers.tune_within import tune
 
-__all__ = ["convert", "explain", "get_ep_name", "get_ep_names", "get_library_path", "register", "session"]
+__all__ = [
+    "calibrate",
+    "convert",
+    "explain",
+    "get_ep_name",
+    "get_ep_names",
+    "get_library_path",
+    "register",
+    "session",
+    "tune",
+]

@@ -6,6 +6,7 @@ import contextlib
 import json
 import tempfile
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import softneuro
 _EXAMPLES = 3  # names shown per op
 _newest: list[Path] = []  # of the session that is being made
 _files: weakref.WeakKeyDictionary[Any, Path] = weakref.WeakKeyDictionary()
+_ends: weakref.WeakKeyDictionary[Any, weakref.finalize[..., Any]] = weakref.WeakKeyDictionary()
 
 
 def new_file() -> Path:
@@ -43,7 +45,21 @@ def latest_progress() -> tuple[int, int] | None:
 def remember(session: Any, path: Path) -> None:
     """Ties the file to its session: it disappears with it."""
     _files[session] = path
-    weakref.finalize(session, path.unlink, missing_ok=True)
+    _ends[session] = weakref.finalize(session, path.unlink, missing_ok=True)
+
+
+def outliving(session: Any) -> contextlib.AbstractContextManager[None]:
+    """Keeps a session's file until the block ends, in which the session may."""
+    _ends[session].detach()
+    return _removing(_files[session])
+
+
+@contextlib.contextmanager
+def _removing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def events(session: Any) -> list[dict[str, Any]]:

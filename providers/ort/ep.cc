@@ -12,6 +12,8 @@
 #include "providers/ort/host/given_initializers.h"
 #include "providers/ort/partition/partition.h"
 #include "providers/ort/run/kernel.h"
+#include "tune/calibrate/calibrated.h"
+#include "tune/calibrate/range_table.h"
 
 namespace softneuro::ort {
 namespace {
@@ -278,6 +280,9 @@ RegionSettings read_settings(const std::map<std::string, std::string>& entries) 
     (name == "report" ? report : values[name]) = value;
   }
   settings.options = parse_options(values);
+  // The runtime goes on without us where GetCapability fails, so a file that is none is told of here.
+  const CalibrationSource ranges = parse_calibration(settings.options.calibration);
+  if (!ranges.path.empty() && !ranges.collects && ranges.batches == 0) load_ranges(ranges.path);
   settings.threads = settings.options.threads > 0 ? settings.options.threads : physical_cores();
   settings.report = std::make_shared<Report>(report);
   settings.host_entries = shared_entries(entries);

@@ -9,6 +9,7 @@
 #include "graph/passes/passes.h"
 #include "providers/ort/lower/ops/ops.h"
 #include "providers/ort/run/region_call.h"
+#include "tune/calibrate/calibrated.h"
 
 namespace softneuro::ort {
 namespace {
@@ -37,6 +38,17 @@ Region::Region(HostGraph ops, RegionSettings settings) : ops_(std::move(ops)), s
     note_prepared(signature, state, graph);
   };
   core_ = std::make_unique<softneuro::Region>(std::move(core));
+}
+
+Region::~Region() {
+  if (!parse_calibration(settings_.options.calibration).collects) return;
+  try {
+    core_->finish_calibration([this](int done, int total) {
+      if (settings_.report) settings_.report->progress(done, total);
+    });
+  } catch (const std::exception& error) {
+    log_warning("region '" + name() + "': its calibration is lost: " + error.what());
+  }
 }
 
 std::string Region::name() const { return ops_.outputs.empty() ? "region" : ops_.value(ops_.outputs[0]).name; }

@@ -36,6 +36,8 @@ class Region {
  public:
   // Constants of `ops` must live as long.
   Region(HostGraph ops, RegionSettings settings);
+  // Writes what the option `calibration` had it collect.
+  ~Region();
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 

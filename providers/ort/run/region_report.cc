@@ -1,5 +1,6 @@
 // What a region tells of itself.
 #include "providers/ort/run/region.h"
+#include "runtime/plans.h"
 #include "tune/plan/plan_graph.h"
 
 namespace softneuro::ort {
@@ -44,10 +45,14 @@ void Region::note_prepared(const Signature& signature, const ShapeState& state, 
       row.add("measured", layer.measured ? 1 : 0);
       layers.add(row);
     }
+    line.add("choices", choices_of(*state.plan)).add("foretold_error", plan.foretold_error);
     line.add("dense_s", plan.dense_s).add("best_s", plan.best_s);
     line.add("predicted_s", plan.predicted_s).add("lower_bound_s", plan.lower_bound_s);
     line.add("measured", plan.measured).add("recalled", plan.recalled).add("guessed", plan.guessed);
-    if (state.stats) line.add("peak_bytes", static_cast<double>(state.stats->peak_bytes()));
+    if (state.stats) {
+      line.add("peak_bytes", static_cast<double>(state.stats->peak_bytes()));
+      line.add("packed_bytes", static_cast<double>(state.stats->packed_bytes));
+    }
     line.add_raw("layers", layers.str());
   }
   settings_.report->write(line);

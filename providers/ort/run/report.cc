@@ -2,7 +2,9 @@
 
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -44,6 +46,10 @@ Json& Json::add(std::string_view name, double number) {
 void Report::write(const Json& object) {
   const std::lock_guard lock(mutex_);
   if (path_.empty()) return;
+  if (std::exchange(begun_, true) && !std::filesystem::exists(path_)) {  // nobody wants it any more
+    path_.clear();
+    return;
+  }
   std::ofstream file(path_, std::ios::app);
   file << object.str() << "\n";
   if (file.good()) return;

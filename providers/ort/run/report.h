@@ -43,6 +43,7 @@ class Report {
  private:
   std::mutex mutex_;
   std::string path_;
+  bool begun_ = false;  // the file has been written to
   std::chrono::steady_clock::time_point last_progress_;
 };
 

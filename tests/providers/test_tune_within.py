@@ -1,0 +1,109 @@
+"""Tuning under a budget, by errors and by an evaluation, in Python and on the command line."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import softneuro
+from softneuro import providers
+from tests.providers.conftest import cpu_session
+from tests.providers.test_calibrated import QUICK, batches, error_of, in_bytes, network
+
+
+def test_max_error(tmp_path: Path) -> None:
+    model = network()
+    tuned = providers.tune(model, batches(8), max_error=0.05, calibration=tmp_path / "r.txt", options=QUICK)
+    assert 1e-4 < tuned.chosen.error <= 0.05
+    assert tuned.chosen in tuned.front
+    session = providers.session(model, **tuned.options)
+    assert in_bytes(session) >= 2
+    assert error_of(session, model, batches(8)) < 0.06
+    assert "*" in str(tuned)
+
+
+def test_a_budget_that_nothing_keeps_to(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        tuned = providers.tune(network(), batches(2), max_error=1e-9, calibration=tmp_path / "r.txt", options=QUICK)
+    assert tuned.chosen.error < 1e-5
+    assert "floats run" in caplog.text
+    assert "too few batches" in caplog.text
+
+
+def agreement(model: bytes, data: list[np.ndarray]) -> Any:
+    """How well a session agrees with floats, by sample."""
+    truths = [cpu_session(model).run(None, {"x": x})[0] for x in data]
+
+    def evaluate(session: Any) -> list[float]:
+        results = [session.run(None, {"x": x})[0] for x in data]
+        return [-float(np.linalg.norm(a - b) / np.linalg.norm(b)) for a, b in zip(results, truths, strict=True)]
+
+    return evaluate
+
+
+def test_a_drop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softneuro.tuned.LEVELS", (0.3, 0.05, 0.002))
+    model, data = network(), batches(8)
+    given: dict[str, Any] = {"calibration": tmp_path / "r.txt", "options": QUICK, "state": tmp_path / "state.json"}
+    calls = 0
+    score = agreement(model, data)
+
+    def evaluate(session: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return score(session)
+
+    tuned = providers.tune(model, data, evaluate=evaluate, max_drop=0.03, max_evaluations=4, **given)
+    assert tuned.chosen.drop is not None
+    assert tuned.chosen.drop <= 0.03
+    assert tuned.chosen.limit > 0
+    assert tuned.chosen.interval is not None
+    assert 2 <= calls <= 4
+    floats = providers.tune(model, data, evaluate=evaluate, max_drop=0, max_evaluations=4, **given)
+    assert floats.chosen.error < 1e-5
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"calibration": tmp_path / "r.txt", "options": QUICK}
+    with pytest.raises(softneuro.Error, match="one limit"):
+        providers.tune(network(), batches(2), **given)
+    with pytest.raises(softneuro.Error, match="give both"):
+        providers.tune(network(), batches(2), max_drop=0.1, **given)
+    with pytest.raises(softneuro.Error, match="open shape"):
+        providers.tune(network("n"), batches(2), max_error=0.1, out=tmp_path / "out.onnx", **given)
+    with pytest.raises(ZeroDivisionError):
+        providers.tune(network(), batches(2), evaluate=lambda session: 1 / 0, max_drop=0.1, **given)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("click") is None, reason="click is not installed")
+def test_commands(tmp_path: Path) -> None:
+    from tests.providers.test_cli import call, result_of
+
+    model, data, out = tmp_path / "model.onnx", tmp_path / "x.npz", tmp_path / "tuned.onnx"
+    model.write_bytes(network("n"))
+    np.savez(data, x=np.stack(batches(8)))
+    options = ("--shape", f"x=1,{SIZE_OF_X}", "-O", "time_budget_s=0.5", "-O", "threads=1")
+    done = call("calibrate", model, "--data", data, "--method", "mse", "-o", tmp_path / "r.txt", *options)
+    assert done.exit_code == 0, done.output
+    assert "8 batch(es), 1 region(s)" in done.output
+    explained = result_of("explain", model, "-O", f"calibration={tmp_path / 'r.txt'}", "-O", "max_error=0.05", *options)
+    assert "qint8" in json.dumps(explained)
+    budget = ("--data", data, "--max-error", 0.05, "--ranges", tmp_path / "r2.txt", "-o", out)
+    done = call("tune", model, *budget, *options)
+    assert done.exit_code == 0, done.output
+    assert "limit" in done.output
+    assert onnx.load(out).graph.node[0].op_type == "EPContext"
+    assert in_bytes(providers.session(out, threads=1)) >= 2
+    assert result_of("tune", model, *budget, "--force", *options)["chosen"]["error"] <= 0.05
+    assert call("tune", model, "--data", data, "-o", tmp_path / "o").exit_code == 2
+    assert "open shape" in call("tune", model, *budget, "--force").output
+
+
+SIZE_OF_X = batches(1)[0].shape[1]
