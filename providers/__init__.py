@@ -15,6 +15,7 @@ from softneuro.providers.convert import convert
 from softneuro.providers.library import get_ep_name, get_ep_names, get_library_path, register
 from softneuro.providers.report import explain
 from softneuro.providers.sessions import session
+from softneuro.providers.to_qdq import to_qdq
 from softneuro.providers.tune_within import tune
 
 __all__ = [
@@ -26,5 +27,6 @@ __all__ = [
     "get_library_path",
     "register",
     "session",
+    "to_qdq",
     "tune",
 ]

@@ -71,8 +71,24 @@ def info(*, peaks: bool, as_json: bool) -> None:
 @common
 @click.option("-o", "--out", required=True, type=click.Path(dir_okay=False), help="Model to write.")
 @click.option("--plan", type=click.Path(dir_okay=False), help="Plan file to use, and to add to.")
-def convert(*, model: str, out: str, plan: str | None, options: Any, shapes: Any, as_json: bool) -> None:
-    """Writes MODEL with its convolutions and linear layers as ops that name their routines."""
+@click.option("--qdq", type=click.Path(exists=True, dir_okay=False), help="File of ranges, for a model of bytes.")
+def convert(
+    *, model: str, out: str, plan: str | None, qdq: str | None, options: Any, shapes: Any, as_json: bool
+) -> None:
+    """Writes MODEL with its convolutions and linear layers as ops that name their routines.
+
+    With --qdq they stay as they are, with QuantizeLinear and DequantizeLinear around them, which other runtimes load:
+    around all of them, or with -O max_error=E around those that would compute with bytes here.
+    """
+    if qdq is not None:
+        given = dict(options)
+        error = float(given.pop("max_error")) if "max_error" in given else None
+        with progress.shown("tuning"):
+            done = providers.to_qdq(
+                model, out, qdq, max_error=error, options=given, sess_options=settings_of(model, shapes)
+            )
+        show(as_json, {"out": str(out), "nodes": done}, [*map(report.printable, done), f"wrote {out}"])
+        return
     with progress.shown("tuning"):
         replaced = providers.convert(model, out, plan, sess_options=settings_of(model, shapes), **dict(options))
     rows = [f"{name:40} {descriptor or '(chosen when run)'}" for name, descriptor in replaced.items()]

@@ -54,14 +54,14 @@ def convert(
     settings = {**options, "never_worse": False, **({"plan": plan} if plan else {})}
     with tempfile.TemporaryDirectory() as folder:
         simple = Path(folder) / "model.onnx"
-        _simplify(model, simple)
+        simplify(model, simple)
         proto = onnx.load(str(simple))
         routines = _routines(str(simple), sess_options, settings)
     replaced = convert_quantized.convert(proto, DOMAIN, routines)
     constants = constants_of(proto)
     for node in proto.graph.node:
         if not node.domain and _replace(node, constants, proto.graph):
-            name = _text(node.name or node.output[0])
+            name = text_of(node.name or node.output[0])
             replaced[name] = routines.get(name, "")
             node.attribute.append(onnx.helper.make_attribute("routine", replaced[name]))
     if not replaced:
@@ -69,11 +69,11 @@ def convert(
     _drop_unused(proto.graph)
     if all(entry.domain != DOMAIN for entry in proto.opset_import):
         proto.opset_import.append(onnx.helper.make_opsetid(DOMAIN, VERSION))
-    _save(proto, Path(out))
+    save(proto, Path(out))
     return replaced
 
 
-def _save(proto: Any, out: Path) -> None:
+def save(proto: Any, out: Path) -> None:
     """One file, or two where one would be too large."""
     import onnx
 
@@ -86,12 +86,12 @@ def _save(proto: Any, out: Path) -> None:
     return None
 
 
-def _text(name: str | bytes) -> str:
+def text_of(name: str | bytes) -> str:
     """As reports have it: protobuf gives a name that is not UTF-8 as its bytes."""
     return name if isinstance(name, str) else name.decode("utf-8", "surrogateescape")
 
 
-def _simplify(model: str | os.PathLike[str] | bytes, path: Path) -> None:
+def simplify(model: str | os.PathLike[str] | bytes, path: Path) -> None:
     """The model as the provider sees it: constants computed, batch normalisations folded."""
     onnxruntime = library.runtime()
     settings = onnxruntime.SessionOptions()
@@ -156,7 +156,7 @@ def _replace_linear(node: Any, values: dict[str, Any], constants: dict[str, Any]
     if len(node.input) > 2 and list(constants[node.input[2]].dims) != [columns]:
         return False
     if not values.get("transB", 0):
-        name = f"{_text(node.input[1])!a} transposed"
+        name = f"{text_of(node.input[1])!a} transposed"
         if name not in constants:
             matrix = onnx.numpy_helper.to_array(weight)
             constants[name] = onnx.numpy_helper.from_array(matrix.T.copy(), name)
