@@ -106,9 +106,9 @@ std::optional<double> Region::make_net(Making& making, double allowed) {
     note_unplanned(making, lowered.graph);
     return std::nullopt;
   }
-  const bool judges = options().never_worse && options().tune != TuneMode::off;
-  const bool compares = measures() && has_host_ && call.has_values();
   // What a saved plan rounds to grids was borne when it was saved, within the options of then.
+  const bool judges = options().never_worse && options().tune != TuneMode::off && !making.as_saved;
+  const bool compares = measures() && has_host_ && call.has_values();
   if (!compares && !making.as_saved) {  // else the host's results tell what the plan errs on these weights
     Options options = this->options();
     options.max_error = allowed;

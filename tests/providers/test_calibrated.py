@@ -134,6 +134,7 @@ def test_a_compiled_model_needs_no_ranges(tmp_path: Path) -> None:
     tuned = providers.tune(model, batches(8), max_error=0.05, calibration=path, out=out, options=QUICK)
     assert 1e-4 < tuned.chosen.error <= 0.05
     path.unlink()
+    assert 1e-4 < error_of(providers.session(out, threads=1), model, batches(8)) < 0.06
     np.save(tmp_path / "x.npy", batches(1)[0])
     done = run_script(
         f"""
