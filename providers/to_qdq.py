@@ -33,7 +33,7 @@ def to_qdq(
     options: dict[str, Any] | None = None,
     sess_options: Any = None,
 ) -> list[str]:
-    """Writes a float model with QuantizeLinear and DequantizeLinear by a file of ranges, which other runtimes load.
+    """Writes a float32 model with QuantizeLinear and DequantizeLinear by a file of ranges, which other runtimes load.
 
     Weights are signed bytes with a scale for each output, biases 32-bit integers, activations unsigned bytes.
 

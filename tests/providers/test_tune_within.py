@@ -29,6 +29,13 @@ def test_max_error(tmp_path: Path) -> None:
     assert "*" in str(tuned)
 
 
+def test_shapes_of_many_sizes(tmp_path: Path) -> None:
+    """The proof is of bytes, whichever shapes the host would run for now."""
+    data = [x for rows in (1, 2) for x in batches(8, rows=rows)]
+    tuned = providers.tune(network("n"), data, max_error=0.05, calibration=tmp_path / "r.txt", options=QUICK)
+    assert 1e-4 < tuned.chosen.error <= 0.05
+
+
 def test_a_budget_that_nothing_keeps_to(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         tuned = providers.tune(network(), batches(2), max_error=1e-9, calibration=tmp_path / "r.txt", options=QUICK)
