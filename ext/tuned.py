@@ -43,11 +43,12 @@ class Tuned:
     @property
     def front(self) -> list[Trial]:
         """Of the trials those that no other is better than in time, error and memory."""
-        return [one for one in self.trials if not any(_is_better(other, one) for other in self.trials)]
+        trials = _each_once(self.trials)
+        return [one for one in trials if not any(_is_better(other, one) for other in trials)]
 
     def __str__(self) -> str:
         lines = ["  limit      time      error    memory     score      drop (95 %)"]
-        for trial in self.trials:
+        for trial in _each_once(self.trials):
             score = "" if trial.score is None else f"{trial.score:9.4f} {trial.drop:9.4f}"
             if trial.interval is not None:
                 score += f" ({trial.interval[0]:+.4f} to {trial.interval[1]:+.4f})"
@@ -57,6 +58,15 @@ class Tuned:
                 f"{trial.memory / 2**20:6.1f} MiB {score}"
             )
         return "\n".join(lines)
+
+
+def _each_once(trials: Iterable[Trial]) -> list[Trial]:
+    """Several limits may have one plan: the first of them, or the one that was evaluated."""
+    found: dict[str, Trial] = {}
+    for trial in trials:
+        if trial.plan not in found or (found[trial.plan].score is None and trial.score is not None):
+            found[trial.plan] = trial
+    return list(found.values())
 
 
 def _is_better(a: Trial, b: Trial) -> bool:

@@ -23,6 +23,7 @@ def test_max_error(tmp_path: Path) -> None:
     tuned = providers.tune(model, batches(8), max_error=0.05, calibration=tmp_path / "r.txt", options=QUICK)
     assert 1e-4 < tuned.chosen.error <= 0.05
     assert tuned.chosen in tuned.front
+    assert len(str(tuned).split("\n")) == 1 + len({trial.plan for trial in tuned.trials})
     session = providers.session(model, **tuned.options)
     assert in_bytes(session) >= 2
     assert error_of(session, model, batches(8)) < 0.06
