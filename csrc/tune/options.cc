@@ -99,7 +99,7 @@ constexpr OptionInfo table[] = {
     {"calibration", "path", "", "a path, online:N, or empty for none",
      "Ranges of the model's blobs on real data, with which max_error may be spent on bytes: a file that calibrate() has "
      "written, or the first N calls."},
-    {"calibration_method", "choice", "percentile:99.99", "min_max, moving_average, percentile:P, mse or entropy",
+    {"calibration_method", "choice", "percentile:99.99", "min_max, moving_average, percentile:P, mse, entropy or best",
      "How ranges follow from the values that are observed."},
     {"min_region_size", "int", "2", "1 to 1000000", "Smallest number of operations worth taking from the host."},
     {"never_worse", "bool", "1", "0 or 1", "Leave a region with the host if it does not beat the host's own time."},

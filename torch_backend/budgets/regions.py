@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +17,8 @@ from softneuro.torch_backend.call.compiled import CompiledGraph
 from softneuro.torch_backend.call.direct import listeners
 from softneuro.torch_backend.call.runtime import RegionRuntime, tune_anew
 from softneuro.torch_backend.exported import LoadedProgram
+
+log = logging.getLogger("softneuro.torch_backend")
 
 
 @contextlib.contextmanager
@@ -69,9 +72,18 @@ class Regions:
                     if not any(part is known for known in self.regions):
                         self.regions.append(part)
                         self._options.append(part.options.core())
+                        self._warn_of_others(part)
                         self._again |= bool(self._changes)
                         self._reconfigure(len(self.regions) - 1)
         return results
+
+    def _warn_of_others(self, region: RegionRuntime) -> None:
+        if len(region.weights.sets()) > 1:
+            log.warning(
+                "region %s is compiled code that several models share: all of them follow what one is tuned to; call "
+                "torch._dynamo.reset() before each is compiled",
+                region.handle,
+            )
 
     def _reconfigure(self, index: int) -> None:
         if self._changes:

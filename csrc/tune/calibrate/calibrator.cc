@@ -1,5 +1,6 @@
 #include "tune/calibrate/calibrator.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -107,15 +108,22 @@ RangeSection Calibrator::finish(const FitSettings& method, double seconds, const
   section.method = method.str();
   section.batches = batches_;
   section.samples = static_cast<int64_t>(samples_.size());
+  RoundingErrors::Others others;
+  const std::vector<FitSettings> fits = fits_to_try(method);
   for (size_t b = 0; b < statistics_.size(); ++b) {
     const BlobStatistics& seen = statistics_[b];
     if (seen.count() + seen.nonfinite() == 0) continue;
     BlobRange row{static_cast<int>(b), graph.blobs()[b].name, {}, seen.count(), seen.nonfinite()};
     if (seen.count() > 0) row.range = fit(seen, method);
+    std::vector<ValueRange>& more = others[static_cast<int>(b)];
+    for (size_t i = 1; i < fits.size() && seen.count() > 0; ++i) {
+      const ValueRange range = fit(seen, fits[i]);
+      if (range != row.range && std::find(more.begin(), more.end(), range) == more.end()) more.push_back(range);
+    }
     section.blobs.push_back(std::move(row));
   }
   const auto grids = grids_of(graph, section);
-  RoundingErrors errors(graph, grids, settings_, db_, parallel_for, seconds);
+  RoundingErrors errors(graph, grids, std::move(others), settings_, db_, parallel_for, seconds);
   for (Sample& sample : samples_) {
     std::vector<const void*> inputs(sample.inputs.size());
     for (const auto& [input, memory] : sample.inputs) inputs[static_cast<size_t>(input)] = memory.data();

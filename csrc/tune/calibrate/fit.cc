@@ -17,7 +17,8 @@ constexpr std::pair<std::string_view, FitMethod> fit_methods[] = {{"min_max", Fi
                                                                   {"moving_average", FitMethod::moving_average},
                                                                   {"percentile", FitMethod::percentile},
                                                                   {"mse", FitMethod::mse},
-                                                                  {"entropy", FitMethod::entropy}};
+                                                                  {"entropy", FitMethod::entropy},
+                                                                  {"best", FitMethod::best}};
 
 std::string known_methods() {
   std::string names;
@@ -60,8 +61,15 @@ std::string FitSettings::str() const {
   return text;
 }
 
+std::vector<FitSettings> fits_to_try(const FitSettings& settings) {
+  if (settings.method != FitMethod::best) return {settings};
+  return {{FitMethod::percentile, 99.99}, {FitMethod::min_max}, {FitMethod::percentile, 99.9}, {FitMethod::mse}};
+}
+
 ValueRange fit(const BlobStatistics& statistics, const FitSettings& settings) {
   switch (settings.method) {
+    case FitMethod::best:
+      return fit(statistics, fits_to_try(settings).front());
     case FitMethod::moving_average:
       return statistics.average();
     case FitMethod::percentile:

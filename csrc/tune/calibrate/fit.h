@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/blob.h"
 #include "tune/calibrate/blob_statistics.h"
@@ -15,6 +16,7 @@ enum class FitMethod : uint8_t {
   percentile,      // the narrowest range, zero included, that has a given share of the values
   mse,             // least expected squared error of rounding inside and clipping outside
   entropy,         // least Kullback-Leibler divergence between the values and what eight bits keep of them
+  best,            // what errs least at the outputs of some others, blob by blob: see fits_to_try()
 };
 
 struct FitSettings {
@@ -28,7 +30,10 @@ struct FitSettings {
   friend bool operator==(const FitSettings&, const FitSettings&) = default;
 };
 
-// Within what was observed. Throws Error if no finite value was.
+// What FitMethod::best chooses among; of any other method that alone.
+std::vector<FitSettings> fits_to_try(const FitSettings& settings);
+
+// Within what was observed. Of `best` the first of those to try. Throws Error if no finite value was.
 ValueRange fit(const BlobStatistics& statistics, const FitSettings& settings);
 
 // Unsigned bytes, per tensor. Zero is a point of the grid, for which the range is widened. Its points

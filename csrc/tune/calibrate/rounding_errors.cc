@@ -11,6 +11,7 @@
 #include "kernels/quantize/quantize.h"
 #include "layers/contract/registry.h"
 #include "layers/quantized/quantization.h"
+#include "tune/calibrate/fit.h"
 #include "tune/calibrate/taps.h"
 #include "tune/measure/trial.h"
 
@@ -56,6 +57,7 @@ struct RoundingErrors::Runner {
   Graph original;
   std::string hash;
   int rounded = -1;  // blob
+  Grids::Grid grid;  // that it lies on
   const Grids* grids;
   Tapped tapped;
   std::vector<Fusion> forms;
@@ -81,7 +83,7 @@ struct RoundingErrors::Runner {
     const int64_t count = to.shape.elements();
     std::memcpy(to.data, in.data, dtype_bytes(to.schema.dtype, count));
     if (blob != rounded) return;
-    const QuantizeSteps steps = quantize_steps(*grids->blob(blob));
+    const QuantizeSteps steps = quantize_steps(*grid);
     const QuantizeKernels& kernels = *quantize_kernels(available_isas().front());
     std::vector<uint8_t> bytes(static_cast<size_t>(count));
     kernels.to_bytes(steps, in.f32(), bytes.data(), count);
@@ -116,13 +118,19 @@ struct RoundingErrors::Runner {
   }
 };
 
-RoundingErrors::RoundingErrors(const Graph& graph, std::shared_ptr<const Grids> grids, const TuneSettings& settings,
-                               CostDb& db, const ParallelFor& parallel_for, double seconds)
+RoundingErrors::RoundingErrors(const Graph& graph, std::shared_ptr<const Grids> grids, Others others,
+                               const TuneSettings& settings, CostDb& db, const ParallelFor& parallel_for,
+                               double seconds)
     : grids_(std::move(grids)), settings_(settings), db_(db), parallel_for_(parallel_for), timekeeper_(seconds) {
   for (const Layer& layer : graph.layers()) names_.push_back(layer.name);
   // In the order of the layers, so that what time is lacking for is not all of one kind.
   const auto add_blob = [&](int blob) {
-    if (grids_->blob(blob) != nullptr) subjects_.push_back({.blob = blob});
+    if (grids_->blob(blob) == nullptr) return;
+    subjects_.push_back({.blob = blob, .grid = grids_->blob(blob)});
+    for (const ValueRange& range : others[blob]) {
+      auto grid = std::make_shared<const Quantization>(grid_of(range));
+      subjects_.push_back({.blob = blob, .grid = std::move(grid), .range = range});
+    }
   };
   for (const int input : graph.inputs()) add_blob(input);
   std::set<std::pair<int, std::string>> seen;
@@ -158,6 +166,7 @@ bool RoundingErrors::add(const Graph& graph, const std::vector<const void*>& inp
   for (size_t i = 0; i < subjects_.size() && timekeeper_.left() > 0; ++i) {
     Subject& subject = subjects_[i];
     runner.rounded = subject.blob;
+    runner.grid = subject.grid;
     const auto net = subject.layer < 0 ? runner.net : runner.with(subject.layer, runner.layer_of(subject), settings_);
     net->run(inputs, runner.out, parallel_for_);
     const Squares squares = squares_of(runner.outputs, &truth);
@@ -190,7 +199,9 @@ void RoundingErrors::tell(RangeSection& section) const {
       continue;
     }
     for (BlobRange& row : section.blobs) {
-      if (row.blob == subject.blob) row.error = error;
+      if (row.blob != subject.blob || (row.error && *row.error <= error)) continue;
+      row.error = error;
+      if (subject.range) row.range = *subject.range;
     }
   }
 }

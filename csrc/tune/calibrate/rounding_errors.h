@@ -1,6 +1,7 @@
 // What single roundings do to a graph's outputs, on real inputs.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,15 +17,17 @@ namespace softneuro {
 
 class RoundingErrors {
  public:
-  // `grids` stay alive elsewhere for as long as this.
-  RoundingErrors(const Graph& graph, std::shared_ptr<const Grids> grids, const TuneSettings& settings, CostDb& db,
-                 const ParallelFor& parallel_for, double seconds);
+  // By blob, ranges beside that of its grid, to be judged as well.
+  using Others = std::map<int, std::vector<ValueRange>>;
+  RoundingErrors(const Graph& graph, std::shared_ptr<const Grids> grids, Others others, const TuneSettings& settings,
+                 CostDb& db, const ParallelFor& parallel_for, double seconds);
   ~RoundingErrors();
 
   // Runs the model on inputs in their natural row-major form, with one rounding after the other; whether there is time
   // for another sample. Of the first one, all that there is time for.
   bool add(const Graph& graph, const std::vector<const void*>& inputs, const Progress& progress);
-  // Fills in what the errors of a section's blobs and layers were on all samples together.
+  // Fills in what the errors of a section's blobs and layers were on all samples together. A blob gets the range that
+  // erred least.
   void tell(RangeSection& section) const;
 
  private:
@@ -33,6 +36,8 @@ class RoundingErrors {
   struct Runner;
   struct Subject {
     int blob = -1;  // of which that is all, or
+    Grids::Grid grid = {};
+    std::optional<ValueRange> range = {};  // where it is not that of the section
     int layer = -1;
     std::string form = {};
     Squares squares = {};

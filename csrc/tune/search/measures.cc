@@ -12,6 +12,14 @@ double squared(const std::vector<double>& errors, int index) {
   return error * error;
 }
 
+// What the network makes of a layer's error, by what it makes of that of its weights in bytes.
+double magnification(const Calibration& calibration, int layer) {
+  constexpr double usual = 0.008;  // error of a product's result by weights in bytes, a scale for each output
+  const auto& forms = calibration.layer_errors[static_cast<size_t>(layer)];
+  const auto known = forms.find("bytes");
+  return known != forms.end() ? known->second / usual : 1;
+}
+
 // Those of a form's weights, and of its output unless its values were those of an input's bytes.
 double rounding_of(const Fusion& form, const Calibration& calibration) {
   const auto& own = calibration.layer_errors[static_cast<size_t>(form.layers.front())];
@@ -60,8 +68,10 @@ Measure measure_candidates(const Graph& graph, const GraphCosts& costs,
 }
 
 Measure squared_errors(const Graph& graph, const GraphCosts& costs, const Calibration* calibration) {
-  Measure measure = measure_candidates(
-      graph, costs, [](const Candidate& candidate, int) { return candidate.error * candidate.error; });
+  Measure measure = measure_candidates(graph, costs, [&](const Candidate& candidate, int layer) {
+    const double error = candidate.error * (calibration != nullptr ? magnification(*calibration, layer) : 1);
+    return error * error;
+  });
   if (costs.grids != nullptr) add_roundings(graph, costs, *calibration, measure);
   return measure;
 }
