@@ -35,7 +35,8 @@ import softneuro.torch_backend
 from benchmarks import models, record
 from benchmarks.accuracy import apart
 from benchmarks.networks import measure, set_up
-from benchmarks.peers import Runner, openvino_runner, session_options, session_runner, softneuro as own
+from benchmarks.peers import Runner, openvino_runner, session_options, session_runner
+from benchmarks.peers import softneuro as own
 from benchmarks.steps import step
 from benchmarks.tables import figures
 from softneuro import providers

@@ -53,9 +53,7 @@ class Budget:
     def __post_init__(self) -> None:
         given = [name for name, value in asdict(self).items() if value is not None]
         if len(given) != 1:
-            raise _C.Error(
-                f"a budget has one limit, not {len(given)}: give max_error, max_drop or max_relative_drop"
-            )
+            raise _C.Error(f"a budget has one limit, not {len(given)}: give max_error, max_drop or max_relative_drop")
         value = asdict(self)[given[0]]
         if not math.isfinite(value) or value < 0 or (given[0] == "max_error" and value == 0):
             raise _C.Error(f"{given[0]}={value} is out of range; give a finite number above 0 (0 is a drop of nothing)")

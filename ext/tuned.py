@@ -123,7 +123,7 @@ def within_error(tuning: Tuning, limit: float) -> Trial:
         if trial.error <= limit:
             return trial
         log.info("tune: a plan for %.2e errs by %.2e on data that was held back", wanted, trial.error)
-        wanted *= min(_MARGIN * limit / trial.error, 0.8)
+        wanted *= max(min(_MARGIN * limit / trial.error, 0.8), 0.05)
     log.warning("tune: no plan keeps to max_error=%g on data that was held back: floats run", limit)
     return tuning.apply(0.0)
 

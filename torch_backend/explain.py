@@ -95,12 +95,19 @@ def tune(
       or one for each sample; larger is better.
 
     Args:
+        model: compiled, or yet to be.
+        inputs: arguments of one call, or data.
+        evaluate: takes the compiled model and returns its score.
+        max_drop: of the score.
+        max_relative_drop: of the score, as a share of the float model's.
+        transform: what makes a model's arguments of an item of the data.
         num_batches: of the data, at most; every fourth is held back for proof.
         method: how ranges follow from values, as for `calibrate`.
         max_evaluations: calls of `evaluate`, at most.
         pareto: whether limits beside the chosen one are proven, too, for `Tuned.front`.
         state: a file that keeps evaluations, so that a broken-off search goes on.
         calibration: the file of ranges; None: the one in the cache directory.
+        **options: of the backend.
 
     Raises softneuro.Error for data without a batch, a budget that is none, and a score that is none; and what
     `evaluate` and the model raise. The model runs as before then.

@@ -121,6 +121,11 @@ Fusion product_form(const Graph& graph, const Grids& grids, int index, std::stri
   return form;
 }
 
+// Whether a choice is for weights of so many bits, as its params say.
+bool has_bits(const RoutineChoice& choice, int bits) {
+  return choice.descriptor().find("bits=" + std::to_string(bits)) != std::string::npos;
+}
+
 }  // namespace
 
 std::vector<Fusion> find_forms(const Graph& graph, const Grids& grids) {
@@ -150,19 +155,16 @@ Fusion find_form(const Graph& graph, const Grids& grids, int index, const Routin
   }
   for (const std::string_view kind : product_kinds) {
     const bool dynamic = choice.routine->info().layer_type == "dynamic_linear";
-    if (dynamic != (kind == "dynamic")) continue;
+    if (dynamic != (kind == "dynamic") || (!dynamic && !has_bits(choice, bits_of(kind)))) continue;
     Fusion form = product_form(graph, grids, index, kind);
-    if (!form.layers.empty() && form.layer.type == choice.routine->info().layer_type && computes_form(choice, form)) {
-      return form;
-    }
+    if (!form.layers.empty() && form.layer.type == choice.routine->info().layer_type) return form;
   }
   return {};
 }
 
 bool computes_form(const RoutineChoice& choice, const Fusion& form) {
   if (form.layer.type == "linear_blocks") {
-    const std::string bits = "bits=" + std::to_string(form.layer.attrs.integer("bits"));
-    return choice.descriptor().find(bits) != std::string::npos;
+    return has_bits(choice, static_cast<int>(form.layer.attrs.integer("bits")));
   }
   return bytes_of(choice.routine->info(), form.layer) == form.bytes;
 }

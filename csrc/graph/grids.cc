@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <utility>
 
 #include "base/error.h"
@@ -92,12 +93,13 @@ Grids::Grids(const Graph& graph, std::vector<Grid> blobs) : blobs_(std::move(blo
                 "grids", "calibrate this model anew");
   }
   for (size_t b = 0; b < blobs_.size(); ++b) {
-    TensorDesc desc = graph.blobs()[b].desc;
+    const TensorDesc& desc = graph.blobs()[b].desc;
     if (desc.kind != ValueKind::real || desc.quantization != nullptr) blobs_[b] = nullptr;
     if (blobs_[b] == nullptr) continue;
     check_quantization(*blobs_[b], desc.shape);
-    desc.quantization = blobs_[b];
-    text_ += "grid " + std::to_string(b) + " " + desc.exact() + "\n";
+    // Without shapes: grids hold for all of a model's.
+    const TensorDesc grid{.shape = {}, .quantization = blobs_[b]};
+    text_ += "grid " + std::to_string(b) + " " + grid.exact() + "\n";
   }
 }
 
@@ -108,14 +110,14 @@ Grids::Made& Grids::made_of(const Constant& weight) const {
 }
 
 Constant Grids::bytes_of(const Constant& weight) const {
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock lock(mutex_);
   auto& made = made_of(weight).bytes;
   if (!made) made = to_bytes(*weight);
   return *made;
 }
 
 BlockWeights Grids::blocks_of(const Constant& weight, int bits) const {
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock lock(mutex_);
   auto& blocks = made_of(weight).blocks;
   const auto known = blocks.find(bits);
   return known != blocks.end() ? known->second : blocks.emplace(bits, to_blocks(*weight, bits)).first->second;

@@ -3,11 +3,11 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/fork_mutex.h"
 #include "graph/graph.h"
 
 namespace softneuro {
@@ -47,7 +47,7 @@ class Grids {
 
   std::vector<Grid> blobs_;
   std::string text_;
-  mutable std::mutex mutex_;
+  mutable ForkMutex mutex_;
   mutable std::map<std::weak_ptr<const ConstantData>, Made, std::owner_less<>> weights_;
 };
 

@@ -124,8 +124,11 @@ SharedPlan bearable_plan(const Graph& graph, SharedPlan plan, const Options& opt
 
 std::optional<double> foretold_error(const KnownPlan& plan) {
   const Calibration* calibration = plan.settings.calibration.get();
-  if (plan.result.assignment.grids == nullptr || calibration == nullptr || calibration->stale) return std::nullopt;
-  return plan.result.foretold_error;
+  if (plan.result.assignment.grids == nullptr || (calibration != nullptr && calibration->stale)) return std::nullopt;
+  for (const ProvenError& proven : plan.result.proven) {  // with grids there is one set of weights
+    return proven.error;
+  }
+  return std::nullopt;
 }
 
 std::string choices_of(const KnownPlan& plan) {

@@ -61,6 +61,12 @@ void Region::set_state(Shape& shape, ShapeState state) {
 
 Region::Decision Region::decide(const Signature& signature, const WeightSet& weights, bool at_once) {
   const std::unique_lock lock(mutex_);
+  Decision decision = decide_now(signature, weights, at_once);
+  decision.generation = generation_;
+  return decision;
+}
+
+Region::Decision Region::decide_now(const Signature& signature, const WeightSet& weights, bool at_once) {
   Shape& shape = shape_of(signature);
   const auto packed = packed_.find(weights.identity);
   const bool written = packed != packed_.end() && packed->second < weights.epoch;
@@ -115,7 +121,7 @@ Region::Side Region::run(const Signature& signature, const WeightSet& weights, R
     switch (decision.turn) {
       case Turn::instead:
         if (nets_.peek(signature, weights) == nullptr) {  // it had to make room
-          nets_.put({.signature = signature, .net = nullptr, .orders = {}});
+          put({.signature = signature, .net = nullptr, .orders = {}}, decision.generation);
         }
         call.run_instead();
         return Side::host;
@@ -124,7 +130,7 @@ Region::Side Region::run(const Signature& signature, const WeightSet& weights, R
         if (decision.net == nullptr) {
           note_host(signature, weights, ns);
         } else {
-          note_trial(signature, Side::host, ns, decision.net, call.threads());
+          note_trial(signature, Side::host, ns, decision, call.threads());
         }
         return Side::host;
       }
@@ -137,7 +143,7 @@ Region::Side Region::run(const Signature& signature, const WeightSet& weights, R
           return Side::host;
         }
         const int64_t ns = settings_.now() - start;
-        if (decision.tries) note_trial(signature, Side::net, ns, decision.net, call.threads());
+        if (decision.tries) note_trial(signature, Side::net, ns, decision, call.threads());
         return Side::net;
       }
       case Turn::prepare:
@@ -157,12 +163,13 @@ Region::Side Region::run(const Signature& signature, const WeightSet& weights, R
 }
 
 void Region::run_after_error(const Signature& signature, RegionCall& call) {
+  const uint64_t generation = generation_;
   call.run_host();  // raises the same, most likely
   ShapeState state;
   state.inputs = call.inputs();
   state.host = "a step of the host raised in the net, and not outside of it";
   log_warning("region '" + settings_.name + "': no net of it runs for inputs " + state.inputs + ": " + state.host);
-  keep_host(signature, std::move(state), 0);
+  keep_host(signature, std::move(state), 0, generation);
 }
 
 Region::Side Region::prepare_and_run(const Signature& signature, const WeightSet& weights, RegionCall& call) {
@@ -174,6 +181,10 @@ Region::Side Region::prepare_and_run(const Signature& signature, const WeightSet
       return Side::host;
     }
     preparing.lock();
+  }
+  if (watches_ && has_host_ && call.has_values()) {  // since this call has begun: a net would keep others from view
+    run_timed_host(call);
+    return Side::host;
   }
   NetCache::Entry net = nets_.peek(signature, weights);
   if (net != nullptr && call.has_values()) {  // made meanwhile
@@ -196,26 +207,34 @@ NetCache::Entry Region::prepare(const Signature& signature, const WeightSet& wei
   return nets_.peek(signature, weights);
 }
 
-void Region::keep_host(const Signature& signature, ShapeState state, double host_s) {
+void Region::put(Ready ready, uint64_t generation) {
+  const Signature signature = ready.signature;
+  nets_.put(std::move(ready));
+  if (generation_ != generation) nets_.drop(signature);
+}
+
+void Region::keep_host(const Signature& signature, ShapeState state, double host_s, uint64_t generation) {
   {
     const std::unique_lock lock(mutex_);
+    if (generation_ != generation) return;
     Shape& shape = shape_of(signature);
     set_state(shape, std::move(state));
     shape.host_s = shape.net_s = {};
   }
-  nets_.put({.signature = signature, .net = nullptr, .orders = {}, .earns_ns = Credit::tenth(ns_of(host_s))});
+  put({.signature = signature, .net = nullptr, .orders = {}, .earns_ns = Credit::tenth(ns_of(host_s))}, generation);
 }
 
-void Region::keep_net(Ready ready, ShapeState state) {
+void Region::keep_net(Ready ready, ShapeState state, uint64_t generation) {
   {
     const std::unique_lock lock(mutex_);
+    if (generation_ != generation) return;
     Shape& shape = shape_of(ready.signature);
     set_state(shape, std::move(state));
     shape.seen.clear();
     packed_[ready.weights.identity] = ready.weights.epoch;
     dropped_ = false;
   }
-  nets_.put(std::move(ready));
+  put(std::move(ready), generation);
 }
 
 std::vector<std::pair<Signature, ShapeState>> Region::shapes() const {
@@ -233,7 +252,7 @@ void Region::restore(const Signature& signature, Plan plan, std::string host) {
   if (host.empty()) return;
   ShapeState state;
   state.host = std::move(host);
-  keep_host(signature, std::move(state), 0);
+  keep_host(signature, std::move(state), 0, generation_);
 }
 
 NetCache::Entry Region::find_at(std::span<const int64_t> signature, const WeightTable::Addresses& addresses) const {

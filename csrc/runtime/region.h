@@ -126,6 +126,7 @@ class Region {
     NetCache::Entry net;
     bool tries = false;  // whether its time is to be noted for a verdict
     bool drop = false;   // the nets of these weights as they were
+    uint64_t generation = 0;
   };
 
   Shape& shape_of(const Signature& signature);
@@ -133,6 +134,7 @@ class Region {
   static void set_state(Shape& shape, ShapeState state);
   bool untried() const { return source_.empty() && attempts_ < most_attempts; }
   Decision decide(const Signature& signature, const WeightSet& weights, bool at_once);
+  Decision decide_now(const Signature& signature, const WeightSet& weights, bool at_once);
   struct Due {
     Unplanned::Item* waiting = nullptr;  // what needs a plan first
     Price plan, rest;                    // for that, and to lower, pack, prepare and run both sides
@@ -158,9 +160,11 @@ class Region {
   void run_made(Making& making, Ready ready);
   void start_trial(Ready ready, Making& making);
   void check_error(const Ready& ready, const std::string& choices, Making& making, Verdict& verdict);
-  void keep_host(const Signature& signature, ShapeState state, double host_s);
-  void keep_net(Ready ready, ShapeState state);
-  void note_trial(const Signature& signature, Side side, int64_t ns, const NetCache::Entry& net, int threads);
+  // What was decided under options that are gone is not kept.
+  void keep_host(const Signature& signature, ShapeState state, double host_s, uint64_t generation);
+  void keep_net(Ready ready, ShapeState state, uint64_t generation);
+  void put(Ready ready, uint64_t generation);
+  void note_trial(const Signature& signature, Side side, int64_t ns, const Decision& decision, int threads);
   int64_t run_timed_host(RegionCall& call);
   struct Watching;
   std::optional<Side> watch(const Signature& signature, const WeightSet& weights, RegionCall& call);
@@ -178,6 +182,7 @@ class Region {
   const RegionSettings settings_;   // but for options, which may be others by now
   std::list<Options> all_options_;  // the last ones count; others may still be read
   std::atomic<const Options*> options_;
+  std::atomic<uint64_t> generation_ = 0;  // of the options; it changes under mutex_ and preparing_
   ForkMutex watching_mutex_{ForkMutex::AtFork::leave};  // held while a call is observed
   std::unique_ptr<Watching> watching_;
   std::atomic<bool> watches_ = false;

@@ -78,8 +78,10 @@ int Region::calls_to_leave(const Due& due, Shape& shape, const WeightSet& weight
 void Region::note_host(const Signature& signature, const WeightSet& weights, int64_t ns) {
   double host_s = 0;
   int calls = 0;
+  uint64_t generation = 0;
   {
     const std::unique_lock lock(mutex_);
+    generation = generation_;
     Shape& shape = shape_of(signature);
     if (!shape.host.empty()) return;
     if (shape.host_s.size() < most_trial_calls) shape.host_s.push_back(seconds_of(ns));
@@ -89,11 +91,12 @@ void Region::note_host(const Signature& signature, const WeightSet& weights, int
     unplanned_.host_ran(due.waiting, host_s * (1 + calls));
   }
   if (calls == 0) return;
-  nets_.put({.signature = signature,
-             .net = nullptr,
-             .orders = {},
-             .patience = calls,
-             .earns_ns = Credit::tenth(ns_of(host_s))});
+  put({.signature = signature,
+       .net = nullptr,
+       .orders = {},
+       .patience = calls,
+       .earns_ns = Credit::tenth(ns_of(host_s))},
+      generation);
 }
 
 void Region::note_planning(const Graph& graph, int64_t ns) {

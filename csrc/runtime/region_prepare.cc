@@ -88,7 +88,7 @@ void Region::run_made(Making& making, Ready ready) {
     making.side = Side::net;
     making.has_run = true;
   }
-  keep_net(std::move(ready), making.state);
+  keep_net(std::move(ready), making.state, generation_);
 }
 
 // Makes a net and says whether another is to be tried, for less of an error.
@@ -280,7 +280,7 @@ Region::Side Region::prepare_now(const Signature& signature, const WeightSet& we
     if (state.verdict.known) {
       log_info("region '" + settings_.name + "': the host runs it for inputs " + state.inputs + ": " + state.host);
     }
-    keep_host(signature, state, state.verdict.host_seconds);
+    keep_host(signature, state, state.verdict.host_seconds, generation_);
     if (call.has_values() && !making.has_run) call.run_instead();
     making.side = Side::host;
   }

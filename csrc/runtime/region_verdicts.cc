@@ -53,7 +53,7 @@ void Region::start_trial(Ready ready, Making& making) {
     return;
   }
   ready.on_trial = true;
-  keep_net(std::move(ready), state);
+  keep_net(std::move(ready), state, generation_);
   const std::unique_lock lock(mutex_);
   shape_of(making.signature).host_s.push_back(seconds_of(making.host_ns));
 }
@@ -74,12 +74,13 @@ void Region::check_error(const Ready& ready, const std::string& choices, Making&
   log_info("region '" + settings_.name + "': " + text);
 }
 
-void Region::note_trial(const Signature& signature, Side side, int64_t ns, const NetCache::Entry& net, int threads) {
+void Region::note_trial(const Signature& signature, Side side, int64_t ns, const Decision& decision, int threads) {
   std::optional<Verdict> found;
   std::string source;
   ShapeState state;
   {
     const std::unique_lock lock(mutex_);
+    if (generation_ != decision.generation) return;
     Shape& shape = shape_of(signature);
     if (!shape.host.empty()) return;
     std::vector<double>& own = side == Side::net ? shape.net_s : shape.host_s;
@@ -108,12 +109,12 @@ void Region::note_trial(const Signature& signature, Side side, int64_t ns, const
   }
   if (!state.verdict.wins) {
     state.host = state.verdict.reason;
-    keep_host(signature, state, state.verdict.host_seconds);
+    keep_host(signature, state, state.verdict.host_seconds, decision.generation);
   } else {
-    Ready settled = *net;
+    Ready settled = *decision.net;
     settled.on_trial = false;
     settled.earns_ns = Credit::earned(ns_of(state.verdict.seconds), ns_of(state.verdict.host_seconds));
-    keep_net(std::move(settled), state);
+    keep_net(std::move(settled), state, decision.generation);
   }
   if (settings_.prepared) settings_.prepared(signature, state, nullptr);
 }

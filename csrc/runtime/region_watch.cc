@@ -33,14 +33,7 @@ void Region::start_watching() {
   watches_ = true;
 }
 
-Region::~Region() {
-  if (watching_ == nullptr || !watching_->source.collects || !watches_) return;
-  try {
-    finish_calibration();
-  } catch (const std::exception& error) {
-    log_warning("region '" + settings_.name + "': its calibration is lost: " + error.what());
-  }
-}
+Region::~Region() = default;
 
 // Lowers the call once for each signature and set of weights.
 void Region::watch_shape(const Signature& signature, const WeightSet& weights, RegionCall& call) {
@@ -50,7 +43,7 @@ void Region::watch_shape(const Signature& signature, const WeightSet& weights, R
   LoweredCall lowered = call.lower();
   const std::string identity = lowered.graph.weights_identity();
   const bool known = !watching.source.collects && calibration_of(lowered.graph, options()) != nullptr;
-  Watching::Model& model = watching.models[model_key(lowered.graph)];
+  Watching::Model& model = watching.models[range_key(lowered.graph)];
   if (known && model.calibrator == nullptr) {
     watches_ = false;
     return;
@@ -82,9 +75,12 @@ std::optional<Region::Side> Region::watch(const Signature& signature, const Weig
   std::unique_lock lock(watching_mutex_, std::defer_lock);
   if (!lock.try_lock()) {
     // Another call is observed, or errors are measured. What is to be collected waits for its turn.
-    if (!parse_calibration(options().calibration).collects) {
-      call.run_host();
-      return Side::host;
+    if (!parse_calibration(options().calibration).collects && has_host_) {
+      try {
+        call.run_host();
+        return Side::host;
+      } catch (const NoHost&) {  // then it waits, too
+      }
     }
     lock.lock();
   }
@@ -160,6 +156,7 @@ void Region::reconfigure(Options options) {
     const std::unique_lock state(mutex_);
     all_options_.push_back(std::move(options));
     options_.store(&all_options_.back(), std::memory_order_release);
+    ++generation_;
     by_signature_.clear();
     items_.clear();
     source_.clear();

@@ -206,6 +206,23 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
     const auto trial = timekeeper.in("accuracy");
     return accuracy.holds(plan);
   };
+  if (costs.grids != nullptr) {
+    // The price of memory may have moved the plan over the limit of errors, which comes first.
+    while (!acceptable(found.plans.front())) {
+      const auto good = std::find_if(found.plans.begin(), found.plans.end(), acceptable);
+      if (good != found.plans.end()) {
+        found.plans.erase(found.plans.begin(), good);
+      } else if (accuracy.raise_price(found.plans.front())) {
+        found = solve(graph, objective, memory, several, result);
+      } else {
+        found.plans = {dprs_solve(objective.priced())};
+        found.regrets = found.plans.front().regrets;
+        result.memory_fits = found.fits = false;
+        log_warning("tune: no plan keeps to max_memory and to max_error at once: max_memory gives way");
+        break;
+      }
+    }
+  }
   found.plans.erase(std::remove_if(found.plans.begin() + 1, found.plans.end(), std::not_fn(acceptable)),
                     found.plans.end());
   const PlanSearch search{.solve = [&](const Objective& changed) -> std::optional<DprsResult> {

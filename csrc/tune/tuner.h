@@ -26,6 +26,8 @@ struct Calibration {
   std::vector<std::map<std::string, double>> layer_errors;
   bool stale = false;  // the ranges are of other weights
 };
+// Of what nobody has measured: more than any limit, and prices stay finite.
+inline constexpr double unknown_error = 1e3;
 
 struct TuneSettings {
   SearchLimits limits;

@@ -71,9 +71,7 @@ def sections(path: Path | str) -> list[softneuro._C.RangeSection]:
 
 
 def plans() -> list[softneuro._C.Plan]:
-    return [
-        one.plan for region in registry.all_regions() for one in region.shaped.values() if one.plan is not None
-    ]
+    return [one.plan for region in registry.all_regions() for one in region.shaped.values() if one.plan is not None]
 
 
 def in_bytes() -> int:
@@ -258,9 +256,7 @@ def test_threads_call_while_it_switches(model: Network) -> None:
     assert max(worst) < 0.05
 
 
-def test_other_weights_make_ranges_stale(
-    model: Network, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_other_weights_make_ranges_stale(model: Network, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     out = tmp_path / "ranges.txt"
     backend.calibrate(compiled(model), batches(4), out=out)
     torch._dynamo.reset()

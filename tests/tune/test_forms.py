@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -128,7 +129,7 @@ def test_looser_limits_are_never_slower(ranges: str) -> None:
     plans = [tune(graph, calibration=ranges, max_error=limit) for limit in (1e-4, 2e-3, 1e-2, 0.1, 1)]
     seconds = [plan.predicted_s for plan in plans]
     # Plans within a percent of each other are chosen by timing them as wholes.
-    assert all(b <= 1.03 * a for a, b in zip(seconds, seconds[1:], strict=False))
+    assert all(b <= 1.03 * a for a, b in itertools.pairwise(seconds))
 
 
 @pytest.mark.parametrize("name", ["first", "second", "depthwise", "wide", "both", "most", "swish", "mean", "hidden"])

@@ -44,11 +44,11 @@ def calibrate(
     Raises softneuro.Error for data without a batch, and what the model raises.
     """
     regions = regions_of.setdefault(model, Regions(model))
-    path = os.fspath(out)
+    path, before = os.fspath(out), regions.changes
     try:
         count = observe(regions, batches_of(model, data, num_batches, transform), path, method)
     finally:
-        regions.change()
+        regions.change(**before)
     return Calibration(path, count, len(regions.regions))
 
 

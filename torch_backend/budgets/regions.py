@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import threading
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -23,11 +24,12 @@ log = logging.getLogger("softneuro.torch_backend")
 
 @contextlib.contextmanager
 def listening() -> Iterator[list[CompiledGraph]]:
-    """Graphs that run inside the block, each once."""
+    """Graphs that this thread runs inside the block, each once."""
     seen: list[CompiledGraph] = []
+    thread = threading.get_ident()
 
     def listen(graph: CompiledGraph) -> None:
-        if not any(graph is other for other in seen):
+        if threading.get_ident() == thread and not any(graph is other for other in seen):
             seen.append(graph)
 
     listeners.append(listen)
@@ -88,6 +90,11 @@ class Regions:
     def _reconfigure(self, index: int) -> None:
         if self._changes:
             self.regions[index].reconfigure({**self._options[index], **self._changes})
+
+    @property
+    def changes(self) -> dict[str, str]:
+        """Options that they have on top of their own."""
+        return dict(self._changes)
 
     def change(self, **changes: str) -> None:
         """Gives all of them these options on top of their own. Nothing that they have decided stays."""

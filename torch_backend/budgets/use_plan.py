@@ -16,6 +16,7 @@ def use_plan(model: Any, plan: Tuned | str | os.PathLike[str], *inputs: Any, max
     """Has a compiled model run another plan from its next call on. Other threads may call it meanwhile.
 
     Args:
+        model: of `torch.compile`, or a loaded program.
         plan: what `tune` returned, or a file that the option `plan` has written. Of several plans in a file for the
             same weights, the fastest one within the limit is taken.
         inputs: arguments of one call, for a model that was neither calibrated nor tuned in this process.

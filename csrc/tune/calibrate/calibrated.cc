@@ -1,11 +1,13 @@
 #include "tune/calibrate/calibrated.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <mutex>
 #include <set>
 #include <utility>
 
 #include "base/error.h"
+#include "base/fork_mutex.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "tune/calibrate/calibrator.h"
@@ -26,7 +28,7 @@ class KnownFiles {
     std::error_code none;
     const auto time = fs::last_write_time(path, none);
     if (none) return nullptr;
-    const std::lock_guard lock(mutex_);
+    const std::unique_lock lock(mutex_);
     Item& item = items_[path];
     if (item.table == nullptr || item.time != time)
       item = {time, std::make_shared<const RangeTable>(load_ranges(path))};
@@ -34,7 +36,7 @@ class KnownFiles {
   }
   // Whether it is the first time.
   bool tells(const std::string& what) {
-    const std::lock_guard lock(mutex_);
+    const std::unique_lock lock(mutex_);
     return told_.insert(what).second;
   }
 
@@ -43,7 +45,7 @@ class KnownFiles {
     std::filesystem::file_time_type time;
     std::shared_ptr<const RangeTable> table;
   };
-  std::mutex mutex_;
+  ForkMutex mutex_;
   std::map<std::string, Item> items_;
   std::set<std::string> told_;
 };
@@ -78,21 +80,26 @@ const RangeSection* section_for(const RangeTable& table, const RangeKey& key, bo
   return nullptr;
 }
 
-double largest(const RangeSection& section) {
-  double most = 0;
-  for (const BlobRange& row : section.blobs) most = std::max(most, row.error.value_or(0));
-  for (const LayerError& row : section.layers) most = std::max(most, row.error.value_or(0));
-  return most;
-}
-
 }  // namespace
 
-std::string model_key(const Graph& graph) {
+namespace {
+
+// Whether a layer's attributes may be others for inputs of another size.
+bool follows_shapes(const Graph& graph, const Layer& layer) {
+  constexpr std::string_view sized[] = {"constant", "reshape", "slice", "upsample", "pad"};
+  if (std::find(std::begin(sized), std::end(sized), layer.type) != std::end(sized)) return true;
+  if (layer.type != "pool2d") return false;
+  const auto kernel = layer.attrs.integers("kernel");
+  const Shape& image = graph.blob(layer.inputs[0]).desc.shape;
+  return kernel.size() == 2 && kernel[0] == image[2] && kernel[1] == image[3];  // all of it
+}
+
+std::string key_of(const Graph& graph, bool all_attributes) {
   std::string text;
   for (const Layer& layer : graph.layers()) {
     text += layer.type + " ";
-    // Those of layers without weights may follow from shapes.
-    if (!layer.weights.empty() && layer.type != "constant") text += layer.attrs.str();
+    const bool has_weights = !layer.weights.empty() && layer.type != "constant";
+    if (has_weights || (all_attributes && !follows_shapes(graph, layer))) text += layer.attrs.str();
     for (const auto& [role, value] : layer.weights) {
       text += " " + role + std::string(dtype_name(value->dtype()));
       if (layer.type != "constant") text += value->shape().str();
@@ -106,6 +113,12 @@ std::string model_key(const Graph& graph) {
   for (const int output : graph.outputs()) text += std::to_string(output) + "\n";
   return content_hash(text);
 }
+
+}  // namespace
+
+std::string model_key(const Graph& graph) { return key_of(graph, false); }
+
+std::string range_key(const Graph& graph) { return key_of(graph, true); }
 
 CalibrationSource parse_calibration(const std::string& text) {
   CalibrationSource source;
@@ -134,8 +147,9 @@ std::shared_ptr<const Calibration> calibration_of(const Graph& graph, const Opti
   const auto table = read_table(source);
   if (table == nullptr) return nullptr;
   bool stale = false;
-  const bool compared = options.never_worse && options.tune == TuneMode::profile;
-  const RangeKey key{model_key(graph), graph.weights_identity()};
+  // What is observed online is for the weights at hand.
+  const bool compared = options.never_worse && options.tune == TuneMode::profile && source.batches == 0;
+  const RangeKey key{range_key(graph), graph.weights_identity()};
   const RangeSection* section = section_for(*table, key, compared, stale);
   if (section == nullptr) {
     const bool fresh = known_files().tells(source.path + key.structure + key.weights);
@@ -152,8 +166,7 @@ std::shared_ptr<const Calibration> calibration_of(const Graph& graph, const Opti
   auto calibration = std::make_shared<Calibration>();
   calibration->stale = stale;
   calibration->grids = grids_of(graph, *section);
-  const double unknown = largest(*section);
-  calibration->blob_errors.assign(graph.blobs().size(), unknown);
+  calibration->blob_errors.assign(graph.blobs().size(), unknown_error);
   calibration->layer_errors.resize(graph.layers().size());
   for (const BlobRange& row : section->blobs) {
     if (row.error && row.blob < static_cast<int>(graph.blobs().size()))

@@ -10,8 +10,10 @@
 
 namespace softneuro {
 
-// Hash of what graphs of one model have in common in all shapes.
+// Hash of what graphs of one model have in common in all shapes: of what plans depend on.
 std::string model_key(const Graph& graph);
+// The same of what values depend on: with attributes of layers without weights, but for those that follow from shapes.
+std::string range_key(const Graph& graph);
 
 // The option `calibration`.
 struct CalibrationSource {

@@ -38,6 +38,8 @@ struct Calibrator::Shaped {
 Calibrator::Calibrator(TuneSettings settings, CostDb& db) : settings_(std::move(settings)), db_(db) {
   settings_.mode = TuneMode::cached;
   settings_.calibration = nullptr;
+  settings_.pins = {};  // which may ask for what there are no grids for yet
+  settings_.max_memory = {};
 }
 
 Calibrator::~Calibrator() = default;
@@ -104,7 +106,7 @@ RangeSection Calibrator::finish(const FitSettings& method, double seconds, const
   }
   const Graph& graph = shapes_.front()->graph;
   RangeSection section;
-  section.key = {model_key(graph), graph.weights_identity()};
+  section.key = {range_key(graph), graph.weights_identity()};
   section.method = method.str();
   section.batches = batches_;
   section.samples = static_cast<int64_t>(samples_.size());

@@ -29,9 +29,10 @@ std::vector<double> squares_of(const Tensors& outputs, const Tensors* truth) {
     const auto* y = truth != nullptr ? static_cast<const float*>((*truth)[k].memory.data()) : nullptr;
     double sum = 0;
     for (int64_t i = 0; i < outputs[k].desc.shape.elements(); ++i) {
+      const float truth = y != nullptr ? y[i] : x[i];
+      if (!std::isfinite(truth)) continue;  // which says nothing of roundings
       const double d = static_cast<double>(x[i]) - (y != nullptr ? static_cast<double>(y[i]) : 0);
-      // What is not finite on either side says nothing of roundings.
-      if (std::isfinite(d)) sum += d * d;
+      sum += std::isfinite(d) ? d * d : INFINITY;
     }
     sums.push_back(sum);
   }
@@ -121,7 +122,7 @@ struct RoundingErrors::Runner {
 RoundingErrors::RoundingErrors(const Graph& graph, std::shared_ptr<const Grids> grids, Others others,
                                const TuneSettings& settings, CostDb& db, const ParallelFor& parallel_for,
                                double seconds)
-    : grids_(std::move(grids)), settings_(settings), db_(db), parallel_for_(parallel_for), timekeeper_(seconds) {
+    : grids_(std::move(grids)), settings_(settings), db_(db), parallel_for_(parallel_for), seconds_(seconds) {
   for (const Layer& layer : graph.layers()) names_.push_back(layer.name);
   // In the order of the layers, so that what time is lacking for is not all of one kind.
   const auto add_blob = [&](int blob) {
@@ -150,10 +151,12 @@ RoundingErrors::~RoundingErrors() = default;
 
 bool RoundingErrors::add(const Graph& graph, const std::vector<const void*>& inputs, const Progress& progress) {
   const std::string hash = graph.structural_hash();
-  if (runner_ == nullptr || runner_->hash != hash)
+  if (runner_ == nullptr || runner_->hash != hash) {
     runner_ = std::make_unique<Runner>(graph, hash, *grids_, settings_, db_, parallel_for_);
+    if (!timekeeper_) timekeeper_.emplace(seconds_);
+  }
   Runner& runner = *runner_;
-  const double start = timekeeper_.now();
+  const double start = timekeeper_->now();
   runner.rounded = -1;
   runner.net->run(inputs, runner.out, parallel_for_);
   Tensors truth;
@@ -163,7 +166,7 @@ bool RoundingErrors::add(const Graph& graph, const std::vector<const void*>& inp
   }
   truths_.push_back(squares_of(truth, nullptr));
   const auto total = static_cast<int>(subjects_.size());
-  for (size_t i = 0; i < subjects_.size() && timekeeper_.left() > 0; ++i) {
+  for (size_t i = 0; i < subjects_.size() && timekeeper_->left() > 0; ++i) {
     Subject& subject = subjects_[i];
     runner.rounded = subject.blob;
     runner.grid = subject.grid;
@@ -175,23 +178,28 @@ bool RoundingErrors::add(const Graph& graph, const std::vector<const void*>& inp
     ++subject.samples;
     if (progress) progress(static_cast<int>(i) + 1, total);
   }
-  return timekeeper_.left() > timekeeper_.now() - start;
+  return timekeeper_->left() > timekeeper_->now() - start;
 }
 
 std::optional<double> RoundingErrors::error_of(const Subject& subject) const {
-  if (subject.samples == 0) return {};
+  if (subject.samples == 0 || subject.squares.empty()) return {};
   double worst = 0;
   for (size_t k = 0; k < subject.squares.size(); ++k) {
     double truth = 0;
     for (int i = 0; i < subject.samples; ++i) truth += truths_[static_cast<size_t>(i)][k];
     worst = std::max(worst, truth > 0 ? subject.squares[k] / truth : subject.squares[k]);
   }
-  return std::sqrt(worst);
+  return std::min(std::sqrt(worst), unknown_error);
 }
 
 void RoundingErrors::tell(RangeSection& section) const {
   double most = 0;
-  for (const Subject& subject : subjects_) most = std::max(most, error_of(subject).value_or(0));
+  bool any = false;
+  for (const Subject& subject : subjects_) {
+    any = any || error_of(subject).has_value();
+    most = std::max(most, error_of(subject).value_or(0));
+  }
+  if (!any) return;
   for (const Subject& subject : subjects_) {
     const double error = error_of(subject).value_or(most);
     if (subject.blob < 0) {

@@ -50,7 +50,8 @@ class RoundingErrors {
   const TuneSettings& settings_;
   CostDb& db_;
   const ParallelFor& parallel_for_;
-  Timekeeper timekeeper_;
+  double seconds_;
+  std::optional<Timekeeper> timekeeper_;  // from the first run on
   std::vector<Subject> subjects_;
   std::vector<std::string> names_;  // by layer
   std::vector<Squares> truths_;  // by sample

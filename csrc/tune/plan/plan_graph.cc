@@ -162,7 +162,7 @@ double error_on(const Plan& plan, const std::string& weights) {
   return INFINITY;
 }
 
-// Of several that are within the limit the least exact one: it was chosen for being faster.
+// Of several that are within the limit the fastest one.
 const Plan* made_for_weights(const PlanFile& file, const Graph& graph, const PlanKey& key, double max_error) {
   const Plan* found = nullptr;
   std::string weights;
@@ -171,9 +171,8 @@ const Plan* made_for_weights(const PlanFile& file, const Graph& graph, const Pla
     plain.calibration.clear();
     if (plan.grids.empty() || plain != key) continue;
     if (weights.empty()) weights = graph.weights_identity();
-    const double error = error_on(plan, weights);
-    if (error > max_error || (found != nullptr && error <= error_on(*found, weights))) continue;
-    found = &plan;
+    if (error_on(plan, weights) > max_error) continue;
+    if (found == nullptr || plan.seconds < found->seconds) found = &plan;
   }
   return found;
 }

@@ -20,7 +20,7 @@ std::string calibration_key(const Graph& graph, const TuneSettings& settings);
 
 // The plan of a file for a graph, or null. Throws Error if the file was made on another device or, if `strict`, if it
 // has plans but none of this model (layer types agree).
-// Without a calibration, the least exact plan within max_error that was made by one for just these weights comes first.
+// Without a calibration, the fastest plan within max_error that was made by one for just these weights comes first.
 const Plan* find_plan(const PlanFile& file, const Graph& graph, const TuneSettings& settings, const std::string& path,
                       bool strict = true);
 // The plan for the same model, device and threads whose input shapes differ least; null if there is none.

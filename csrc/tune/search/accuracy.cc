@@ -123,6 +123,14 @@ void Accuracy::find_foretold_price() {
   proven_noise_ = allowed;
 }
 
+bool Accuracy::raise_price(const DprsResult& plan) {
+  const double price = objective_.price(noise_), allowed = std::pow(trials_.settings.limits.max_error, 2);
+  const double next = std::max(8 * price, 0.01 * std::max(plan.cost, 1e-9) / allowed);
+  if (next >= foretold_prices.highest) return false;
+  objective_.set_price(noise_, next);
+  return true;
+}
+
 double Accuracy::foretold(const DprsResult& plan) const {
   return costs_.grids != nullptr ? std::sqrt(noise_of(plan)) : 0;
 }
@@ -154,8 +162,8 @@ void Accuracy::find_price() {
 }
 
 std::vector<ProvenError> Accuracy::proven(const DprsResult& plan) {
-  if (noise_of(plan) == 0) return {};
   if (costs_.grids != nullptr) return {{graph_.weights_identity(), foretold(plan)}};
+  if (noise_of(plan) == 0) return {};
   const auto measured = ledger_.find_error(signature_of_errors(), to_assignment(graph_, costs_, plan));
   return {{graph_.weights_identity(), measured.value_or(budget_)}};
 }

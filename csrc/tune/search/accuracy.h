@@ -29,6 +29,9 @@ class Accuracy {
   // With a calibration, the errors that it foretells for its data keep to max_error instead.
   void find_price();
 
+  // Makes errors dearer where another price has led to a plan that does not keep to the limit. False at the highest.
+  bool raise_price(const DprsResult& plan);
+
   // Whether another plan is within the budget: by its noise, if that says so, or by its outputs. Not if these are
   // unknown and not to be measured.
   bool holds(const DprsResult& plan);

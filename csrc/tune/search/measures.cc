@@ -1,5 +1,6 @@
 #include "tune/search/measures.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/arch.h"
@@ -17,15 +18,16 @@ double magnification(const Calibration& calibration, int layer) {
   constexpr double usual = 0.008;  // error of a product's result by weights in bytes, a scale for each output
   const auto& forms = calibration.layer_errors[static_cast<size_t>(layer)];
   const auto known = forms.find("bytes");
-  return known != forms.end() ? known->second / usual : 1;
+  return known != forms.end() ? std::max(1.0, known->second / usual) : 1;
 }
 
 // Those of a form's weights, and of its output unless its values were those of an input's bytes.
 double rounding_of(const Fusion& form, const Calibration& calibration) {
   const auto& own = calibration.layer_errors[static_cast<size_t>(form.layers.front())];
   const auto error = own.find(form.kind);
-  double sum = error == own.end() ? 0 : error->second * error->second;
-  if (error == own.end() && form.layer.find_weight("weight") != nullptr) sum = INFINITY;  // nobody has measured it
+  const bool rounds = form.kind != "bytes" || (form.bytes[0] && form.layer.find_weight("weight") != nullptr);
+  double sum = !rounds || error == own.end() ? 0 : error->second * error->second;
+  if (rounds && error == own.end()) sum = unknown_error * unknown_error;
   if (form.layer.post.quantize != nullptr) sum += squared(calibration.blob_errors, form.layer.output());
   return sum;
 }
@@ -72,6 +74,11 @@ Measure squared_errors(const Graph& graph, const GraphCosts& costs, const Calibr
     const double error = candidate.error * (calibration != nullptr ? magnification(*calibration, layer) : 1);
     return error * error;
   });
+  for (size_t g = 0; g < costs.fused.size() && calibration != nullptr; ++g) {
+    double most = 1;
+    for (const int layer : costs.fused[g].fusion->layers) most = std::max(most, magnification(*calibration, layer));
+    measure.groups[g] = std::pow(costs.fused[g].candidate.error * most, 2);
+  }
   if (costs.grids != nullptr) add_roundings(graph, costs, *calibration, measure);
   return measure;
 }

@@ -233,7 +233,7 @@ void leave_asked(const Graph& graph, const TuneSettings& settings, const Work& w
     });
     if (candidates.empty() && !fusible[l] && fixed != nullptr) {
       const auto fusion = std::find_if(costs.fusions.begin(), costs.fusions.end(), [&](const Fusion& one) {
-        return one.layers.back() == static_cast<int>(l) && one.layer.type == fixed->type();
+        return one.layers.back() == static_cast<int>(l) && one.layer.type == fixed->type() && !one.is_form();
       });
       if (fusion == costs.fusions.end()) throw declined(layer, problem, *fixed, all);
       const size_t item = work.of_fusion[static_cast<size_t>(fusion - costs.fusions.begin())];
