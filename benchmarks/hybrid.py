@@ -1,12 +1,12 @@
-"""Float networks that softneuro runs partly in bytes, against all in floats, all in bytes, and others' quantized files.
+"""Float networks that softneuro runs partly in bytes, against floats, all in bytes, and others' quantized files.
 
-The tables of the SoftNeuro paper anew: its Table I (times without tuning, in float32, in qint8, hybrid), Table III (what
-is chosen layer by layer, with --layers) and Table IV (what tuning takes). All ways are calibrated on the same crops of
-scikit-learn's two photos. Networks have random weights, so errors are relative L2 of outputs to the float model on crops
-that nothing was chosen by; in brackets behind each time. Times are medians of runs that alternate in one process.
+The tables of the SoftNeuro paper anew: its Table I (times without tuning, in float32, in qint8, hybrid), Table III
+(what is chosen layer by layer, with --layers) and Table IV (what tuning takes). All ways are calibrated on the same
+crops of scikit-learn's two photos. Networks have random weights, so errors are relative L2 of outputs to the float
+model on crops that nothing was chosen by; in brackets behind each time. Times are medians of runs that alternate.
 
-untuned: routines by rules. float32: tuned. qint8: ONNX Runtime's QDQ file, through softneuro. onnxruntime, openvino: the
-same file there. hybrid: the fastest plan that errs no more than the more exact of these two; hybrid 2x: twice as much.
+untuned: routines by rules. float32: tuned. qint8: ONNX Runtime's QDQ file, through softneuro. onnxruntime, openvino:
+the same file there. hybrid: the fastest plan that errs no more than the more exact of these two; hybrid 2x: twice.
 
 python -m benchmarks.hybrid vgg16 resnet18 --layers --plot front.svg
 """

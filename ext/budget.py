@@ -55,6 +55,8 @@ class Budget:
         if len(given) != 1:
             raise _C.Error(f"a budget has one limit, not {len(given)}: give max_error, max_drop or max_relative_drop")
         value = asdict(self)[given[0]]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise _C.Error(f"{given[0]}={value!r} is no number")
         if not math.isfinite(value) or value < 0 or (given[0] == "max_error" and value == 0):
             raise _C.Error(f"{given[0]}={value} is out of range; give a finite number above 0 (0 is a drop of nothing)")
 
@@ -111,11 +113,19 @@ class State:
         self._path = Path(path) if path else None
         self._key = key
         self._known: dict[str, Any] = {}
-        if self._path is None or not self._path.exists():
+        if self._path is None:
             return
+        if not self._path.parent.is_dir():
+            raise _C.Error(f"state={self._path}: there is no folder {self._path.parent}")
+        if not self._path.exists():
+            return
+        if not self._path.is_file():
+            raise _C.Error(f"state={self._path} is no file; give another path")
         try:
             text = json.loads(self._path.read_text())
             known = text["evaluations"] if text["key"] == key else {}
+            if text["key"] != key:
+                log.warning("%s is of other weights or ranges: its evaluations are not used", self._path)
             self._known = {plan: [float(x) for x in scores] for plan, scores in known.items()}
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise _C.Error(f"{self._path} is no state of a search: {error}; remove it, or give another path") from None

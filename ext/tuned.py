@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from tqdm import tqdm
@@ -168,6 +171,7 @@ def buy(
     most: int,
     pareto: bool,
     state: str | os.PathLike[str] | None,
+    ranges: str,
 ) -> Trial:
     """The plan that the budget bears, which the model runs from here on.
 
@@ -178,6 +182,7 @@ def buy(
         most: evaluations.
         pareto: whether plans are tried that decide nothing, too.
         state: see `State`.
+        ranges: the file of ranges, by whose content evaluations are told apart.
     """
     if evaluate is None:
         assert budget.max_error is not None
@@ -190,7 +195,7 @@ def buy(
     def progress(made: int, of: int) -> None:
         shown.update(made - shown.n)
 
-    search = Search(budget, evaluate, State(state, tuning.apply(0.0).plan), most, progress)
+    search = Search(budget, evaluate, State(state, f"{tuning.apply(0.0).plan} {_hash_of(ranges)}"), most, progress)
     log.info("tune: at most %d evaluations", most)
     try:
         return within_drop(tuning, search, pareto, lambda done, of: None)
@@ -198,9 +203,21 @@ def buy(
         shown.close()
 
 
+def _hash_of(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
+
+
+def by_content(path: str) -> str:
+    """The path of a file once it is named by what it has: what others write does not change it."""
+    name = Path(path)
+    target = name.with_name(f"{name.stem}-{_hash_of(path)}{name.suffix}")
+    os.replace(name, target)
+    return str(target)
+
+
 def default_path() -> str:
-    """Where ranges are kept for which the user names no file."""
+    """Where ranges are observed for which the user names no file: a new one; see by_content()."""
     directory = _C.CostDb.default_directory()
     if directory:
-        return os.path.join(directory, "ranges.txt")
+        return os.path.join(directory, f"ranges-{os.getpid()}-{threading.get_ident()}.txt")
     return os.path.join(tempfile.mkdtemp(prefix="softneuro-"), "ranges.txt")

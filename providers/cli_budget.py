@@ -11,7 +11,7 @@ import click
 from softneuro import providers
 from softneuro.providers import progress, report, tune_within
 from softneuro.providers.calibrate import METHOD
-from softneuro.providers.cli_common import common, settings_of, show, summary
+from softneuro.providers.cli_common import common, replaced, settings_of, show, summary
 
 _METHOD = click.option(
     "--method", default=METHOD, show_default=True, help="min_max, moving_average, percentile:P, mse or entropy."
@@ -82,30 +82,29 @@ def tune(
     """
     if (data is None) != (max_error is None):
         raise click.UsageError("--data and --max-error are given together: the one proves the other")
-    if Path(out).exists():
-        if not force:
-            raise click.ClickException(f"{out} exists; --force replaces it")
-        Path(out).unlink()
+    if Path(out).exists() and not force:
+        raise click.ClickException(f"{out} exists; --force replaces it")
     settings = settings_of(model, shapes)
     settings.add_session_config_entry("ep.context_embed_mode", "1" if embed else "0")
     settings.add_session_config_entry("softneuro.context_packed", "0" if no_packed else "1")
     if data is not None:
-        tuned = providers.tune(
-            model,
-            data,
-            max_error=max_error,
-            num_batches=num_batches,
-            method=method,
-            calibration=ranges,
-            out=out,
-            options=dict(options),
-            sess_options=settings,
-        )
+        with replaced(out):
+            tuned = providers.tune(
+                model,
+                data,
+                max_error=max_error,
+                num_batches=num_batches,
+                method=method,
+                calibration=ranges,
+                out=out,
+                options=dict(options),
+                sess_options=settings,
+            )
         bought: dict[str, Any] = {"chosen": asdict(tuned.chosen), "trials": [asdict(trial) for trial in tuned.trials]}
         bought |= {"calibration": tuned.calibration, "options": tuned.options}
         show(as_json, {"out": out, **bought}, [*str(tuned).split("\n"), f"wrote {out}"])
         return
-    with progress.shown("tuning"):
+    with replaced(out), progress.shown("tuning"):
         session = tune_within.compiling(model, out, settings, dict(options))
     data_shown = {"out": str(out), **summary(session)}
     if not data_shown["regions"]:

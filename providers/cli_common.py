@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -34,6 +36,22 @@ def common(command: Callable[..., Any]) -> Callable[..., Any]:
     ):
         command = decorate(command)
     return command
+
+
+@contextlib.contextmanager
+def replaced(path: str) -> Iterator[None]:
+    """Puts a file aside for what is to take its place, and back if nothing does."""
+    file = Path(path)
+    aside = file.with_name(f"{file.name}.before")
+    if file.exists():
+        file.rename(aside)
+    try:
+        yield
+    except BaseException:
+        if aside.exists():
+            aside.replace(file)
+        raise
+    aside.unlink(missing_ok=True)
 
 
 def show(as_json: bool, data: dict[str, Any], lines: Sequence[str]) -> None:

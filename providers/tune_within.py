@@ -18,7 +18,7 @@ from softneuro.option_texts import option_texts
 from softneuro.providers import library, report, sessions
 from softneuro.providers.batches import Feeds, batches_of
 from softneuro.providers.calibrate import METHOD, cpu_session, observe, source_of
-from softneuro.tuned import Proof, Tuned, buy, check_budget, default_path
+from softneuro.tuned import Proof, Tuned, buy, by_content, check_budget, default_path
 
 log = logging.getLogger("softneuro.providers")
 
@@ -78,8 +78,12 @@ def tune(
     if out is not None:
         tuning.check_shapes()
     tuning.learn(data, num_batches, method)
+    if calibration is None:
+        path = tuning.name_ranges()
+    if evaluate is None and not tuning.has_reals():
+        raise softneuro.Error("no output is a tensor of reals: give evaluate= and max_drop=, not max_error=")
     score = None if evaluate is None else lambda: evaluate(tuning.session)
-    chosen = buy(tuning, budget, evaluate=score, most=max_evaluations, pareto=pareto, state=state)
+    chosen = buy(tuning, budget, evaluate=score, most=max_evaluations, pareto=pareto, state=state, ranges=path)
     if not tuning.rounds():
         log.warning("tune: no plan with bytes is faster and keeps to the budget: floats run")
     if out is not None:
@@ -122,6 +126,15 @@ class Tuning:
         )
         self._truths = [_reals(self._cpu.run(None, feeds)) for feeds in self._proof.batches]
         self._cpu = None
+
+    def name_ranges(self) -> str:
+        """Names the file of ranges by its content."""
+        self._path = by_content(self._path)
+        return self._path
+
+    def has_reals(self) -> bool:
+        """Whether any output has an error."""
+        return any(bool(truth) for truth in self._truths)
 
     def apply(self, limit: float) -> Trial:
         """Has the session run the plan of a limit on the relative error; 0: floats."""

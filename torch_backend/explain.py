@@ -14,7 +14,7 @@ from softneuro.budget import Budget
 from softneuro.option_texts import option_texts
 from softneuro.torch_backend import backend, registry
 from softneuro.torch_backend.budgets.regions import for_these_shapes, listening
-from softneuro.torch_backend.budgets.tune import Tuned, tune_within
+from softneuro.torch_backend.budgets.tune import tune_within
 from softneuro.torch_backend.call import kept
 from softneuro.torch_backend.call.compiled import CompiledGraph
 from softneuro.torch_backend.call.runtime import RegionRuntime, Shaped
@@ -23,6 +23,7 @@ from softneuro.torch_backend.compile.ops.names import printable
 from softneuro.torch_backend.compile.partitioning.partitioner import Partition, note
 from softneuro.torch_backend.exported import LoadedProgram
 from softneuro.torch_backend.freshness.tensors import addresses_of
+from softneuro.tuned import Tuned
 
 _HOST_EXAMPLES = 3  # names shown per op
 
@@ -95,7 +96,7 @@ def tune(
       or one for each sample; larger is better.
 
     Args:
-        model: compiled, or yet to be.
+        model: compiled; ahead, it may be yet to be.
         inputs: arguments of one call, or data.
         evaluate: takes the compiled model and returns its score.
         max_drop: of the score.
@@ -119,7 +120,7 @@ def tune(
         return tune_within(
             model,
             inputs,
-            Budget(error if evaluate is None else None, max_drop, max_relative_drop),
+            Budget(error, max_drop, max_relative_drop),
             evaluate=evaluate,
             num_batches=num_batches,
             transform=transform,
@@ -130,6 +131,11 @@ def tune(
             calibration=calibration,
             options=option_texts(options),
         )
+    return tune_ahead(model, inputs, **options)
+
+
+def tune_ahead(model: Any, inputs: Any, **options: Any) -> ModelPlan:
+    """Tunes a model for inputs of these shapes; see tune()."""
     arguments = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
     with for_these_shapes():
         graphs = _run(model, arguments, {"tune": "profile", **options})

@@ -11,7 +11,7 @@ from torch import nn
 from softneuro.report.sparsity import LayerSparsity, Measured, Sparsity, look_at
 from softneuro.torch_backend.compile.conversion.lowering import memory_of
 from softneuro.torch_backend.compile.ops.reals import REALS
-from softneuro.torch_backend.explain import tune
+from softneuro.torch_backend.explain import tune_ahead
 from softneuro.torch_backend.exported import LoadedProgram
 
 
@@ -24,7 +24,7 @@ def sparsity(model: Any, *inputs: Any, **options: Any) -> Sparsity:
     """
     layers = list(_layers(getattr(model, "_orig_mod", model)))
     measured = Measured()
-    for plan in tune(model, inputs, **options).regions if inputs else ():
+    for plan in tune_ahead(model, inputs, **options).regions if inputs else ():
         rows = [{name: getattr(layer, name) for name in ("name", "measured", "dense_s", "sparse_s")}
                 for layer in plan.layers]  # fmt: skip
         measured.add(plan.dense_s, plan.best_s, rows)

@@ -25,8 +25,8 @@ struct Fusion {
   bool is_form() const { return !kind.empty(); }
 };
 
-// All of a graph, overlapping ones included, in the order of their last layers: of several layers each, by the structure
-// alone, and, with grids, the forms of single ones.
+// All of a graph, overlapping ones included, in the order of their last layers: of several layers each, by the
+// structure alone, and, with grids, the forms of single ones.
 std::vector<Fusion> find_fusions(const Graph& graph, const Grids* grids);
 
 Problem fusion_problem(const Graph& graph, const Fusion& fusion, int threads);

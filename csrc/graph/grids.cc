@@ -88,9 +88,9 @@ BlockWeights to_blocks(const ConstantData& weight, int bits) {
 
 Grids::Grids(const Graph& graph, std::vector<Grid> blobs) : blobs_(std::move(blobs)) {
   if (blobs_.size() != graph.blobs().size()) {
-    throw Error(std::to_string(blobs_.size()) + " grids are not those of " + std::to_string(graph.blobs().size()) +
-                    " blobs",
-                "grids", "calibrate this model anew");
+    throw Error(
+        std::to_string(blobs_.size()) + " grids are not those of " + std::to_string(graph.blobs().size()) + " blobs",
+        "grids", "calibrate this model anew");
   }
   for (size_t b = 0; b < blobs_.size(); ++b) {
     const TensorDesc& desc = graph.blobs()[b].desc;

@@ -1,5 +1,6 @@
 #include "runtime/plans.h"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -129,6 +130,13 @@ std::optional<double> foretold_error(const KnownPlan& plan) {
     return proven.error;
   }
   return std::nullopt;
+}
+
+bool has_grids_for(const KnownPlan& plan, const Graph& graph) {
+  if (plan.result.assignment.grids == nullptr) return true;
+  const std::string weights = graph.weights_identity();
+  return std::any_of(plan.result.proven.begin(), plan.result.proven.end(),
+                     [&](const ProvenError& proven) { return proven.weights == weights; });
 }
 
 std::string choices_of(const KnownPlan& plan) {

@@ -59,6 +59,8 @@ SharedPlan bearable_plan(const Graph& graph, SharedPlan plan, const Options& opt
 // What the calibration foretells of a plan with grids of its own; nothing where there is none of these weights. It
 // holds for real inputs, and made-up ones do not show it.
 std::optional<double> foretold_error(const KnownPlan& plan);
+// Whether a plan has no grids, or those for just these weights.
+bool has_grids_for(const KnownPlan& plan, const Graph& graph);
 // Names everything that was chosen: equal for plans that run every layer of equally pruned weights alike.
 std::string choices_of(const KnownPlan& plan);
 

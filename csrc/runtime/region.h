@@ -182,7 +182,7 @@ class Region {
   const RegionSettings settings_;   // but for options, which may be others by now
   std::list<Options> all_options_;  // the last ones count; others may still be read
   std::atomic<const Options*> options_;
-  std::atomic<uint64_t> generation_ = 0;  // of the options; it changes under mutex_ and preparing_
+  std::atomic<uint64_t> generation_ = 0;                // of the options; it changes under mutex_ and preparing_
   ForkMutex watching_mutex_{ForkMutex::AtFork::leave};  // held while a call is observed
   std::unique_ptr<Watching> watching_;
   std::atomic<bool> watches_ = false;

@@ -55,7 +55,8 @@ SharedPlan Region::choose_plan(const Graph& graph, double allowed, Making& makin
   }
   if (!call.anew()) {
     // Its net had to make room, or its weights have changed.
-    const bool same = known.plan != nullptr && known.plan->graph_hash == graph.structural_hash();
+    const bool same =
+        known.plan != nullptr && known.plan->graph_hash == graph.structural_hash() && has_grids_for(*known.plan, graph);
     if (same && options.plan.empty() && allowed == this->options().max_error) return known.plan;
     if (SharedPlan near = near_plan(graph, options, threads)) return near;
   }

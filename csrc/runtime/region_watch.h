@@ -26,7 +26,7 @@ struct Region::Watching {
   };
 
   const CalibrationSource source;
-  std::map<std::string, Model> models;        // by range_key()
+  std::map<std::string, Model> models;                      // by range_key()
   std::map<std::pair<Signature, uint64_t>, Shaped> shapes;  // by signature and the weights' identity
   bool changed = false;                                     // weights have, which was told
 

@@ -97,7 +97,8 @@ constexpr OptionInfo table[] = {
     {"host", "choice", "eager", "eager or inductor", "What runs the parts that stay with PyTorch."},
     {"plan", "path", "", "a path, or empty for none", "Plan file: loaded if it exists, saved otherwise."},
     {"calibration", "path", "", "a path, online:N, or empty for none",
-     "Ranges of the model's blobs on real data, with which max_error may be spent on bytes: a file that calibrate() has "
+     "Ranges of the model's blobs on real data, with which max_error may be spent on bytes: a file that calibrate() "
+     "has "
      "written, or the first N calls."},
     {"calibration_method", "choice", "percentile:99.99", "min_max, moving_average, percentile:P, mse, entropy or best",
      "How ranges follow from the values that are observed."},

@@ -9,10 +9,10 @@
 #include "ext/bindings/bindings.h"
 #include "tune/calibrate/calibrated.h"
 #include "tune/calibrate/calibrator.h"
-#include "tune/plan/planner.h"
-#include "tune/records/cost_keys.h"
 #include "tune/calibrate/fit.h"
 #include "tune/calibrate/range_table.h"
+#include "tune/plan/planner.h"
+#include "tune/records/cost_keys.h"
 
 namespace softneuro::bindings {
 namespace {
@@ -155,7 +155,8 @@ void bind_calibrator(py::module_& m) {
             return std::const_pointer_cast<Net>(calibrator.watching(graph));
           },
           py::arg("graph"), py::keep_alive<0, 1>(), py::call_guard<py::gil_scoped_release>(),
-          "A net of the optimised graph that observes its blobs while it runs: one run at a time, end_batch() after each.")
+          "A net of the optimised graph that observes its blobs while it runs: one run at a time, end_batch() after "
+          "each.")
       .def("end_batch", &Calibrator::end_batch)
       .def_property_readonly("batches", &Calibrator::batches)
       .def(

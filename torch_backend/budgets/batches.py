@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import torch
 
 import softneuro
+from softneuro.torch_backend.exported import LoadedProgram
 
 
 class Batch(NamedTuple):
@@ -59,6 +60,8 @@ def batches_of(
 
 def _positions(model: Any) -> int | None:
     """How many arguments the model takes by position; None for any number."""
+    if isinstance(model, LoadedProgram):
+        return int(model.program.call_spec.in_spec.children_specs[0].num_children)
     plain = getattr(model, "_orig_mod", model)
     try:
         parameters = inspect.signature(getattr(plain, "forward", plain)).parameters.values()

@@ -55,13 +55,16 @@ def calibrate(
 def observe(regions: Regions, batches: Iterable[Batch], path: str, method: str) -> int:
     """Writes ranges of these batches; how many there were. The regions stay as they are for that."""
     Path(path).resolve().parent.mkdir(parents=True, exist_ok=True)
+    if os.path.exists(path):
+        softneuro._C.RangeTable.load(path)  # raises for anything but a file of ranges, before there is any work done
     softneuro._C.parse_options({"calibration_method": method})
     regions.change(calibration=f"collect:{path}", calibration_method=method)
     bar = tuner.Bar("softneuro: calibrating")
     count = 0
     try:
         for batch in batches:
-            _check(batch, count)
+            if not is_finite(batch):
+                log.warning("calibration: batch %d has NaN or infinities, which are left out of ranges", count)
             regions.run(batch)
             count += 1
             (tuner.listener.get() or bar)(count, count)
@@ -76,7 +79,6 @@ def observe(regions: Regions, batches: Iterable[Batch], path: str, method: str) 
     return count
 
 
-def _check(batch: Batch, number: int) -> None:
-    for tensor in batch.tensors():
-        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            log.warning("calibration: batch %d has NaN or infinities, which are left out of ranges", number)
+def is_finite(batch: Batch) -> bool:
+    """Whether none of its tensors has NaN or infinities."""
+    return all(bool(torch.isfinite(tensor).all()) for tensor in batch.tensors() if tensor.is_floating_point())

@@ -13,7 +13,9 @@ from typing import Any
 import torch
 
 import softneuro
+from softneuro.torch_backend import registry
 from softneuro.torch_backend.budgets.batches import Batch
+from softneuro.torch_backend.call import following
 from softneuro.torch_backend.call.compiled import CompiledGraph
 from softneuro.torch_backend.call.direct import listeners
 from softneuro.torch_backend.call.runtime import RegionRuntime, tune_anew
@@ -71,13 +73,19 @@ class Regions:
         for graph in graphs:
             for region in graph.regions:
                 for part in (region, *region.parts):
-                    if not any(part is known for known in self.regions):
-                        self.regions.append(part)
-                        self._options.append(part.options.core())
-                        self._warn_of_others(part)
-                        self._again |= bool(self._changes)
-                        self._reconfigure(len(self.regions) - 1)
+                    following.claim(self, part.weights.addresses())
+                    self._again |= self.adopt(part) and bool(self._changes)
         return results
+
+    def adopt(self, region: RegionRuntime) -> bool:
+        """Has a region of the model follow, whenever torch compiles it; false if it does so already."""
+        if any(region is known for known in self.regions):
+            return False
+        self.regions.append(region)
+        self._options.append(region.options.core())
+        self._warn_of_others(region)
+        self._reconfigure(len(self.regions) - 1)
+        return True
 
     def _warn_of_others(self, region: RegionRuntime) -> None:
         if len(region.weights.sets()) > 1:
@@ -89,7 +97,7 @@ class Regions:
 
     def _reconfigure(self, index: int) -> None:
         if self._changes:
-            self.regions[index].reconfigure({**self._options[index], **self._changes})
+            self.regions[index].core.reconfigure({**self._options[index], **self._changes})
 
     @property
     def changes(self) -> dict[str, str]:
@@ -99,8 +107,11 @@ class Regions:
     def change(self, **changes: str) -> None:
         """Gives all of them these options on top of their own. Nothing that they have decided stays."""
         self._changes = changes
+        alive = {id(region) for region in registry.all_regions()}
+        kept = [pair for pair in zip(self.regions, self._options, strict=True) if id(pair[0]) in alive]
+        self.regions, self._options = [pair[0] for pair in kept], [pair[1] for pair in kept]
         for region, options in zip(self.regions, self._options, strict=True):
-            region.reconfigure({**options, **changes})
+            region.core.reconfigure({**options, **changes})
 
     def finish(self, progress: Any) -> int:
         """Ends the observing of calls; how many were observed by all regions together."""
@@ -110,6 +121,22 @@ class Regions:
         """Of the regions that run by a net, for all their shapes."""
         shaped = [one for region in self.regions for one in region.shaped.values()]
         return [one.plan for one in shaped if one.plan is not None and one.host is None]
+
+    def seconds(self) -> float:
+        """Of a call of all regions, as predicted, or as the host was seen to take."""
+        total = 0.0
+        for region in self.regions:
+            for one in region.shaped.values():
+                if one.plan is not None and one.host is None:
+                    total += one.plan.predicted_s
+                elif one.verdict is not None:
+                    total += one.verdict.host_s
+        return total
+
+    def rounds(self) -> bool:
+        """Whether any layer is not in floats."""
+        forms = ("qint8", "dynamic_linear/", "linear_blocks/")
+        return any(form in layer.descriptor for plan in self.plans() for layer in plan.layers for form in forms)
 
     def names(self) -> str:
         """Of all that was chosen: equal for equal choices."""

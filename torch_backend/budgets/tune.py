@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,12 +12,16 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
+import softneuro
 from softneuro.budget import Budget, Trial
 from softneuro.error_measure import relative_error
 from softneuro.torch_backend.budgets.batches import Batch, batches_of
-from softneuro.torch_backend.budgets.calibrate import observe
+from softneuro.torch_backend.budgets.calibrate import is_finite, observe
 from softneuro.torch_backend.budgets.regions import Regions, for_these_shapes, regions_of
-from softneuro.tuned import Proof, Tuned, buy, check_budget, default_path
+from softneuro.tuned import Proof, Tuned, buy, by_content, check_budget, default_path
+
+log = logging.getLogger("softneuro.torch_backend")
+_one_at_a_time = threading.Lock()  # as calls that are observed are the model's, whoever makes them
 
 
 class Tuning:
@@ -34,7 +40,9 @@ class Tuning:
         """Calibrates with most of the batches, and keeps the others for proof."""
         proof: Proof[Batch] = Proof()
         observe(self.regions, proof.others(batches), self.path, method)
-        self._proof = proof.batches
+        self._proof = [batch for batch in proof.batches if is_finite(batch)]
+        if not self._proof:
+            raise softneuro.Error("what was held back has NaN or infinities: there is nothing to prove a plan on")
         self.regions.change(**self._floats())
         with for_these_shapes():
             self._truths = [self._outputs(self.regions.run(batch)) for batch in self._proof]
@@ -55,11 +63,15 @@ class Tuning:
         self._tried[limit] = Trial(
             limit=limit,
             plan=self.regions.names(),
-            seconds=sum(plan.predicted_s for plan in plans),
+            seconds=self.regions.seconds(),
             error=error,
             memory=sum(plan.memory["packed"] for plan in plans),
         )
         return self._tried[limit]
+
+    def has_reals(self) -> bool:
+        """Whether any output has an error."""
+        return any(bool(truth) for truth in self._truths)
 
     def options_of(self, limit: float) -> dict[str, str]:
         """Options that make the plans of a limit."""
@@ -116,20 +128,29 @@ def tune_within(
 ) -> Tuned:
     """See `softneuro.torch_backend.tune`."""
     check_budget(budget, evaluate)
-    path = os.fspath(calibration) if calibration is not None else default_path()
-    tuning = Tuning(model, path, options)
-    regions_of[model] = tuning.regions
-    done = False
-    try:
-        tuning.learn(batches_of(model, data, num_batches, transform), method)
-        chosen = buy(
-            tuning, budget, evaluate=_score(tuning, evaluate), most=max_evaluations, pareto=pareto, state=state
-        )
-        done = True
-    finally:
-        if not done:
-            tuning.regions.change()
-    return Tuned(chosen, tuple(tuning.tried()), path, tuning.options_of(chosen.limit))
+    with _one_at_a_time:
+        known = regions_of.get(model)
+        before = known.changes if known is not None else {}
+        tuning = Tuning(model, os.fspath(calibration) if calibration is not None else default_path(), options)
+        regions_of[model] = tuning.regions
+        done = False
+        try:
+            tuning.learn(batches_of(model, data, num_batches, transform), method)
+            if calibration is None:
+                tuning.path = by_content(tuning.path)
+            if evaluate is None and not tuning.has_reals():
+                raise softneuro.Error("no output is a tensor of reals: give evaluate= and max_drop=, not max_error=")
+            score = _score(tuning, evaluate)
+            chosen = buy(
+                tuning, budget, evaluate=score, most=max_evaluations, pareto=pareto, state=state, ranges=tuning.path
+            )
+            done = True
+        finally:
+            if not done:
+                tuning.regions.change(**before)
+        if not tuning.regions.rounds():
+            log.warning("tune: no plan with bytes is faster and keeps to the budget: floats run")
+    return Tuned(chosen, tuple(tuning.tried()), tuning.path, tuning.options_of(chosen.limit))
 
 
 def _score(tuning: Tuning, evaluate: Callable[[Any], Any] | None) -> Callable[[], Any] | None:
@@ -137,7 +158,7 @@ def _score(tuning: Tuning, evaluate: Callable[[Any], Any] | None) -> Callable[[]
         return None
 
     def score() -> Any:
-        with torch.no_grad():
+        with for_these_shapes(), torch.no_grad():
             return evaluate(tuning.regions.model)
 
     return score

@@ -9,7 +9,7 @@ import softneuro
 from softneuro.option_texts import option_texts
 from softneuro.torch_backend.budgets.batches import Batch
 from softneuro.torch_backend.budgets.regions import Regions, regions_of
-from softneuro.torch_backend.budgets.tune import Tuned
+from softneuro.tuned import Tuned
 
 
 def use_plan(model: Any, plan: Tuned | str | os.PathLike[str], *inputs: Any, max_error: float | None = None) -> None:
@@ -37,4 +37,5 @@ def use_plan(model: Any, plan: Tuned | str | os.PathLike[str], *inputs: Any, max
     path = os.fspath(plan)
     if not os.path.exists(path):
         raise softneuro.Error(f"there is no plan file {path}: tune(..., plan=PATH) writes one")
+    softneuro._C.PlanFile.load(path)  # raises for anything else
     regions.change(**option_texts({"plan": path, "calibration": "", **changes}))

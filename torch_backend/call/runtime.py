@@ -16,7 +16,7 @@ import softneuro
 from softneuro import tuner
 from softneuro.error_measure import judged_error
 from softneuro.torch_backend import _native, registry
-from softneuro.torch_backend.call import raising
+from softneuro.torch_backend.call import following, raising
 from softneuro.torch_backend.compile.conversion.lowering import Lowered, Lowering
 from softneuro.torch_backend.compile.ops.borders import borders_of
 from softneuro.torch_backend.compile.ops.known_shapes import KnownShapes
@@ -149,6 +149,7 @@ class RegionRuntime:
         self.apart: Apart | None = None  # it without them, once its net has lost
         self._exact = InFloat32(region.module) if has_halves(region.module) else None
         self._lock = threading.Lock()
+        self.followed = False
         orders = [node.meta["order"] for node in region.module.graph.output_node().args[0]]
         self._orders = [None if tuple(order) == tuple(range(len(order))) else order for order in orders]
         self._names = [node.name for node in region.inputs]
@@ -159,6 +160,7 @@ class RegionRuntime:
         self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[int]
     ) -> list[torch.Tensor]:
         """Outputs of the region, and whatever the next call needs to be fast."""
+        following.follow(self, weights)
         call = Call(self, inputs, weights, sizes)
         try:
             by_net = self.core.run(call.signature, call.now, call, self.threads())
@@ -265,8 +267,6 @@ class RegionRuntime:
         """What is right where the host itself is inexact; empty where it is right."""
         return self._exact.outputs(arguments) if self._exact is not None else []
 
-    # What reports read.
-
     @property
     def shaped(self) -> dict[Signature, Shaped]:
         """What is known by signature, the last used last."""
@@ -281,10 +281,6 @@ class RegionRuntime:
     def parts(self) -> list[RegionRuntime]:
         """Regions that run in this one's place."""
         return self.apart.regions if self.apart is not None else []
-
-    def reconfigure(self, options: dict[str, str]) -> None:
-        """Goes on with these options of the core; nothing that was decided stays."""
-        self.core.reconfigure(options)
 
     def forget(self, addresses: Set[int]) -> None:
         """Has nets made anew from weights at these addresses."""

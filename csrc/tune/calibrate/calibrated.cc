@@ -27,8 +27,11 @@ class KnownFiles {
     namespace fs = std::filesystem;
     std::error_code none;
     const auto time = fs::last_write_time(path, none);
-    if (none) return nullptr;
     const std::unique_lock lock(mutex_);
+    if (none) {  // a program goes on with what it has read
+      const auto known = items_.find(path);
+      return known != items_.end() ? known->second.table : nullptr;
+    }
     Item& item = items_[path];
     if (item.table == nullptr || item.time != time)
       item = {time, std::make_shared<const RangeTable>(load_ranges(path))};

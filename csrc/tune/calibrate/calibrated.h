@@ -17,8 +17,8 @@ std::string range_key(const Graph& graph);
 
 // The option `calibration`.
 struct CalibrationSource {
-  std::string path;     // of the file; empty: there is none
-  int64_t batches = 0;  // that are to be observed first if the file knows nothing of a model; 0: none
+  std::string path;       // of the file; empty: there is none
+  int64_t batches = 0;    // that are to be observed first if the file knows nothing of a model; 0: none
   bool collects = false;  // every call is observed, for the file
 };
 // "", a path, "online:N", or "collect:" and a path. Throws Error.

@@ -124,6 +124,9 @@ RangeSection Calibrator::finish(const FitSettings& method, double seconds, const
     }
     section.blobs.push_back(std::move(row));
   }
+  const bool any =
+      std::any_of(section.blobs.begin(), section.blobs.end(), [](const auto& row) { return row.count > 0; });
+  if (!any) throw Error("no finite value was observed", "calibration", "give data without NaN and infinities");
   const auto grids = grids_of(graph, section);
   RoundingErrors errors(graph, grids, std::move(others), settings_, db_, parallel_for, seconds);
   for (Sample& sample : samples_) {

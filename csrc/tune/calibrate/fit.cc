@@ -13,12 +13,10 @@
 namespace softneuro {
 namespace {
 
-constexpr std::pair<std::string_view, FitMethod> fit_methods[] = {{"min_max", FitMethod::min_max},
-                                                                  {"moving_average", FitMethod::moving_average},
-                                                                  {"percentile", FitMethod::percentile},
-                                                                  {"mse", FitMethod::mse},
-                                                                  {"entropy", FitMethod::entropy},
-                                                                  {"best", FitMethod::best}};
+constexpr std::pair<std::string_view, FitMethod> fit_methods[] = {
+    {"min_max", FitMethod::min_max},       {"moving_average", FitMethod::moving_average},
+    {"percentile", FitMethod::percentile}, {"mse", FitMethod::mse},
+    {"entropy", FitMethod::entropy},       {"best", FitMethod::best}};
 
 std::string known_methods() {
   std::string names;

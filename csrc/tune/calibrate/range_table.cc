@@ -18,9 +18,8 @@ namespace {
 int place(const BlobRange& row) { return row.blob; }
 std::pair<int, std::string> place(const LayerError& row) { return {row.layer, row.form}; }
 
-
 constexpr std::string_view file_kind = "softneuro-ranges", file_version = "1";
-constexpr const char* range_remedy = "delete the file and calibrate again";
+constexpr const char* range_remedy = "give another path, or remove the file and calibrate again";
 
 float read_bound(const FieldReader& reader, std::string_view field) {
   const auto value = parse_double(field);
@@ -128,8 +127,8 @@ std::string RangeTable::format() const {
                           std::to_string(row.nonfinite), error_text(row.error)});
     }
     for (const LayerError& row : section.layers) {
-      text += range_line({"layer", std::to_string(row.layer), escape_field(row.name), escape_field(row.form),
-                          error_text(row.error)});
+      text += range_line(
+          {"layer", std::to_string(row.layer), escape_field(row.name), escape_field(row.form), error_text(row.error)});
     }
     text += "end\n";
   }

@@ -104,13 +104,13 @@ struct RoundingErrors::Runner {
     const int at = tapped.layers[static_cast<size_t>(index)];
     Layer& layer = changed.layer(at);
     const std::vector<int> inputs = layer.inputs, outputs = layer.outputs;
-    const bool same_type = layer.type == other.type;
     layer = other;
     layer.inputs = inputs;
     layer.outputs = outputs;
     Assignment assignment = plan;
-    if (!same_type) {
-      const Problem problem = changed.problem(at, settings.threads);
+    const Problem problem = changed.problem(at, settings.threads);
+    const Routine* chosen = assignment.layers[static_cast<size_t>(at)].routine;
+    if (chosen->info().layer_type != layer.type || !accepts(*chosen, problem).accepted()) {
       const Routine* routine = accepting_routines(problem).front();
       assignment.layers[static_cast<size_t>(at)] = {routine, tunings(*routine, problem).front()};
       add_needed_adapts(changed, assignment, settings.threads);

@@ -54,7 +54,7 @@ class RoundingErrors {
   std::optional<Timekeeper> timekeeper_;  // from the first run on
   std::vector<Subject> subjects_;
   std::vector<std::string> names_;  // by layer
-  std::vector<Squares> truths_;  // by sample
+  std::vector<Squares> truths_;     // by sample
   std::unique_ptr<Runner> runner_;
 };
 

@@ -17,10 +17,11 @@ struct Work {
     double seconds = 0;
     bool known = false;
   };
-  std::vector<LayerCandidates> layers;       // fusions and the parts of childnets too
-  std::vector<int> uses;                     // by these: how many of the graph's layers they stand for
-  std::vector<std::vector<size_t>> instead;  // by these: what a fusion takes the place of; of others, forms too, nothing
-  std::vector<size_t> of_layer, of_fusion;   // by the graph's layer and by GraphCosts::fusions: which of `layers`
+  std::vector<LayerCandidates> layers;  // fusions and the parts of childnets too
+  std::vector<int> uses;                // by these: how many of the graph's layers they stand for
+  std::vector<std::vector<size_t>>
+      instead;                              // by these: what a fusion takes the place of; of others, forms too, nothing
+  std::vector<size_t> of_layer, of_fusion;  // by the graph's layer and by GraphCosts::fusions: which of `layers`
   std::vector<AdaptItem> adapts;
   std::map<std::string, size_t> by_conversion;
 };

@@ -101,7 +101,9 @@ TuneResult make_plan(const Graph& graph, const Options& options, int threads, Co
   if (auto known = with_file([&] { return find_in(file, graph, settings, options.plan); })) {
     return bearable(graph, std::move(*known), settings, db, parallel_for);
   }
-  const Plan* near = options.tune == TuneMode::profile || settings.calibration != nullptr ? nullptr : nearest_plan(file, graph, threads);
+  const Plan* near = options.tune == TuneMode::profile || settings.calibration != nullptr
+                         ? nullptr
+                         : nearest_plan(file, graph, threads);
   TuneResult result;
   if (near != nullptr) {
     result = carry_over(graph, descriptors(*near), settings);
@@ -115,8 +117,8 @@ TuneResult make_plan(const Graph& graph, const Options& options, int threads, Co
 }
 
 std::optional<TuneResult> load_plan(const Graph& graph, const Options& options, int threads) {
-  return with_file([&] { return find_in(read_file(options.plan), graph, tune_settings(graph, options, threads), options.plan);
-  });
+  return with_file(
+      [&] { return find_in(read_file(options.plan), graph, tune_settings(graph, options, threads), options.plan); });
 }
 
 void save_plan(const Graph& graph, const TuneResult& plan, const TuneSettings& settings, const std::string& path) {

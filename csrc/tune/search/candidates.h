@@ -25,7 +25,7 @@ struct SearchLimits {
   std::vector<std::string> schemas;  // dtypes or full schemas; row-major float32 is always there to fall back on
   double max_error = 1e-4;
   bool strict_nonfinite = false;
-  double sparse_floor = 0;  // routines that leave zeros out are no candidates where fewer weights are zero
+  double sparse_floor = 0;      // routines that leave zeros out are no candidates where fewer weights are zero
   bool rounded_anyway = false;  // the grids are the plan's: what is inexact errs as roundings do
 };
 

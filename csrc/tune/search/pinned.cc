@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "graph/forms.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "graph/forms.h"
 
 namespace softneuro {
 namespace {
