@@ -18,7 +18,8 @@ from softneuro.providers.convert import save, simplify, text_of
 from softneuro.providers.quantized_graph import attributes, constants_of
 
 _OLDEST = 13  # opset in which QuantizeLinear has an axis
-_READS_BYTES = re.compile(r"(conv1d|conv2d|linear)/cpu:qint8:")
+# Scales that follow from values in the run become those of the ranges, and weights of blocks those of outputs.
+_READS_BYTES = re.compile(r"(conv1d|conv2d|linear)/cpu:qint8:|dynamic_linear/|linear_blocks/")
 _MOST = 127  # steps of a weight, to either side
 
 Grid = tuple[float, int]

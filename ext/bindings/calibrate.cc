@@ -166,7 +166,8 @@ void bind_calibrator(py::module_& m) {
           },
           py::arg("method") = "percentile:99.99", py::arg("seconds") = 20.0, py::call_guard<py::gil_scoped_release>(),
           "Ranges and errors. Raises Error if nothing was observed.");
-  m.def("model_key", &model_key, py::arg("graph"), "Hash of what graphs of one model have in common in all shapes.");
+  m.def("range_key", &range_key, py::arg("graph"),
+        "Hash of what graphs of one model have in common in all shapes, as files of ranges have it.");
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ def test_decoded_bytes_are_exact(descriptor: str) -> None:
 @pytest.mark.parametrize("zeros", [False, True], ids=["middle", "zeros"])
 @pytest.mark.parametrize(("bits", "block"), [(4, 16), (4, 32), (8, 16), (8, 128)])
 def test_blocks_are_exact(descriptor: str, bits: int, block: int, zeros: bool) -> None:
-    params = "{panel=1}" if "gemm" in descriptor else "{fetch=1}"
+    params = f"{{bits={bits},panel=1}}" if "gemm" in descriptor else f"{{bits={bits},fetch=1}}"
     for k in (1, 7, 16, 41, 96, 333, 1100):
         for rows, n in ((1, 5), (2, 40), (5, 33), (16, 70)):
             weights, reals = blocks(n, k, bits, block, zeros=zeros)
@@ -113,7 +113,7 @@ def test_no_floats_are_kept(bits: int) -> None:
     assert _C.testing.packed_bytes("linear", {}, byte_weights(n, k), [(1, k)], descriptor) == (0, 0)
     weights, _ = blocks(n, k, bits, 32, zeros=False)
     own = weights["weight"][0].nbytes + weights["scales"].nbytes
-    for name, params in (("dot", "{fetch=0}"), ("gemm", "{panel=2}")):
+    for name, params in (("dot", f"{{bits={bits},fetch=0}}"), ("gemm", f"{{bits={bits},panel=2}}")):
         arguments = ("linear_blocks", {"bits": bits, "block": 32}, weights, [(1, k)])
         foretold, actual = _C.testing.packed_bytes(*arguments, available("linear_blocks", name)[0] + params)
         assert foretold == actual == own

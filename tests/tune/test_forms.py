@@ -100,7 +100,7 @@ def is_bytes(layer: _C.LayerReport) -> bool:
 def test_ranges_and_errors_by_blob_and_form(tmp_path: Path) -> None:
     graph = network()
     section = save(graph, tmp_path / "ranges.txt")
-    assert section.structure == _C.model_key(graph)
+    assert section.structure == _C.range_key(graph)
     assert section.weights == graph.weights_identity()
     assert (section.batches, section.samples) == (4, 4)
     first = section.blobs[0]
@@ -126,9 +126,10 @@ def test_foretold_errors_keep_to_the_limit(ranges: str, limit: float) -> None:
 
 def test_looser_limits_are_never_slower(ranges: str) -> None:
     graph = network()
-    plans = [tune(graph, calibration=ranges, max_error=limit) for limit in (1e-4, 2e-3, 1e-2, 0.1, 1)]
+    limits = (1e-4, 2e-3, 1e-2, 0.1, 1)
+    plans = [tune(graph, calibration=ranges, max_error=limit, tune="off") for limit in limits]
     seconds = [plan.predicted_s for plan in plans]
-    # Plans within a percent of each other are chosen by timing them as wholes.
+    # What is between the plans of two prices is looked at in part.
     assert all(b <= 1.03 * a for a, b in itertools.pairwise(seconds))
 
 
@@ -180,7 +181,7 @@ def test_a_plan_takes_its_grids_along(ranges: str, tmp_path: Path) -> None:
 
 def test_a_plan_is_carried_to_other_shapes(ranges: str) -> None:
     graph, larger = network(), network(batch=2, side=20)
-    assert _C.model_key(graph) == _C.model_key(larger)
+    assert _C.range_key(graph) == _C.range_key(larger)
     plan = tune(graph, **in_bytes(calibration=ranges, max_error=0.05))
     carried = plan.carry_over(larger, 1)
     assert carried.grids == plan.grids
