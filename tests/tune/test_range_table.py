@@ -147,7 +147,11 @@ def test_every_truncation_is_noticed() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("softneuro-ranges 1", "softneuro-ranges 2", r"line 1: made by another version of softneuro \(give another path"),
+        (
+            "softneuro-ranges 1",
+            "softneuro-ranges 2",
+            r"line 1: made by another version of softneuro \(give another path",
+        ),
         ("softneuro-ranges 1", "softneuro-plan 3", "line 1: this is no file of ranges"),
         ("ranges 9f3a", "ranges 9f3a extra", "line 2: 'ranges' has 3 values, not 2"),
         ("method", "methods", "line 3: expected 'method'"),
