@@ -111,8 +111,28 @@ std::vector<Assignment> distinct_assignments(const Graph& graph, const GraphCost
   return assignments;
 }
 
-// Plans that may be the fastest as wholes, the most promising first.
-std::vector<size_t> finalists(const std::vector<DprsResult>& plans, const Objective& objective) {
+bool has_forms(const GraphCosts& costs, const DprsResult& plan) {
+  return std::any_of(plan.choices.begin(), plan.choices.end(), [&](const DprsChoice& choice) {
+    return choice.group >= 0 && costs.fused[static_cast<size_t>(choice.group)].fusion->is_form();
+  });
+}
+
+// The best plan of floats alone; nothing if it does not keep to the limits.
+std::optional<DprsResult> floats_alone(const GraphCosts& costs, const Objective& objective, PeakLimit& memory) {
+  Measure forms;
+  for (const auto& labels : objective.seconds().layers) forms.labels.emplace_back(labels.labels.size(), 0);
+  for (const FusedCost& fused : costs.fused) forms.groups.push_back(fused.fusion->is_form() ? 1 : 0);
+  Objective floats = objective;
+  floats.add(std::move(forms), Pricing::bound, forbidden);
+  LimitedPlans found = memory.solve(floats, 1);
+  if (!found.fits || has_forms(costs, found.plans.front())) return {};
+  return std::move(found.plans.front());
+}
+
+// Plans that may be the fastest as wholes, the most promising first. One of floats is among them if there is any: forms
+// that win one by one may lose together.
+std::vector<size_t> finalists(const std::vector<DprsResult>& plans, const Objective& objective,
+                              const GraphCosts& costs) {
   std::vector<std::pair<double, size_t>> order;
   for (size_t i = 0; i < plans.size(); ++i) {
     // All keep to the bounds, and none is the better for having less of what is bounded.
@@ -124,6 +144,11 @@ std::vector<size_t> finalists(const std::vector<DprsResult>& plans, const Object
     if (list.size() >= 2 && (list.size() == most_wholes || cost > promising * order.front().first)) break;
     list.push_back(index);
   }
+  if (costs.grids == nullptr) return list;
+  const auto of_floats =
+      std::find_if(order.begin(), order.end(), [&](const auto& plan) { return !has_forms(costs, plans[plan.second]); });
+  const bool lacks = of_floats != order.end() && std::find(list.begin(), list.end(), of_floats->second) == list.end();
+  if (lacks) list.push_back(of_floats->second);
   return list;
 }
 
@@ -232,6 +257,9 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
                             return std::move(again.plans.front());
                           },
                           .acceptable = acceptable};
+  if (costs.grids != nullptr && wholes > 1) {
+    if (auto floats = floats_alone(costs, objective, memory)) found.plans.push_back(std::move(*floats));
+  }
   Objective seen = objective;
   if (wholes > 1) {
     stage.emplace(timekeeper, "in the net");
@@ -243,7 +271,7 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   const std::vector<Assignment> assignments = distinct_assignments(graph, costs, found.plans);
   size_t chosen = 0;
   if (assignments.size() > 1) {
-    const std::vector<size_t> last = finalists(found.plans, seen);
+    const std::vector<size_t> last = finalists(found.plans, seen, costs);
     std::vector<Assignment> plans;
     for (const size_t index : last) plans.push_back(assignments[index]);
     // A warm start finds the wholes' times in the database and so neither measures nor changes its mind.
