@@ -39,7 +39,7 @@ from benchmarks.tables import figures
 from softneuro import _C
 
 BATCH = 32
-# Of a trained model, and of training images with their labels to calibrate and to judge with: what is to be measured.
+# A variant makes what is measured of a trained model, and of training images with their labels to calibrate by.
 Variant = Callable[[nn.Module, torch.Tensor, torch.Tensor], Runner]
 
 

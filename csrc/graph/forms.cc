@@ -11,10 +11,10 @@ namespace {
 
 bool is_bytes(const Schema& schema) { return dtype_kind(schema.dtype) == DTypeKind::quantized; }
 
-// Which of a layer's blobs are bytes: its inputs, a residual last, then its outputs.
+// A layer's blobs, each with whether it is bytes: inputs come first, a residual last of them, then outputs.
 using Bytes = std::vector<bool>;
 
-// As routines say it before they see a problem.
+// A routine says it before it sees a problem.
 Bytes bytes_of(const RoutineInfo& info, const Layer& layer) {
   Bytes bytes;
   for (size_t i = 0; i < layer.inputs.size(); ++i) {

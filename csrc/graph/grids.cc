@@ -12,7 +12,7 @@
 namespace softneuro {
 namespace {
 
-// Of one output, in steps from -127 to 127: symmetric, so that no product of bytes needs more than sixteen bits twice.
+// Steps go from -127 to 127: -128 is left out, so that a weight and its negative have the same magnitude.
 constexpr float most_step = 127;
 
 float scale_of(const float* row, int64_t count, float steps) {

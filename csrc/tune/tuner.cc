@@ -111,12 +111,6 @@ std::vector<Assignment> distinct_assignments(const Graph& graph, const GraphCost
   return assignments;
 }
 
-bool has_forms(const GraphCosts& costs, const DprsResult& plan) {
-  return std::any_of(plan.choices.begin(), plan.choices.end(), [&](const DprsChoice& choice) {
-    return choice.group >= 0 && costs.fused[static_cast<size_t>(choice.group)].fusion->is_form();
-  });
-}
-
 // The best plan of floats alone; nothing if it does not keep to the limits.
 std::optional<DprsResult> floats_alone(const GraphCosts& costs, const Objective& objective, PeakLimit& memory) {
   Measure forms;
@@ -276,9 +270,15 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
     for (const size_t index : last) plans.push_back(assignments[index]);
     // A warm start finds the wholes' times in the database and so neither measures nor changes its mind.
     const auto times = whole_times(graph, plans, plan_cost(seen.seconds(), found.plans[last.front()]), trials);
+    double of_floats = INFINITY;
+    for (size_t i = 0; i < last.size(); ++i) {
+      if (!has_forms(costs, found.plans[last[i]])) of_floats = std::min(of_floats, times[i]);
+    }
     size_t best = 0;
     double least = INFINITY;
     for (size_t i = 0; i < last.size(); ++i) {
+      // Whoever bears errors wants time for them, whatever memory forms save.
+      if (times[i] > of_floats && has_forms(costs, found.plans[last[i]])) continue;
       const double worth = times[i] + objective.worth(found.plans[last[i]]);
       if (worth < least) least = worth, best = i;
     }

@@ -199,7 +199,7 @@ bool name_steps(Graph& graph, int index) {
     shifted.type = "binary", shifted.name = last.name, shifted.inputs = {result};
     shifted.attrs.set("function", std::string("add"));
     if (rounded->zero >= 0) {
-      // By now the readers of the spelt zero point read the layer's own.
+      // The readers of the spelt zero point read the layer's own by now.
       const Layer& sum = graph.layers()[static_cast<size_t>(rounded->sum)];
       shifted.inputs.push_back(sum.inputs[rounded->zero_side]);
     } else {

@@ -70,6 +70,12 @@ const Candidate* chosen_candidate(const GraphCosts& costs, const DprsResult& sol
   return costs.layers[l].empty() ? nullptr : &costs.layers[l][static_cast<size_t>(choice.label)];
 }
 
+bool has_forms(const GraphCosts& costs, const DprsResult& solution) {
+  return std::any_of(solution.choices.begin(), solution.choices.end(), [&](const DprsChoice& choice) {
+    return choice.group >= 0 && costs.fused[static_cast<size_t>(choice.group)].fusion->is_form();
+  });
+}
+
 Assignment to_assignment(const Graph& graph, const GraphCosts& costs, const DprsResult& solution) {
   Assignment assignment;
   for (size_t l = 0; l < graph.layers().size(); ++l) {
@@ -80,10 +86,7 @@ Assignment to_assignment(const Graph& graph, const GraphCosts& costs, const Dprs
     assignment.adapts.push_back(
         {adapt.blob, costs.schemas[static_cast<size_t>(adapt.from)], costs.schemas[static_cast<size_t>(adapt.to)]});
   }
-  const bool any = std::any_of(solution.choices.begin(), solution.choices.end(), [&](const DprsChoice& choice) {
-    return choice.group >= 0 && costs.fused[static_cast<size_t>(choice.group)].fusion->is_form();
-  });
-  if (any) assignment.grids = costs.grids;
+  if (has_forms(costs, solution)) assignment.grids = costs.grids;
   return assignment;
 }
 

@@ -11,6 +11,8 @@ namespace softneuro {
 DprsProblem to_dprs(const Graph& graph, const GraphCosts& costs);
 // What computes a layer; null for constants and for layers that a later one's fusion covers.
 const Candidate* chosen_candidate(const GraphCosts& costs, const DprsResult& solution, size_t layer);
+// Whether a plan runs any layer in another form than that of the graph (graph/forms.h).
+bool has_forms(const GraphCosts& costs, const DprsResult& solution);
 Assignment to_assignment(const Graph& graph, const GraphCosts& costs, const DprsResult& solution);
 // Names everything that was chosen: equal for equal plans of one graph.
 std::string plan_text(const Assignment& plan);
