@@ -10,7 +10,7 @@ namespace softneuro {
 
 // The candidate with the smallest edit distance, for "did you mean"; empty if there are none.
 std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates);
-// As many distinct ones as there are, up to `most`, the nearest first.
+// Distinct candidates, the nearest first: `most` of them, or all if there are fewer.
 std::vector<std::string_view> nearest_names(std::string_view name, std::span<const std::string_view> candidates,
                                             size_t most);
 

@@ -1,5 +1,5 @@
-// What layers of reals may be where a plan may round: a form is a candidate like a fusion of one layer alone; the layer
-// itself, on floats, is another.
+// A form is what a layer of reals may be where a plan may round. It is a candidate like a fusion of one layer alone,
+// and the layer itself, on floats, is another.
 //
 //   bytes    its blobs, or some of them, in bytes on the plan's grids, and its weights in bytes
 //   dynamic  a product of bytes, to which its input is brought by scales that follow from its values, row by row

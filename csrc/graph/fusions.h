@@ -17,7 +17,7 @@ struct Fusion {
   std::vector<int> layers;  // that it covers, ascending; nothing outside reads what they write but for the last
   Layer layer;              // that does their work: its inputs (a residual last) and its output are blobs of the graph
 
-  // Of a form (forms.h) alone: its kind; which blobs are bytes, inputs first; what they are then.
+  // A form (forms.h) alone has these: its kind; which blobs are bytes, inputs first; what they are then.
   std::string kind = {};
   std::vector<bool> bytes = {};
   std::vector<TensorDesc> in = {};

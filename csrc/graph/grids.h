@@ -1,4 +1,4 @@
-// What a plan adds to a graph of reals: the grid of each blob where it is stored in bytes. The graph leaves it open.
+// Grids are what a plan adds to a graph of reals: one for each blob that it stores in bytes.
 #pragma once
 
 #include <map>
@@ -22,8 +22,8 @@ class Grids {
  public:
   using Grid = std::shared_ptr<const Quantization>;
 
-  // By blob; null: it is stored as reals, or the graph has its grid. Throws Error if their number is another, or about
-  // a grid that does not fit its blob.
+  // Each blob has its own; null: it is stored as reals, or the graph has its grid. Throws Error if their number is
+  // another, or about a grid that does not fit its blob.
   Grids(const Graph& graph, std::vector<Grid> blobs);
   Grids(const Grids&) = delete;
   Grids& operator=(const Grids&) = delete;
@@ -51,7 +51,7 @@ class Grids {
   mutable std::map<std::weak_ptr<const ConstantData>, Made, std::owner_less<>> weights_;
 };
 
-// What a blob is in a schema, and where it passes from one to another: with the plan's grid if one of them is of bytes.
+// A blob as it is in a schema, or passes from one to another: it has the plan's grid if one of them is of bytes.
 TensorDesc stored(const Graph& graph, const Grids* grids, int blob, const Schema& schema);
 TensorDesc stored(const Graph& graph, const Grids* grids, int blob, const Schema& from, const Schema& to);
 

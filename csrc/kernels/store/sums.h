@@ -8,7 +8,7 @@
 
 namespace softneuro::SN_ISA {
 
-// What all sums of a call have in common, prepared once. Sums are described by
+// The end of sums is prepared once for all sums of a call. Sums are described by
 //
 //   at, stride, rows      the first, in L1; elements from row to row; rows
 //   column, columns       of scale and bias, that they begin with; how many
