@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
@@ -18,6 +19,12 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "path": (os.PathLike,),
     "list": (list, tuple),
     "memory": (Real,),
+}
+
+# What asks for a layer of reals in bytes, among the items of an option: `pattern:form` and `pattern=descriptor`.
+_IN_BYTES = {
+    "keep": (",", re.compile(r":\s*(\w+:)?qint8(:\w+)?$")),
+    "fixed": (",;", re.compile(r"=\s*(\w+/[^/=]*qint8|dynamic_linear/|linear_blocks/)")),
 }
 
 
@@ -54,3 +61,13 @@ def _text(name: str, value: Any, kind: str | None) -> str:
     if kind == "path":
         return os.fspath(value)
     return repr(float(value)) if kind in {"float", "memory"} else str(int(value))
+
+
+def in_floats(options: Mapping[str, str]) -> dict[str, str]:
+    """The same options without a calibration, and without what `keep` and `fixed` ask to be in bytes."""
+    found = {name: text for name, text in options.items() if name != "calibration"}
+    for name, (separators, in_bytes) in _IN_BYTES.items():
+        if name in found:
+            items = re.split(rf"[{separators}](?![^{{\[(]*[}}\])])", found[name])
+            found[name] = ",".join(item for item in items if not in_bytes.search(item.strip()))
+    return found

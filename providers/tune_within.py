@@ -14,7 +14,7 @@ import numpy as np
 import softneuro
 from softneuro.budget import Budget, Trial
 from softneuro.error_measure import worst_error
-from softneuro.option_texts import option_texts
+from softneuro.option_texts import in_floats, option_texts
 from softneuro.providers import library, report, sessions
 from softneuro.providers.batches import Feeds, batches_of
 from softneuro.providers.calibrate import METHOD, cpu_session, observe, source_of
@@ -169,7 +169,7 @@ class Tuning:
     def options_of(self, limit: float) -> dict[str, str]:
         """Options that make the plans of a limit."""
         if limit == 0:
-            return self._options
+            return in_floats(self._options)
         return {**self._options, "calibration": self._path, "max_error": repr(limit)}
 
     def tried(self) -> list[Trial]:

@@ -15,7 +15,7 @@ from onnx import helper
 import softneuro
 from softneuro import _C, error_measure, providers
 from tests.providers.conftest import cpu_session, make_model
-from tests.providers.test_calibrated import QUICK, batches, in_bytes, network, routines
+from tests.providers.test_calibrated import BYTES, QUICK, batches, in_bytes, network, routines
 
 pytestmark = pytest.mark.exact_host
 
@@ -85,9 +85,9 @@ def test_all_layers(size: int | str, tmp_path: Path) -> None:
 def test_layers_of_a_plan(tmp_path: Path) -> None:
     model, ranges, out = network(), tmp_path / "ranges.txt", tmp_path / "out.onnx"
     providers.calibrate(model, batches(6), ranges, method="min_max", options=QUICK)
-    names = providers.to_qdq(model, out, ranges, max_error=0.05, options=QUICK)
-    session = providers.session(model, calibration=ranges, max_error=0.05, **QUICK)
-    assert len(names) == in_bytes(session)
+    names = providers.to_qdq(model, out, ranges, max_error=0.05, options=BYTES)
+    session = providers.session(model, calibration=ranges, max_error=0.05, **BYTES)
+    assert len(names) == in_bytes(session) == 3
     assert 1e-4 < error_of(out, model, batches(4)) < 0.05
     ours = providers.session(out, tune="off")  # as any quantized model
     assert any("qint8" in routine for routine in routines(ours))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import threading
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ from softneuro.torch_backend import registry
 
 SIDE = 24
 FLOATS = 1e-4  # what plans of floats err by, at most
+# A layer runs in bytes by these, whatever is faster on a machine.
+BYTES: dict[str, Any] = {"keep": "wide:qint8"}
 
 
 class Network(nn.Module):
@@ -132,7 +135,7 @@ def test_a_file_of_ranges_buys_bytes(model: Network, tmp_path: Path) -> None:
     x = batches(1, seed=9)[0]
     with torch.no_grad():
         truth = model(x)
-        net = compiled(model, calibration=out, max_error=0.05)
+        net = compiled(model, calibration=out, max_error=0.05, **BYTES)
         assert error(net(x), truth) < 0.05
     assert in_bytes() > 0
     [plan] = plans()
@@ -149,7 +152,7 @@ def test_a_file_of_ranges_buys_bytes(model: Network, tmp_path: Path) -> None:
 
 def test_error_within_the_limit_on_data_that_chose_nothing(model: Network) -> None:
     net = compiled(model)
-    tuned = backend.tune(net, batches(8), max_error=0.02)
+    tuned = backend.tune(net, batches(8), max_error=0.02, **BYTES)
     assert tuned.chosen.error <= 0.02
     assert in_bytes() > 0
     with torch.no_grad():
@@ -163,20 +166,21 @@ def test_error_within_the_limit_on_data_that_chose_nothing(model: Network) -> No
 def test_an_evaluation_decides(model: Network) -> None:
     data = batches(8)
     with torch.no_grad():
-        labels = [int(model(x).argmax()) for x in data]
+        truths = [model(x) for x in data]
     calls = 0
 
     def evaluate(net: Any) -> list[float]:
         nonlocal calls
         calls += 1
-        return [float(int(net(x).argmax()) == label) for x, label in zip(data, labels, strict=True)]
+        return [float(error(net(x), truth) < 0.05) for x, truth in zip(data, truths, strict=True)]
 
     net = compiled(model)
-    tuned = backend.tune(net, data, evaluate=evaluate, max_drop=0.0)
+    tuned = backend.tune(net, data, evaluate=evaluate, max_drop=0.0, **BYTES)
     assert tuned.chosen.passed
     assert tuned.chosen.drop == 0
     assert calls <= 8
-    assert sum(evaluate(net)) == len(data)
+    with torch.no_grad():
+        assert sum(evaluate(net)) == len(data)
     assert in_bytes() > 0
 
 
@@ -188,17 +192,19 @@ def test_an_evaluation_that_bears_nothing_leaves_floats(model: Network) -> None:
         with torch.no_grad():
             return -max(error(net(x), model(x)) for x in data)
 
-    tuned = backend.tune(net, data, evaluate=evaluate, max_drop=1e-5)
+    tuned = backend.tune(net, data, evaluate=evaluate, max_drop=1e-5, **BYTES)
     assert tuned.chosen.error < FLOATS
     assert in_bytes() == 0
 
 
-def test_the_front_and_its_plans(model: Network, tmp_path: Path) -> None:
+def test_the_front_and_its_plans(model: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softneuro.tuned.LEVELS", (0.5, 0.1, 0.05, 0.02))  # no tighter than bytes keep to
     net, path = compiled(model), tmp_path / "plans.txt"
-    tuned = backend.tune(net, batches(8), max_error=0.02, pareto=True, plan=path)
+    tuned = backend.tune(net, batches(8), max_error=0.02, pareto=True, plan=path, **BYTES)
     front = tuned.front
     assert front
-    assert [trial.error for trial in front] == sorted((trial.error for trial in front), reverse=True)
+    for one, other in itertools.permutations(front, 2):
+        assert one.seconds < other.seconds or one.error < other.error or one.memory < other.memory
     assert len({trial.plan for trial in front}) == len(front)
     x = batches(1, seed=3)[0]
     with torch.no_grad():
@@ -222,7 +228,7 @@ def test_the_front_and_its_plans(model: Network, tmp_path: Path) -> None:
 
 
 def test_the_first_calls_are_observed_online(model: Network) -> None:
-    net = compiled(model, calibration="online:3", max_error=0.05)
+    net = compiled(model, calibration="online:3", max_error=0.05, **BYTES)
     data = batches(6)
     with torch.no_grad():
         errors = [error(net(x), model(x)) for x in data]
@@ -231,11 +237,12 @@ def test_the_first_calls_are_observed_online(model: Network) -> None:
     assert in_bytes() > 0
     torch._dynamo.reset()
     with torch.no_grad():  # what is known of these weights is not observed once more
-        assert error(compiled(model, calibration="online:3", max_error=0.05)(data[0]), model(data[0])) > FLOATS
+        again = compiled(model, calibration="online:3", max_error=0.05, **BYTES)
+        assert error(again(data[0]), model(data[0])) > FLOATS
 
 
 def test_threads_call_while_it_switches(model: Network) -> None:
-    net = compiled(model, calibration="online:8", max_error=0.05)
+    net = compiled(model, calibration="online:8", max_error=0.05, **BYTES)
     data = batches(4)
     with torch.no_grad():
         truths = [model(x) for x in data]

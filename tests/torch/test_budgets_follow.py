@@ -11,7 +11,7 @@ import torch
 
 import softneuro
 import softneuro.torch_backend as backend
-from tests.torch.test_budgets import FLOATS, Network, batches, compiled, error
+from tests.torch.test_budgets import BYTES, FLOATS, Network, batches, compiled, error
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def model() -> Network:
 
 def test_graphs_that_are_compiled_later_follow(model: Network) -> None:
     net = compiled(model)
-    tuned = backend.tune(net, batches(4), max_error=0.05)
+    tuned = backend.tune(net, batches(4), max_error=0.05, **BYTES)
     many = batches(1, size=3)[0]
     with torch.no_grad():
         assert FLOATS < error(net(many), model(many)) < 0.1
@@ -52,14 +52,14 @@ def test_an_evaluation_of_other_shapes_is_one_of_the_plan(model: Network) -> Non
         seen.append(max(error(net(x), model(x)) for x in data))
         return -seen[-1]
 
-    backend.tune(compiled(model), batches(4), evaluate=evaluate, max_drop=0.01)
+    backend.tune(compiled(model), batches(4), evaluate=evaluate, max_drop=0.01, **BYTES)
     assert seen[0] < FLOATS
     assert max(seen) > FLOATS
 
 
 def test_new_weights_run_in_floats(model: Network) -> None:
     net = compiled(model)
-    backend.tune(net, batches(4), max_error=0.05)
+    backend.tune(net, batches(4), max_error=0.05, **BYTES)
     x = batches(1, seed=6)[0]
     with torch.no_grad():
         assert error(net(x), model(x)) > FLOATS
@@ -69,7 +69,7 @@ def test_new_weights_run_in_floats(model: Network) -> None:
 
 def test_a_tuning_that_fails_leaves_the_one_before(model: Network) -> None:
     net = compiled(model)
-    tuned = backend.tune(net, batches(4), max_error=0.05)
+    tuned = backend.tune(net, batches(4), max_error=0.05, **BYTES)
     x = batches(1, seed=6)[0]
     with torch.no_grad():
         before = net(x)

@@ -15,6 +15,7 @@ import torch.utils._pytree as pytree
 import softneuro
 from softneuro.budget import Budget, Trial
 from softneuro.error_measure import relative_error
+from softneuro.option_texts import in_floats
 from softneuro.torch_backend.budgets.batches import Batch, batches_of
 from softneuro.torch_backend.budgets.calibrate import is_finite, observe
 from softneuro.torch_backend.budgets.regions import Regions, for_these_shapes, regions_of
@@ -75,7 +76,7 @@ class Tuning:
 
     def options_of(self, limit: float) -> dict[str, str]:
         """Options that make the plans of a limit."""
-        return {**self._options, **(self._bytes(limit) if limit > 0 else self._floats())}
+        return {**self._options, **self._bytes(limit)} if limit > 0 else self._floats()
 
     def tried(self) -> list[Trial]:
         """Each plan once, by its tightest limit, the loosest first."""
@@ -98,7 +99,7 @@ class Tuning:
         return {"calibration": self.path, "max_error": repr(limit)}
 
     def _floats(self) -> dict[str, str]:
-        return {**self._options, "calibration": ""}
+        return {**in_floats(self._options), "calibration": ""}
 
     @staticmethod
     def _outputs(results: Any) -> list[torch.Tensor]:
