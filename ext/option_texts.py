@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
@@ -19,12 +18,6 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "path": (os.PathLike,),
     "list": (list, tuple),
     "memory": (Real,),
-}
-
-# What asks for a layer of reals in bytes, among the items of an option: `pattern:form` and `pattern=descriptor`.
-_IN_BYTES = {
-    "keep": (",", re.compile(r":\s*(\w+:)?qint8(:\w+)?$")),
-    "fixed": (",;", re.compile(r"=\s*(\w+/[^/=]*qint8|dynamic_linear/|linear_blocks/)")),
 }
 
 
@@ -64,10 +57,11 @@ def _text(name: str, value: Any, kind: str | None) -> str:
 
 
 def in_floats(options: Mapping[str, str]) -> dict[str, str]:
-    """The same options without a calibration, and without what `keep` and `fixed` ask to be in bytes."""
+    """The same options without a calibration, and without what `keep` and `fixed` ask to be in bytes.
+
+    Raises:
+        Error: the text of `keep` or `fixed` cannot be read.
+    """
     found = {name: text for name, text in options.items() if name != "calibration"}
-    for name, (separators, in_bytes) in _IN_BYTES.items():
-        if name in found:
-            items = re.split(rf"[{separators}](?![^{{\[(]*[}}\])])", found[name])
-            found[name] = ",".join(item for item in items if not in_bytes.search(item.strip()))
-    return found
+    keep, fixed = _C.pins_in_floats(found.get("keep", ""), found.get("fixed", ""))
+    return {**found, **{name: text for name, text in (("keep", keep), ("fixed", fixed)) if name in found}}

@@ -61,6 +61,13 @@ void bind_options(py::module_& m) {
       "Name, type, default, range and help of every option.");
   m.def("parse_options", &parse_options, py::arg("values"),
         "Options from texts; raises Error for unknown names and values outside their range.");
+  m.def(
+      "pins_in_floats",
+      [](const std::string& keep, const std::string& fixed) {
+        const Pins pins = in_floats({parse_keep(keep), parse_fixed(fixed)});
+        return std::pair(format_keep(pins.keep), format_fixed(pins.fixed));
+      },
+      py::arg("keep"), py::arg("fixed"), "The options of these names, without what asks layers of floats for bytes.");
   m.def("format_options", &format_options, py::arg("options"), "Options as texts that parse_options() reads back.");
 }
 

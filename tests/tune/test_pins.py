@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import softneuro
 from softneuro import _C
 from softneuro.error_measure import relative_error
+from softneuro.option_texts import in_floats
 
 RNG = np.random.default_rng(0)
 NAMES = st.text("ab.:{}=* ?/", min_size=1, max_size=8)
@@ -229,3 +230,19 @@ def test_a_file_with_another_plan_is_replaced(tmp_path: Path, caplog: pytest.Log
         said = [record.message for record in caplog.records if "layer 'body.0' runs" in record.message]
         assert len(said) == told
     assert chosen(softneuro.tune(graph, off(plan=path)))["body.0"] == NAIVE
+
+
+def test_floats_leave_out_what_asks_for_bytes() -> None:
+    """In any spelling that the core reads; all else stays, and so do options that were not given."""
+    asked = {
+        "keep": "a*:qint8, b:float32, n:c:cpu:qint8:nhwc, d:cpu:float32:nchw",
+        "fixed": f"a={NAIVE}, b=linear/cpu:qint8:nchw/int8_scalar; c=dynamic_linear/cpu:float32:nchw/naive",
+        "calibration": "ranges.txt",
+        "threads": "2",
+    }
+    left = {"keep": "b:float32,d:cpu:float32:nchw", "fixed": f"a={NAIVE}", "threads": "2"}
+    assert in_floats(asked) == left
+    assert in_floats(left) == left
+    assert in_floats({"calibration": "ranges.txt"}) == {}
+    with pytest.raises(softneuro.Error, match="'zzz'"):
+        in_floats({"keep": "zzz"})

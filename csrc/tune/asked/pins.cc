@@ -160,4 +160,17 @@ std::string format_fixed(const std::vector<Fixed>& fixed) {
   return text;
 }
 
+Pins in_floats(Pins pins) {
+  std::erase_if(pins.keep, [](const Keep& keep) {
+    const bool schema = keep.form.find(':') != std::string::npos;
+    return (schema ? parse_schema(keep.form).dtype : parse_dtype(keep.form)) == DType::qint8;
+  });
+  std::erase_if(pins.fixed, [](const Fixed& fixed) {
+    const RoutineInfo& info = fixed.routine->info();
+    const bool bytes = info.in.dtype == DType::qint8 || info.out.dtype == DType::qint8;
+    return bytes || fixed.type() == "dynamic_linear" || fixed.type() == "linear_blocks";
+  });
+  return pins;
+}
+
 }  // namespace softneuro

@@ -56,4 +56,7 @@ std::string format_keep(const std::vector<Keep>& keep);
 std::vector<Fixed> parse_fixed(std::string_view text);
 std::string format_fixed(const std::vector<Fixed>& fixed);
 
+// Without those that a float model's layer meets in rounded forms alone (graph/forms.h).
+Pins in_floats(Pins pins);
+
 }  // namespace softneuro
