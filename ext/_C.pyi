@@ -119,6 +119,13 @@ def dprs_k_best(problem: DprsProblem, best: DprsResult, k: int, limits: DprsLimi
 def dprs_solve_within(
     problem: DprsProblem, label_bytes: Sequence[Sequence[float]], group_bytes: Sequence[float], limit: float, k: int = 1
 ) -> tuple[list[DprsResult], bool, bool]: ...
+def dprs_within(
+    problem: DprsProblem,
+    bounds: Sequence[tuple[Sequence[Sequence[float]], Sequence[float], Sequence[Sequence[float]], float]],
+    epsilon: float = ...,
+    front: int = ...,
+    most_sums: int = ...,
+) -> tuple[DprsResult | None, float, dict[str, Any]]: ...
 
 class TuneMode(enum.Enum):
     """When routines are measured."""

@@ -1,6 +1,7 @@
 // Routine selection over plain numbers.
 #include "ext/bindings/bindings.h"
 #include "tune/search/dprs.h"
+#include "tune/search/dprs_labels.h"
 #include "tune/search/memory_limit.h"
 
 namespace softneuro::bindings {
@@ -90,6 +91,35 @@ void bind_dprs(py::module_& m) {
       py::call_guard<py::gil_scoped_release>(),
       "(plans, whether the limit changed them, whether any plan keeps to it) for bytes by layer and label, and by "
       "group.");
+  m.def(
+      "dprs_within",
+      [](const DprsProblem& problem,
+         const std::vector<std::tuple<std::vector<std::vector<double>>, std::vector<double>,
+                                      std::vector<std::vector<double>>, double>>& bounds,
+         double epsilon, size_t front, size_t most_sums) {
+        std::vector<Bound> own;
+        for (const auto& [labels, groups, adapts, most] : bounds) {
+          own.push_back({{labels, groups, adapts, problem.schemas}, most});
+        }
+        LabelLimits limits;
+        limits.epsilon = epsilon;
+        limits.front = front;
+        limits.most_sums = most_sums;
+        WithinBounds found = dprs_within(problem, own, limits);
+        py::gil_scoped_acquire acquire;
+        py::dict stats;
+        stats["prices"] = found.stats.prices;
+        stats["searches"] = found.stats.searches;
+        stats["labels"] = found.stats.labels;
+        stats["priced_cost"] = found.stats.priced_cost;
+        stats["priced_bound"] = found.stats.priced_bound;
+        return std::tuple(std::move(found.plan), found.lower_bound, stats);
+      },
+      py::arg("problem"), py::arg("bounds"), py::arg("epsilon") = LabelLimits{}.epsilon,
+      py::arg("front") = LabelLimits{}.front, py::arg("most_sums") = LabelLimits{}.most_sums,
+      py::call_guard<py::gil_scoped_release>(),
+      "(plan or None, lower bound, statistics) within bounds: amounts by layer and label, by group, by blob and "
+      "conversion (empty for none), and the most that there may be.");
 }
 
 }  // namespace softneuro::bindings

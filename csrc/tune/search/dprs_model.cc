@@ -149,6 +149,11 @@ void Model::price_blob(int blob) {
                         problem_.layers[static_cast<size_t>(use.producer)], blob);
       }
       const double price = source(blob, from, schema).second;
+      for (size_t y = 0; from != schema && y < (mask == nullptr ? 1 : mask->size()); ++y) {
+        if (mask == nullptr || (*mask)[y]) {
+          charges_.push_back({use.producer, static_cast<int>(x), variable, static_cast<int>(y), blob, from, schema});
+        }
+      }
       if (price == 0) continue;
       if (mask == nullptr) {
         (use.producer < 0 ? graph_.constant : unary_[static_cast<size_t>(use.producer)][x]) += price;

@@ -31,6 +31,13 @@ struct BlobUse {
   std::vector<int> output_schemas;  // ascending, each once
 };
 
+// A conversion that falls due where the variable a has the value x and b has y.
+struct Charge {
+  int a = -1, x = 0;  // the producer's, -1 for a graph's input
+  int b = -1, y = 0;  // -1 for a graph's output
+  int blob = -1, from = -1, to = -1;
+};
+
 // Throws Error for anything malformed; returns the use of every blob.
 std::vector<BlobUse> check_problem(const DprsProblem& problem);
 
@@ -41,6 +48,13 @@ class Model {
   const FactorGraph& graph() const { return graph_; }
   int layers() const { return static_cast<int>(options_.size()); }
   const std::vector<Option>& options(int layer) const { return options_[static_cast<size_t>(layer)]; }
+
+  const std::vector<Charge>& charges() const { return charges_; }
+  // Per group the one that stands for all that look alike, -1 for what is not available.
+  const std::vector<int>& twins() const { return twins_; }
+  const BlobUse& use(int blob) const { return uses_[static_cast<size_t>(blob)]; }
+  // Schemas of a blob that somebody wants, ascending.
+  std::vector<int> wanted(int blob, const Assignment& values) const;
 
   // Straight from the definition, without the factor graph; +inf for no plan. Looks at the layers' values only.
   double evaluate(const Assignment& values) const;
@@ -75,7 +89,6 @@ class Model {
   // Source schema and cost of the cheapest chain to `to`; `from` is the producer's, ignored for graph inputs.
   std::pair<int, double> source(int blob, int from, int to) const;
   int produced(int blob, const Assignment& values) const;
-  std::vector<int> wanted(int blob, const Assignment& values) const;
 
   const DprsProblem& problem_;
   std::vector<BlobUse> uses_;
@@ -88,7 +101,8 @@ class Model {
   std::vector<std::pair<int, std::vector<char>>> events_;  // layer, per option whether it wants
   std::map<std::vector<int>, int> or_ids_;
   std::vector<Or> ors_;
-  std::vector<int> twins_;  // per group the one that stands for all that look alike, -1 for none
+  std::vector<int> twins_;
+  std::vector<Charge> charges_;
 };
 
 }  // namespace softneuro::dprs
