@@ -14,6 +14,7 @@
 #include "tune/plan/carry.h"
 #include "tune/records/cost_keys.h"
 #include "tune/search/accuracy.h"
+#include "tune/search/in_budget.h"
 #include "tune/search/in_floats.h"
 #include "tune/search/measures.h"
 #include "tune/search/peak_limit.h"
@@ -25,7 +26,6 @@ namespace {
 
 constexpr int most_whole_rounds = 30, least_whole_rounds = 3;
 constexpr size_t most_wholes = 4;
-constexpr int most_between = 12;
 constexpr double least_held = 256 << 20, held_share = 1.5;  // of packed weights between trials; of the model's
 constexpr double promising = 1.03;                          // of the best plan's time by what was seen in nets
 constexpr double wholes_share = 0.08;                       // of the time budget
@@ -146,21 +146,20 @@ std::vector<size_t> finalists(const std::vector<DprsResult>& plans, const Object
   return list;
 }
 
-// Plans within settings.max_memory, and in `result` how that went.
-LimitedPlans solve(const Graph& graph, const Objective& objective, PeakLimit& memory, int k, TuneResult& result) {
+// What settings.max_memory has done.
+void note_memory(const Graph& graph, const LimitedPlans& found, PeakLimit& memory, TuneResult& result) {
   result.weight_bytes = model_weight_bytes(graph);
-  LimitedPlans found = memory.solve(objective, k);
   result.memory_limited = found.limited;
   result.memory_fits = found.fits;
   if (!found.fits && memory.bounds_peak()) log_warning("tune: " + memory.complaint(found.plans.front()));
-  return found;
 }
 
 void report(const Graph& graph, const GraphCosts& costs, const Objective& objective, const LimitedPlans& found,
             size_t index, TuneResult& result) {
   const DprsResult &best = found.plans.front(), &chosen = found.plans[index];
   result.predicted_s = 0;
-  result.lower_bound_s = best.lower_bound - objective.prices(chosen);
+  result.lower_bound_s =
+      found.proven ? *found.proven - objective.worth(chosen) : best.lower_bound - objective.prices(chosen);
   result.exact = best.exact;
   result.candidates = costs.candidates;
   result.measured = costs.measured;
@@ -218,46 +217,33 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   stage.emplace(timekeeper, "solve");
   const int wholes = settings.mode == TuneMode::off ? 1 : settings.integrated_plans;
   PeakLimit memory(graph, costs, settings);
-  // A price finds the plans that no mixture of others is better than; between these are more that keep to a limit.
-  const int several = costs.grids != nullptr ? std::max(wholes, most_between) : wholes;
-  LimitedPlans found = solve(graph, objective, memory, several, result);
   const auto acceptable = [&](const DprsResult& plan) {
     const auto trial = timekeeper.in("accuracy");
     return accuracy.holds(plan);
   };
-  if (costs.grids != nullptr) {
-    // The price of memory may have moved the plan over the limit of errors, which comes first.
-    while (!acceptable(found.plans.front())) {
-      const auto good = std::find_if(found.plans.begin(), found.plans.end(), acceptable);
-      if (good != found.plans.end()) {
-        found.plans.erase(found.plans.begin(), good);
-      } else if (accuracy.raise_price(found.plans.front())) {
-        found = solve(graph, objective, memory, several, result);
-      } else {
-        found.plans = {dprs_solve(objective.priced())};
-        found.regrets = found.plans.front().regrets;
-        result.memory_fits = found.fits = false;
-        log_warning("tune: no plan keeps to max_memory and to max_error at once: max_memory gives way");
-        break;
-      }
-    }
-  }
+  const bool budgeted = costs.grids != nullptr;
+  LimitedPlans found =
+      budgeted ? plans_in_budget(objective, accuracy, memory, wholes, acceptable) : memory.solve(objective, wholes);
+  note_memory(graph, found, memory, result);
   found.plans.erase(std::remove_if(found.plans.begin() + 1, found.plans.end(), std::not_fn(acceptable)),
                     found.plans.end());
   const PlanSearch search{.solve = [&](const Objective& changed) -> std::optional<DprsResult> {
                             const auto solving = timekeeper.in("solve");
+                            if (found.proven) return solve_in_budget(changed, accuracy, memory).plan;
                             LimitedPlans again = memory.solve(changed, 1);
                             if (again.fits != found.fits) return {};
                             return std::move(again.plans.front());
                           },
                           .acceptable = acceptable};
-  if (costs.grids != nullptr && wholes > 1) {
+  if (budgeted && wholes > 1) {
     if (auto floats = floats_alone(costs, objective, memory)) found.plans.push_back(std::move(*floats));
   }
   Objective seen = objective;
   if (wholes > 1) {
     stage.emplace(timekeeper, "in the net");
-    Refined refined = refine(graph, costs, objective, found.plans.front(), search, trials);
+    // All plans keep to the bound of errors, and none is the better for less of them.
+    const Objective& own = found.proven ? accuracy.unpriced(objective) : objective;
+    Refined refined = refine(graph, costs, own, found.plans.front(), search, trials);
     for (DprsResult& plan : refined.plans) found.plans.push_back(std::move(plan));
     seen = std::move(refined.objective);
   }
@@ -339,7 +325,8 @@ TuneResult carry_over(const Graph& graph, const std::vector<std::string>& descri
   Objective objective(to_dprs(graph, costs));
   objective.add(unproven_errors(graph, costs, proven), Pricing::bound, forbidden);
   PeakLimit memory(graph, costs, settings);
-  const LimitedPlans found = solve(graph, objective, memory, 1, result);
+  const LimitedPlans found = memory.solve(objective, 1);
+  note_memory(graph, found, memory, result);
   report(graph, costs, objective, found, 0, result);
   result.assignment = to_assignment(graph, costs, found.plans.front());
   if (memory.bounds_peak()) result.peak_bytes = memory.peak(found.plans.front());

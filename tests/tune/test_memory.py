@@ -66,6 +66,7 @@ def test_plans_keep_to_the_limit(number: int, share: float) -> None:
     assert plans[0].cost == min(plan.cost for plan in plans)
     assert len({tuple(plan.choices) for plan in plans}) == len(plans)
     assert plans[0].lower_bound <= min(within.values()) + 1e-9
+    assert plans[0].cost <= (1 + 1e-4) * min(within.values()) + 1e-9
     if not limited:
         assert plans[0].cost == truth.best
 
@@ -94,7 +95,7 @@ def test_equal_layers_need_not_all_give_way() -> None:
     assert fits
     assert sum(label for label, _ in plans[0].choices) == 4
     assert plans[0].cost == 8
-    assert plans[0].lower_bound == pytest.approx(12 - 1250 / 300, rel=1e-2)
+    assert plans[0].lower_bound == pytest.approx(8, rel=1e-3)
 
 
 @pytest.mark.parametrize("layer", TYPES)

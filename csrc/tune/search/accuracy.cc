@@ -135,6 +135,15 @@ double Accuracy::foretold(const DprsResult& plan) const {
   return costs_.grids != nullptr ? std::sqrt(noise_of(plan)) : 0;
 }
 
+Bound Accuracy::foretold_bound() const {
+  return {objective_.measure(noise_), std::pow(trials_.settings.limits.max_error, 2)};
+}
+
+Objective Accuracy::unpriced(Objective objective) const {
+  objective.set_price(noise_, 0);
+  return objective;
+}
+
 void Accuracy::find_price() {
   if (costs_.grids != nullptr) return find_foretold_price();
   DprsResult best = dprs_solve(objective_.priced());

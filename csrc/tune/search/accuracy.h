@@ -11,6 +11,7 @@
 #include "tune/measure/costs.h"
 #include "tune/measure/trial.h"
 #include "tune/records/cost_keys.h"
+#include "tune/search/dprs_labels.h"
 #include "tune/search/objective.h"
 
 namespace softneuro {
@@ -39,6 +40,10 @@ class Accuracy {
   std::vector<ProvenError> proven(const DprsResult& plan);
   // What the calibration says of it; 0 without one.
   double foretold(const DprsResult& plan) const;
+  // As a bound: its square is.
+  Bound foretold_bound() const;
+  // An objective with the same measures, whose errors have no price.
+  Objective unpriced(Objective objective) const;
 
  private:
   void find_foretold_price();

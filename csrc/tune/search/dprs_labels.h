@@ -19,7 +19,7 @@ struct Bound {
 
 struct LabelLimits {
   // The search ends once a plan has proven within this share of the best. 0: it ends with the best.
-  double epsilon = 1e-3;
+  double epsilon = 1e-4;
   // Partial plans that an entry keeps. Where it had more, some stand for others with as little of what is bounded and
   // slightly smaller costs, and what that may lose counts in the lower bound. The search is repeated with four times
   // as many where that leaves too large a gap.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tune/search/dprs_labels.h"
+
 namespace softneuro {
 namespace {
 
@@ -119,6 +121,9 @@ LimitedPlans solve_within(const Objective& objective, const Measure& bytes, doub
   std::vector<DprsResult> plans{within.plan};
   if (k > 1) plans = dprs_k_best(limited.priced(), within.plan, k);
   std::erase_if(plans, [&](const DprsResult& plan) { return !fits(plan); });
+  WithinBounds nearest = dprs_within(problem, {{bytes, limit}});
+  if (nearest.plan) plans.push_back(std::move(*nearest.plan));
+  within.lower_bound = std::max(within.lower_bound, nearest.lower_bound);
   for (DprsResult& plan : plans) {
     plan.cost = plan_cost(problem, plan);
     fill_up(problem, bytes, limit, plan);
@@ -130,7 +135,7 @@ LimitedPlans solve_within(const Objective& objective, const Measure& bytes, doub
   for (DprsResult& plan : plans) {
     const bool known = std::any_of(found.plans.begin(), found.plans.end(),
                                    [&](const DprsResult& other) { return other.choices == plan.choices; });
-    if (!known) found.plans.push_back(std::move(plan));
+    if (!known && found.plans.size() < static_cast<size_t>(std::max(k, 1))) found.plans.push_back(std::move(plan));
   }
   return found;
 }

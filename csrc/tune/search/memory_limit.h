@@ -1,6 +1,7 @@
 // What packed weights cost, and plans whose packed weights stay within a number of bytes.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "tune/search/objective.h"
@@ -18,12 +19,14 @@ double memory_price(const DprsProblem& seconds, const Measure& bytes, double mod
 
 // Up to k plans, best first, costs at the objective's prices. All keep within the limit if any plan does; otherwise
 // there is one plan, the one that takes least. Without `limited` the limit did not matter and the result is
-// dprs_solve's and dprs_k_best's. With it, bytes have a price: regrets count that price in, and lower_bound holds for
-// every plan within the limit, so that the gap tells what rounding the relaxation to a plan may have lost.
+// dprs_solve's and dprs_k_best's. With it, bytes have a price: regrets count that price in. The best of all plans
+// within the limit is among them, or one near it: lower_bound holds for every plan within the limit.
 struct LimitedPlans {
   std::vector<DprsResult> plans;
   std::vector<double> regrets;  // by layer
   bool limited = false, fits = true;
+  // Seconds, and the price of what is worth something, that no plan within all bounds is below: of errors, too.
+  std::optional<double> proven = {};
 };
 LimitedPlans solve_within(const Objective& objective, const Measure& bytes, double limit, int k);
 

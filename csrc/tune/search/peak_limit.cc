@@ -191,6 +191,11 @@ LimitedPlans PeakLimit::solve(const Objective& objective, int k) {
   return found;
 }
 
+std::optional<Bound> PeakLimit::packed_bound() const {
+  if (bounds_peak() || !std::isfinite(limit_)) return {};
+  return Bound{packed_, limit_};
+}
+
 std::string PeakLimit::complaint(const DprsResult& plan) {
   const NetStats& stats = forecast(plan).stats;
   return "no plan was found within max_memory=" + settings_.max_memory.str() + ", " + text_of_bytes(limit_) +

@@ -8,12 +8,14 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tune/measure/costs.h"
 #include "tune/measure/unpacked.h"
+#include "tune/search/dprs_labels.h"
 #include "tune/search/memory_limit.h"
 
 namespace softneuro {
@@ -27,6 +29,9 @@ class PeakLimit {
   // As solve_within(). If no plan was found that keeps to the limit, the one with the smallest peak that was seen.
   // lower_bound holds without the limit.
   LimitedPlans solve(const Objective& objective, int k);
+  bool fits(const DprsResult& plan) { return (bounds_peak() ? peak(plan) : packed_.of(plan)) <= limit_; }
+  // Where packed weights are what is bounded.
+  std::optional<Bound> packed_bound() const;
   double peak(const DprsResult& plan) { return static_cast<double>(forecast(plan).stats.peak_bytes()); }
   // What a user is told where no plan keeps to the limit.
   std::string complaint(const DprsResult& plan);
