@@ -12,6 +12,7 @@ import math
 import os
 import statistics
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ log = logging.getLogger("softneuro.budget")
 LEVELS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002)
 _NORMAL_975 = 1.959963984540054  # 97.5 % of a normal distribution lie below
 _PRECISION = 1.1  # limits whose ratio is below this are the same
+_SAME = 1e-9  # scores that differ by less, or by less of their size, are the same
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,9 @@ class Score:
                 raise _C.Error("evaluate() returned a sequence that is not one of numbers") from None
             if not samples:
                 raise _C.Error("evaluate() returned no score: there were no samples")
+            for number, one in enumerate(samples):
+                if not math.isfinite(one):
+                    raise _C.Error(f"evaluate() returned {one} for sample {number}; a score is a finite number")
             score = cls(statistics.fmean(samples), samples)
         else:
             try:
@@ -94,6 +99,12 @@ class Score:
         if not math.isfinite(score.mean):
             raise _C.Error(f"evaluate() returned {score.mean}; a score is a finite number, larger is better")
         return score
+
+    def difference(self, other: Score) -> float:
+        """Between the means, or where these are the same, the largest between samples; 0: none."""
+        pairs = [(self.mean, other.mean), *zip(self.samples, other.samples, strict=False)]
+        differences = [0.0 if math.isclose(a, b, rel_tol=_SAME, abs_tol=_SAME) else abs(a - b) for a, b in pairs]
+        return differences[0] or max(differences)
 
 
 def drop_interval(floats: Score, other: Score) -> tuple[float, float] | None:
@@ -169,6 +180,7 @@ class Search:
             raise _C.Error(f"max_evaluations={most}: floats need one, and every plan that is tried another")
         self._budget, self._evaluate, self._state, self._most = budget, evaluate, state, most
         self._progress = progress
+        self._seconds = 0.0  # of the evaluations that were made
         self.made = 0
         self.floats: Score | None = None
 
@@ -183,14 +195,37 @@ class Search:
             return known
         self._progress(self.made, self._most)
         self.made += 1
-        score = Score.of(self._evaluate())
+        start = time.monotonic()
+        try:
+            score = Score.of(self._evaluate())
+        except Exception as error:
+            log.warning("tune: evaluation %d of at most %d failed: %s", self.made, self._most, type(error).__name__)
+            raise
+        self._check_samples(score)
+        self._seconds += time.monotonic() - start
+        left = self._seconds / self.made * self.left()
+        log.info("tune: %d of at most %d evaluations; the others take up to %.1f s", self.made, self._most, left)
         self._progress(self.made, self._most)
         self._state.add(plan, score)
         return score
 
+    def _check_samples(self, score: Score) -> None:
+        if self.floats is None or len(score.samples) == len(self.floats.samples):
+            return
+        before, now = (len(one.samples) or "a single score, not one" for one in (self.floats, score))
+        raise _C.Error(
+            f"evaluate() returned {before} by sample for floats, and {now} by sample later: drops are those of the same "
+            "samples, each time in the same order; if its data has changed, give another file for state"
+        )
+
     def begin(self, plan: str) -> None:
-        """Evaluates floats. Raises Error for a limit below the weight of one sample."""
+        """Evaluates floats, twice if another evaluation is left for a plan, and tells if the scores differ.
+
+        Raises Error for a limit below the weight of one sample.
+        """
         self.floats = self.score(plan)
+        if self._most > 2:
+            self._repeat(plan)
         count = len(self.floats.samples)
         allowed = self._budget.allowed_drop(self.floats.mean)
         values = set(self.floats.samples)
@@ -199,10 +234,22 @@ class Search:
                 f"a drop of {allowed:g} is below one of {count} samples ({1 / count:g}): give 0, or at least that"
             )
 
+    def _repeat(self, plan: str) -> None:
+        assert self.floats is not None
+        again = self.score(f"{plan} again")
+        if difference := self.floats.difference(again):
+            log.warning(
+                "tune: evaluate() is not deterministic: floats scored %.6g, then %.6g. A drop below %.2g cannot be told",
+                self.floats.mean,
+                again.mean,
+                difference,
+            )
+
     def judge(self, trial: Trial) -> Trial:
         """Evaluates the plan that runs now."""
         assert self.floats is not None
         score = self.score(trial.plan)
+        self._check_samples(score)
         drop = self.floats.mean - score.mean
         passed = drop <= self._budget.allowed_drop(self.floats.mean) + 1e-12
         interval = drop_interval(self.floats, score)

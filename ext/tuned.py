@@ -190,14 +190,14 @@ def buy(
             for level in LEVELS:
                 tuning.apply(level)
         return within_error(tuning, budget.max_error)
-    shown = tqdm(total=most, desc="softneuro: evaluations", leave=False, disable=None)
+    shown = tqdm(total=most, desc="softneuro: evaluations, at most", leave=False, disable=None)
 
     def progress(made: int, of: int) -> None:
         shown.update(made - shown.n)
 
-    search = Search(budget, evaluate, State(state, f"{tuning.apply(0.0).plan} {_hash_of(ranges)}"), most, progress)
-    log.info("tune: at most %d evaluations", most)
     try:
+        search = Search(budget, evaluate, State(state, f"{tuning.apply(0.0).plan} {_hash_of(ranges)}"), most, progress)
+        log.info("tune: at most %d evaluations, that of floats included, which is repeated once", most)
         return within_drop(tuning, search, pareto, lambda done, of: None)
     finally:
         shown.close()

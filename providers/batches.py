@@ -6,6 +6,8 @@ import itertools
 import logging
 import os
 import re
+import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ import softneuro
 log = logging.getLogger("softneuro.providers")
 
 _KINDS = {"float": "float32", "double": "float64"}
+_TORN = (OSError, ValueError, EOFError, LookupError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error)
 _REMEDY = "give an iterable of dicts, tuples or arrays, a CalibrationDataReader, an .npz file or a folder of test data"
 
 
@@ -113,10 +116,11 @@ def _stored(inputs: list[Any], path: Path) -> Iterator[Any]:
 def _npz(inputs: list[Any], path: Path) -> Iterator[Any]:
     """One batch, or as many as its arrays have along an axis in front of those that inputs have."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError) as error:
-        raise softneuro.Error(f"{path} cannot be read: {error}") from None
+    except _TORN as error:
+        told = " ".join(str(error).split()) or type(error).__name__
+        raise softneuro.Error(f"{path} cannot be read: {told}") from None
     ranks = {entry.name: len(entry.shape) for entry in inputs}
     many = {name for name, array in arrays.items() if array.ndim == ranks.get(name, -1) + 1}
     counts = {len(arrays[name]) for name in many}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,16 @@ def replaced(path: str) -> Iterator[None]:
 
 def show(as_json: bool, data: dict[str, Any], lines: Sequence[str]) -> None:
     """Prints lines, or data."""
-    click.echo(json.dumps(data, indent=2) if as_json else "\n".join(lines))
+    click.echo(json.dumps(_strict(data), indent=2, allow_nan=False) if as_json else "\n".join(lines))
+
+
+def _strict(value: Any) -> Any:
+    """The same with null for numbers that JSON does not have."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _strict(one) for key, one in value.items()}
+    return [_strict(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def settings_of(model: str, shapes: Sequence[tuple[str, str]]) -> Any:

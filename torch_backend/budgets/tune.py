@@ -22,6 +22,7 @@ from softneuro.torch_backend.budgets.regions import Regions, for_these_shapes, r
 from softneuro.tuned import Proof, Tuned, buy, by_content, check_budget, default_path
 
 log = logging.getLogger("softneuro.torch_backend")
+_SETTLED = ("min_region_size", "host", "shortcuts")  # when a model is compiled
 _one_at_a_time = threading.Lock()  # as calls that are observed are the model's, whoever makes them
 
 
@@ -129,6 +130,11 @@ def tune_within(
 ) -> Tuned:
     """See `softneuro.torch_backend.tune`."""
     check_budget(budget, evaluate)
+    for name in _SETTLED:
+        if name in options:
+            raise softneuro.Error(
+                f"{name} is settled when a model is compiled: give it to torch.compile(..., options={{...}}) instead"
+            )
     with _one_at_a_time:
         known = regions_of.get(model)
         before = known.changes if known is not None else {}
