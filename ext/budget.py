@@ -214,7 +214,7 @@ class Search:
             return
         before, now = (len(one.samples) or "a single score, not one" for one in (self.floats, score))
         raise _C.Error(
-            f"evaluate() returned {before} by sample for floats, and {now} by sample later: drops are those of the same "
+            f"evaluate() returned {before} by sample for floats, and {now} by sample later: drops are of the same "
             "samples, each time in the same order; if its data has changed, give another file for state"
         )
 
@@ -224,8 +224,6 @@ class Search:
         Raises Error for a limit below the weight of one sample.
         """
         self.floats = self.score(plan)
-        if self._most > 2:
-            self._repeat(plan)
         count = len(self.floats.samples)
         allowed = self._budget.allowed_drop(self.floats.mean)
         values = set(self.floats.samples)
@@ -233,13 +231,15 @@ class Search:
             raise _C.Error(
                 f"a drop of {allowed:g} is below one of {count} samples ({1 / count:g}): give 0, or at least that"
             )
+        if self._most > 2:
+            self._repeat(plan)
 
     def _repeat(self, plan: str) -> None:
         assert self.floats is not None
         again = self.score(f"{plan} again")
         if difference := self.floats.difference(again):
             log.warning(
-                "tune: evaluate() is not deterministic: floats scored %.6g, then %.6g. A drop below %.2g cannot be told",
+                "tune: evaluate() is not deterministic: floats scored %.6g, then %.6g; no drop below %.2g can be told",
                 self.floats.mean,
                 again.mean,
                 difference,

@@ -222,6 +222,17 @@ def test_one_batch_of_npz_and_few_batches(tmp_path: Path) -> None:
         assert providers.calibrate(network(), data, tmp_path / "r", num_batches=most, options=QUICK).batches == 1
 
 
+def write_broken_npz(folder: Path) -> None:
+    whole = folder / "whole.npz"
+    np.savez_compressed(whole, x=np.stack(batches(3)))
+    data = whole.read_bytes()
+    (folder / "BROKEN_torn.npz").write_bytes(data[:-20])
+    (folder / "BROKEN_torn_early.npz").write_bytes(data[:100])
+    (folder / "BROKEN_changed.npz").write_bytes(data[:2000] + bytes(500) + data[2500:])
+    with (folder / "BROKEN_array.npz").open("wb") as file:
+        np.save(file, batches(1)[0])
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -238,6 +249,10 @@ def test_one_batch_of_npz_and_few_batches(tmp_path: Path) -> None:
         ("EMPTY", "neither"),
         ("BROKEN", "is no tensor"),
         ("BROKEN.npz", "cannot be read"),
+        ("BROKEN_torn.npz", "cannot be read"),
+        ("BROKEN_torn_early.npz", "cannot be read"),
+        ("BROKEN_changed.npz", "cannot be read"),
+        ("BROKEN_array.npz", "cannot be read"),
     ],
 )
 def test_data_that_is_refused(data: Any, message: str, tmp_path: Path) -> None:
@@ -245,9 +260,11 @@ def test_data_that_is_refused(data: Any, message: str, tmp_path: Path) -> None:
     (tmp_path / "BROKEN").mkdir()
     (tmp_path / "BROKEN" / "input_0.pb").write_bytes(b"nonsense")
     (tmp_path / "BROKEN.npz").write_bytes(b"nonsense")
+    write_broken_npz(tmp_path)
     given = tmp_path / data if isinstance(data, str) and data.startswith(("EMPTY", "BROKEN")) else data
-    with pytest.raises(softneuro.Error, match=message):
+    with pytest.raises(softneuro.Error, match=message) as found:
         providers.calibrate(network(), given, tmp_path / "ranges.txt", options=QUICK)
+    assert "\n" not in str(found.value)
     assert not (tmp_path / "ranges.txt").exists()
 
 

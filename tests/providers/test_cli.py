@@ -125,3 +125,32 @@ def test_entry_and_a_missing_click(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "softneuro[cli]" in done.stderr
+
+
+def test_json_has_no_numbers_that_json_does_not_have(capsys: pytest.CaptureFixture[str]) -> None:
+    from softneuro.providers.cli_common import show
+
+    values = [float("inf"), -float("inf"), float("nan"), 1.5, True, None, "Infinity"]
+    show(True, {"values": values, "within": {"a": (values[0], 2)}}, [])
+
+    def refuse(text: str) -> Any:
+        raise ValueError(text)
+
+    data = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    assert data == {"values": [None, None, None, 1.5, True, None, "Infinity"], "within": {"a": [None, 2]}}
+
+
+@pytest.mark.parametrize("command", ["explain", "bench", "sparsity"])
+def test_json_is_strict(command: str, model: Path) -> None:
+    options = (*SHAPE, "--seconds", 0.05) if command == "bench" else SHAPE
+    done = call(command, model, *options, "--json")
+    assert done.exit_code == 0, done.output
+    assert not re.search(r"\b(NaN|Infinity)\b", done.stdout)
+
+
+def test_data_that_is_torn_costs_one_line(model: Path, tmp_path: Path) -> None:
+    data = tmp_path / "x.npz"
+    data.write_bytes(b"PK\x03\x04 and no more")
+    done = call("calibrate", model, "--data", data, "-o", tmp_path / "r.txt", *SHAPE)
+    assert done.exit_code == 1
+    assert re.fullmatch(rf"Error: {re.escape(str(data))} cannot be read: [^\n]+\n", done.output)

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from onnx import helper
 
 import softneuro
 from softneuro import providers
-from tests.providers.conftest import cpu_session
-from tests.providers.test_calibrated import BYTES, QUICK, batches, error_of, in_bytes, network
+from tests.providers.conftest import cpu_session, make_model
+from tests.providers.test_calibrated import BYTES, QUICK, batches, error_of, in_bytes, network, routines
 
 
 def test_max_error(tmp_path: Path) -> None:
@@ -94,6 +95,38 @@ def test_what_is_refused(tmp_path: Path) -> None:
         providers.tune(network("n"), batches(2), max_error=0.1, out=tmp_path / "out.onnx", **given)
     with pytest.raises(ZeroDivisionError):
         providers.tune(network(), batches(2), evaluate=lambda session: 1 / 0, max_drop=0.1, **given)
+
+
+def test_scores_that_are_none(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What an evaluation may do wrong is told of at this door, too."""
+    given: dict[str, Any] = {"calibration": tmp_path / "r.txt", "options": {**BYTES, "tune": "off"}, "max_drop": 0.5}
+    for value, message in (
+        (float("nan"), "returned nan"),
+        ([1.0, float("nan")], "nan for sample 1"),
+        ([], "no samples"),
+    ):
+        with pytest.raises(softneuro.Error, match=message):
+            providers.tune(network(), batches(4), evaluate=lambda _, value=value: value, **given)
+    counts = iter([4, 4, 3])
+    with pytest.raises(softneuro.Error, match="4 by sample for floats, and 3"):
+        providers.tune(network(), batches(4), evaluate=lambda _: [0.5] * next(counts), **given)
+    scores = iter([0.9, 0.8])
+    with caplog.at_level(logging.WARNING):
+        providers.tune(network(), batches(4), evaluate=lambda _: next(scores, 0.9), max_evaluations=3, **given)
+    assert "no drop below 0.1 can be told" in caplog.text
+
+
+def test_the_smallest_region_is_that_of_the_options(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"max_error": 0.05, "calibration": tmp_path / "r.txt"}
+    with pytest.raises(softneuro.Error, match="nothing to calibrate"):
+        providers.tune(network(), batches(4), options={**BYTES, "min_region_size": 50}, **given)
+    model = make_model([helper.make_node("Relu", ["x"], ["y"])], {"x": (1, SIZE_OF_X)}, {"y": (1, SIZE_OF_X)})
+    with pytest.raises(softneuro.Error, match="nothing to calibrate"):
+        providers.tune(model, batches(4), options=QUICK, **given)
+    tuned = providers.tune(model, batches(4), options={**BYTES, "min_region_size": 1}, **given)
+    assert tuned.options["min_region_size"] == "1"
+    session = providers.session(model, **tuned.options)
+    assert ["qint8" in routine for routine in routines(session)] == [True]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("click") is None, reason="click is not installed")

@@ -307,13 +307,23 @@ def test_data_that_is_none(model: Network, tmp_path: Path, data: Any, message: s
         assert error(net(batches(1)[0]), model(batches(1)[0])) < FLOATS
 
 
-def test_scores_that_are_none(model: Network) -> None:
+def test_scores_that_are_none(model: Network, caplog: pytest.LogCaptureFixture) -> None:
     net, data = compiled(model), batches(4)
     for value, message in ((math.nan, "finite"), ("good", "no number"), ([], "no samples")):
         with pytest.raises(softneuro.Error, match=message):
             backend.tune(net, data, evaluate=lambda _, value=value: value, max_drop=0.01)
     with pytest.raises(ZeroDivisionError):
         backend.tune(net, data, evaluate=lambda _: 1 / 0, max_drop=0.01)
+    counts = iter([4, 4, 3])
+    with pytest.raises(softneuro.Error, match="4 by sample for floats, and 3"):
+        backend.tune(net, data, evaluate=lambda _: [0.5] * next(counts), max_drop=0.01, **BYTES)
+    with torch.no_grad():
+        assert error(net(data[0]), model(data[0])) < FLOATS  # it runs as before
+    scores = iter([0.9, 0.8])
+    backend.tune(net, data, evaluate=lambda _: next(scores, 0.9), max_drop=0.01, max_evaluations=3)
+    assert "no drop below 0.1 can be told" in caplog.text
+    with pytest.raises(softneuro.Error, match=r"min_region_size is settled .* torch\.compile"):
+        backend.tune(net, data, max_error=0.1, min_region_size=1)
     with pytest.raises(softneuro.Error, match="one limit"):
         backend.tune(net, data, evaluate=lambda _: 1.0)
     with pytest.raises(softneuro.Error, match="below one of 4 samples"):

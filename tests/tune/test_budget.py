@@ -76,7 +76,7 @@ def test_no_more_evaluations_than_allowed(most: int, ranges: str) -> None:
 
 @pytest.mark.parametrize(
     ("scores", "told"),
-    [((0.9, 0.87), "0.03"), (([1.0, 0.0], [1.0, 0.5]), "0.25"), (([1.0, 0.0], [0.0, 1.0]), "1 cannot be told")],
+    [((0.9, 0.87), "0.03"), (([1.0, 0.1], [1.0, 0.6]), "0.25"), (([0.9, 0.1], [0.1, 0.9]), "below 0.8 can be told")],
 )
 def test_scores_that_change_are_told(scores: Sequence[Any], told: str, ranges: str, caplog: Told) -> None:
     given = iter(scores)
@@ -153,16 +153,17 @@ def test_what_is_no_score(score: Any, message: str | None, ranges: str) -> None:
 @pytest.mark.parametrize("other", [[1.0, 1.0], 1.0])
 def test_other_samples_are_refused(other: Any, ranges: str) -> None:
     model = Model()
-    with pytest.raises(_C.Error, match="3 by sample for floats, and (2|a single score)"):
-        buy(model, lambda: [1.0] * 3 if model.limit == 0 else other, ranges)
+    with pytest.raises(_C.Error, match=r"3 by sample for floats, and (2|a single score)"):
+        buy(model, lambda: [0.9] * 3 if model.limit == 0 else other, ranges)
     with pytest.raises(_C.Error, match="a single score, not one by sample for floats, and 3"):
-        buy(model, lambda: 1.0 if model.limit == 0 else [1.0] * 3, ranges)
+        buy(model, lambda: 0.9 if model.limit == 0 else [0.9] * 3, ranges)
 
 
 def test_an_evaluation_that_raises_is_counted_in_the_log(ranges: str, caplog: Told) -> None:
     model = Model()
     with pytest.raises(ZeroDivisionError), caplog.at_level(logging.WARNING):
-        buy(model, lambda: 1 / model.limit if model.limit else 1.0, ranges, most=2) and 1 / 0
+        buy(model, lambda: 1.0 if model.limit == 0 else 1 / 0, ranges, most=4)
+    assert "evaluation 3 of at most 4 failed: ZeroDivisionError" in caplog.text
     with pytest.raises(KeyError), caplog.at_level(logging.WARNING):
         buy(model, lambda: {}["answer"], ranges)
     assert "evaluation 1 of at most 8 failed: KeyError" in caplog.text
@@ -175,7 +176,7 @@ def test_a_search_goes_on_where_it_was(ranges: str, tmp_path: Path) -> None:
         calls.append(model.limit)
         if len(calls) == 4:
             raise KeyboardInterrupt
-        return [1 - model.limit] * 3
+        return [0.9 - model.limit] * 3
 
     with pytest.raises(KeyboardInterrupt):
         buy(model, evaluate, ranges, state=state)
