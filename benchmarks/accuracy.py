@@ -20,6 +20,7 @@ import math
 import os
 import statistics
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,12 +34,13 @@ from torch import nn
 import softneuro.torch_backend
 from benchmarks import digit_networks, digits, record
 from benchmarks.networks import measure
-from benchmarks.peers import Runner
+from benchmarks.peers import Runner, session_options, session_runner
 from benchmarks.steps import Update, step
 from benchmarks.tables import figures
-from softneuro import _C
+from softneuro import _C, providers
 
 BATCH = 32
+CALIBRATING = 32  # batches
 # A variant makes what is measured of a trained model, and of training images with their labels to calibrate by.
 Variant = Callable[[nn.Module, torch.Tensor, torch.Tensor], Runner]
 
@@ -68,18 +70,32 @@ def compiled(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> Ru
     return run
 
 
-def tuned(**budget: float) -> Variant:
+def batches(images: torch.Tensor) -> list[torch.Tensor]:
+    """All of one shape, none filled up."""
+    return list(images[: len(images) // BATCH * BATCH].split(BATCH))
+
+
+def qint8(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> Runner:
+    """All in bytes, by ONNX Runtime's tools."""
+    from benchmarks.quantized_files import quantized_file
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = quantized_file(model, batches(images)[:CALIBRATING], Path(folder))
+        run: Runner = session_runner(providers.session(path, session_options(torch.get_num_threads())))
+    return run
+
+
+def tuned(**budget: Any) -> Variant:
     """By softneuro's choice within a budget, which is `max_error`, or `max_drop` of accuracy on the training images.
 
-    All that is here of an interface that softneuro does not have yet: `tune(compiled, data, ...)`.
+    What else is given is for `tune`.
     """
 
     def variant(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> Runner:
         run = compiled(model, images, labels)
-        whole = len(images) // BATCH * BATCH  # batches of one shape
-        data = list(zip(images[:whole].split(BATCH), labels[:whole].split(BATCH), strict=True))
-        judge: dict[str, Any] = {"evaluate": lambda other: float(right(other, images, labels).double().mean())}
-        softneuro.torch_backend.tune(run, data, **(judge if "max_drop" in budget else {}), **budget)
+        judge: dict[str, Any] = {"evaluate": lambda other: right(other, images, labels).double().tolist()}
+        given = judge if "max_drop" in budget else {}
+        softneuro.torch_backend.tune(run, batches(images), num_batches=CALIBRATING, **given, **budget)
         return run
 
     return variant
@@ -89,14 +105,13 @@ def tuned(**budget: float) -> Variant:
 VARIANTS: dict[str, Variant] = {
     "float32": float32,
     "softneuro": compiled,
-}
-# Not measured unless asked for by --variants: see `tuned`.
-COMING: dict[str, Variant] = {
-    "max_error 0.01": tuned(max_error=0.01),
+    "qint8": qint8,
     "max_drop 0": tuned(max_drop=0.0),
     "max_drop 0.5": tuned(max_drop=0.005),
     "max_drop 1": tuned(max_drop=0.01),
 }
+# They are measured if --variants asks for them.
+OTHERS: dict[str, Variant] = {"max_error 0.01": tuned(max_error=0.01)}
 
 
 def right(run: Runner, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -138,7 +153,7 @@ def interval(gained: int, lost: int, count: int, level: float = 0.95) -> tuple[f
 class Result:
     """A variant of a network over all folds."""
 
-    right: torch.Tensor  # by image
+    right: torch.Tensor  # by image that was answered
     ms: list[float] = field(default_factory=list)  # by fold
 
 
@@ -166,14 +181,16 @@ def trained(network: str, k: int, folds: int, folder: Path, update: Update) -> n
 
 
 def measure_folds(
-    models: Sequence[nn.Module], variants: Mapping[str, Variant], seconds: float, update: Update
+    models: Sequence[nn.Module], variants: Mapping[str, Variant], seconds: float, update: Update, folds: int = 0
 ) -> dict[str, Result]:
-    """Answers and times of each variant, of which each fold's model is given."""
-    count = len(digits.everything()[0])
+    """Answers and times of each variant, of which each fold's model is given: all of them, or the first of so many."""
+    count, folds = len(digits.everything()[0]), folds or len(models)
     results = {name: Result(torch.zeros(count, dtype=torch.bool)) for name in variants}
-    for k, (model, held_back) in enumerate(zip(models, digits.held_back(len(models)), strict=True)):
+    answered = torch.zeros(count, dtype=torch.bool)
+    for k, (model, held_back) in enumerate(zip(models, digits.held_back(folds), strict=False)):
         torch.compiler.reset()  # Dynamo gives up on what it has compiled too often
-        images, labels, test_images, test_labels = digits.fold(k, len(models))
+        images, labels, test_images, test_labels = digits.fold(k, folds)
+        answered[held_back] = True
         runners: dict[str, tuple[Runner, float]] = {}
         for name, variant in variants.items():
             run = variant(model, images, labels)
@@ -182,7 +199,7 @@ def measure_folds(
         for name, ms in measure(runners, test_images[:BATCH], seconds).items():
             results[name].ms.append(ms)
         update(k + 1, len(models))
-    return results
+    return {name: Result(result.right[answered], result.ms) for name, result in results.items()}
 
 
 def rows_of(network: str, results: Mapping[str, Result]) -> list[list[str]]:
@@ -212,7 +229,7 @@ HEADER = ["network, variant", "accuracy", "lost, gained", "difference", "ms", "t
 
 
 def main() -> None:
-    known, ways = digit_networks.NETWORKS, {**VARIANTS, **COMING}
+    known, ways = digit_networks.NETWORKS, {**VARIANTS, **OTHERS}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--networks", nargs="+", choices=known, default=list(known), metavar="NETWORK", help=", ".join(known)
@@ -226,6 +243,7 @@ def main() -> None:
         help=", ".join(map(repr, ways)),
     )
     parser.add_argument("--folds", type=int, default=5, help="(default: %(default)s)")
+    parser.add_argument("--first", type=int, help="of the folds, to see sooner what comes out (default: all)")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=3, help="per network and fold (default: %(default)s)")
     parser.add_argument("--weights", type=Path, help="where trained weights are kept (default: with measured costs)")
@@ -237,19 +255,21 @@ def main() -> None:
     console = Console(width=max(Console().width, 140))
     folder = arguments.weights or Path(_C.CostDb.default_directory()) / "digits"
     variants = {name: ways[name] for name in dict.fromkeys(["float32", *arguments.variants])}
+    first = min(arguments.first or arguments.folds, arguments.folds)
     rows = []
     with torch.no_grad():
         for network in arguments.networks:
             models: list[nn.Module] = []
-            with step(console, f"  {network}: training", f"once, some {40 * arguments.folds} s") as update:
-                for k in range(arguments.folds):
+            with step(console, f"  {network}: training", f"once, some {40 * first} s") as update:
+                for k in range(first):
 
                     def ahead(done: int, total: int, k: int = k, update: Update = update) -> None:
-                        update(k * total + done, arguments.folds * total)
+                        update(k * total + done, first * total)
 
                     models.append(trained(network, k, arguments.folds, folder, ahead))
             with step(console, f"  {network}: choosing, answering, measuring") as update:
-                rows += rows_of(network, measure_folds(models, variants, arguments.seconds, update))
+                results = measure_folds(models, variants, arguments.seconds, update, arguments.folds)
+                rows += rows_of(network, results)
     console.print(figures(f"digits, batch {BATCH}, {arguments.threads} threads", HEADER, rows))
     if arguments.record:
         record.write("accuracy", sys.argv[1:], HEADER, rows)

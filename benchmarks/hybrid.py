@@ -19,15 +19,13 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime
 import torch
-from onnxruntime import quantization
-from onnxruntime.quantization.shape_inference import quant_pre_process
 from rich.console import Console
 from sklearn.datasets import load_sample_images
 
@@ -37,6 +35,7 @@ from benchmarks.accuracy import apart
 from benchmarks.networks import measure, set_up
 from benchmarks.peers import Runner, openvino_runner, session_options, session_runner
 from benchmarks.peers import softneuro as own
+from benchmarks.quantized_files import quantized_file
 from benchmarks.steps import step
 from benchmarks.tables import figures
 from softneuro import providers
@@ -70,26 +69,6 @@ def crops(size: int, count: int, seed: int) -> list[torch.Tensor]:
         part = (part - torch.tensor(MEAN)) / torch.tensor(DEVIATION)
         batches.append(part.permute(2, 0, 1).unsqueeze(0).contiguous())
     return batches
-
-
-class Reader(quantization.CalibrationDataReader):
-    """The same data, as ONNX Runtime's tools take it."""
-
-    def __init__(self, name: str, batches: list[torch.Tensor]) -> None:
-        self._batches: Iterator[dict[str, np.ndarray]] = iter([{name: batch.numpy()} for batch in batches])
-
-    def get_next(self) -> dict[str, np.ndarray] | None:
-        return next(self._batches, None)
-
-
-def quantized_file(model: torch.nn.Module, batches: list[torch.Tensor], folder: Path) -> str:
-    """The model as ONNX Runtime's tools quantize it."""
-    exported, plain, quantized = (str(folder / f"{name}.onnx") for name in ("exported", "plain", "quantized"))
-    torch.onnx.export(model, (batches[0],), exported, dynamo=True, external_data=False, verbose=False)
-    quant_pre_process(exported, plain, skip_symbolic_shape=True)
-    name = onnxruntime.InferenceSession(plain, providers=["CPUExecutionProvider"]).get_inputs()[0].name
-    quantization.quantize_static(plain, quantized, Reader(name, batches), per_channel=True)
-    return quantized
 
 
 def worst(run: Runner, model: torch.nn.Module, batches: list[torch.Tensor]) -> float:

@@ -156,3 +156,28 @@ def test_compiled_models_are_apart() -> None:
     first, second = accuracy.apart(model), accuracy.apart(model)
     assert torch.equal(first(x), model(x))
     assert first.forward.__code__ is not second.forward.__code__
+
+
+@torch.no_grad()
+def test_a_budget_holds_on_a_fold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network in bytes recognises digits that were held back as its floats do, but for the drop and one image."""
+    monkeypatch.setenv("SOFTNEURO_CACHE_DIR", str(tmp_path))
+    images, labels, test_images, test_labels = digits.fold(0)
+    torch.manual_seed(0)
+    convolutions = [torch.nn.Conv2d(1, 8, 3, 2, 1), torch.nn.ReLU(), torch.nn.Conv2d(8, 16, 3, 2, 1), torch.nn.ReLU()]
+    model = torch.nn.Sequential(*convolutions, torch.nn.Flatten(), torch.nn.Linear(1024, 10))
+    with torch.enable_grad():
+        digits.train(model, images, labels, lambda *_: None, epochs=4)
+    drop, pins = 0.005, {"keep": "*:qint8", "tune": "off", "never_worse": False}
+    hybrid = accuracy.tuned(max_drop=drop, **pins)(model, images, labels)
+    floats, bytes_ = (accuracy.right(run, test_images, test_labels).double().mean() for run in (model, hybrid))
+    assert floats > 0.9
+    assert float((hybrid(test_images[:32]) - model(test_images[:32])).norm()) > 1e-3  # they are in bytes
+    assert floats - bytes_ <= drop + 1 / len(test_images)
+
+
+def test_the_first_folds_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accuracy, "measure", lambda runners, *_: dict.fromkeys(runners, 1.0))
+    zeros = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(1024, 10))
+    results = accuracy.measure_folds([zeros], {"float32": accuracy.float32}, 0, lambda *_: None, folds=5)
+    assert len(results["float32"].right) == len(digits.held_back()[0])
