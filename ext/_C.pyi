@@ -448,6 +448,8 @@ class Region:
     def clear(self) -> None: ...
     def start_afresh(self) -> None: ...
     @property
+    def outside(self) -> tuple[int, int, list[tuple[str, float, float, float, int]]]: ...
+    @property
     def held_up(self) -> str: ...
     @property
     def nets(self) -> int: ...
@@ -553,6 +555,7 @@ class BlobRange:
     count: int
     nonfinite: int
     error: float | None
+    seen: tuple[float, float] | None
     def __init__(
         self,
         blob: int,
@@ -562,6 +565,7 @@ class BlobRange:
         count: int = 0,
         nonfinite: int = 0,
         error: float | None = None,
+        seen: tuple[float, float] | None = None,
     ) -> None: ...
 
 class LayerError:

@@ -63,7 +63,7 @@ def _removing(path: Path) -> Iterator[None]:
 
 
 def events(session: Any) -> list[dict[str, Any]]:
-    """What the provider has reported so far: `partition`, `progress` and `prepared` events, oldest first.
+    """What the provider has reported so far: `partition`, `progress`, `prepared` and `outside` events, oldest first.
 
     Raises:
         Error: the session was not made by `softneuro.providers.session`.
@@ -95,6 +95,8 @@ def text_lines(reported: list[dict[str, Any]]) -> list[str]:
         elif event["event"] == "prepared":
             lines.append(_outcome(event) + _peak(event))
             lines += [_layer(layer) for layer in event.get("layers", [])]
+    last = {event["region"]: event for event in reported if event["event"] == "outside"}
+    lines += [_outside(event, one) for event in last.values() for one in event["inputs"]]
     return [printable(line) for line in lines] or ["no graph has been looked at"]
 
 
@@ -140,6 +142,15 @@ def _outcome(event: dict[str, Any]) -> str:
         ours, theirs = 1e3 * event["seconds"], 1e3 * event["host_seconds"]
         return head + f"softneuro runs it: {ours:.3f} ms against {theirs:.3f} ms, error {event['error']:.1e}"
     return head + "softneuro runs it"
+
+
+def _outside(event: dict[str, Any], one: dict[str, Any]) -> str:
+    value = "what is not finite" if one["value"] is None else f"{one['value']:.4g}"
+    return (
+        f"region {event['region']}: input {one['name']} was outside of what calibration observed, "
+        f"{one['least']:.4g} to {one['most']:.4g}, in {one['calls']:.0f} of {event['looked']:.0f} calls looked at: "
+        f"up to {value}; calibrate again with such data"
+    )
 
 
 def _peak(event: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ from softneuro.torch_backend.budgets.regions import for_these_shapes, listening
 from softneuro.torch_backend.budgets.tune import tune_within
 from softneuro.torch_backend.call import kept
 from softneuro.torch_backend.call.compiled import CompiledGraph
+from softneuro.torch_backend.call.outside import outside
 from softneuro.torch_backend.call.runtime import RegionRuntime, Shaped
 from softneuro.torch_backend.compile.ops.borders import borders_of
 from softneuro.torch_backend.compile.ops.names import printable
@@ -192,6 +193,12 @@ def _describe(region: RegionRuntime) -> list[str]:
         lines += (f"    stays with the host for some shapes: {line}" for line in _calls(op, calls))
     if region.given_up is not None:
         lines.append(f"    the host runs every call: {region.given_up}")
+    found = outside(region.core)
+    for one in found.inputs:
+        lines.append(
+            f"    input {one.name} was outside of what calibration observed, {one.least:.4g} to {one.most:.4g}, "
+            f"in {one.calls} of {found.looked} calls looked at: up to {one.value:.4g}; calibrate again with such data"
+        )
     for signature, shaped in region.shaped.items():
         shapes = ", ".join(map(str, borders_of(signature, len(region.region.inputs))))
         lines.append(f"    inputs {shapes}, {signature[0]} thread(s): " + _outcome(shaped))

@@ -86,7 +86,8 @@ BlockWeights to_blocks(const ConstantData& weight, int bits) {
 
 }  // namespace
 
-Grids::Grids(const Graph& graph, std::vector<Grid> blobs) : blobs_(std::move(blobs)) {
+Grids::Grids(const Graph& graph, std::vector<Grid> blobs, Inputs inputs)
+    : blobs_(std::move(blobs)), inputs_(std::move(inputs)) {
   if (blobs_.size() != graph.blobs().size()) {
     throw Error(
         std::to_string(blobs_.size()) + " grids are not those of " + std::to_string(graph.blobs().size()) + " blobs",
@@ -101,6 +102,14 @@ Grids::Grids(const Graph& graph, std::vector<Grid> blobs) : blobs_(std::move(blo
     const TensorDesc grid{.shape = {}, .quantization = blobs_[b]};
     text_ += "grid " + std::to_string(b) + " " + grid.exact() + "\n";
   }
+}
+
+std::optional<Observed> Grids::observed(int blob) const {
+  if (const auto known = inputs_.find(blob); known != inputs_.end()) return known->second;
+  const Grid& grid = this->blob(blob);
+  if (grid == nullptr) return {};
+  const auto value = [&](int step) { return grid->scales[0] * static_cast<float>(step - grid->zero_points[0]); };
+  return Observed{value(grid->least), value(grid->most)};
 }
 
 Grids::Made& Grids::made_of(const Constant& weight) const {

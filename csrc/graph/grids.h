@@ -18,18 +18,29 @@ struct BlockWeights {
   Constant weight, scales;
 };
 
+// The least and the most of values that data had.
+struct Observed {
+  float least = 0, most = 0;
+  friend bool operator==(const Observed&, const Observed&) = default;
+};
+
 class Grids {
  public:
   using Grid = std::shared_ptr<const Quantization>;
+  using Inputs = std::map<int, Observed>;  // by blob
 
   // Each blob has its own; null: it is stored as reals, or the graph has its grid. Throws Error if their number is
   // another, or about a grid that does not fit its blob.
-  Grids(const Graph& graph, std::vector<Grid> blobs);
+  Grids(const Graph& graph, std::vector<Grid> blobs, Inputs inputs = {});
   Grids(const Grids&) = delete;
   Grids& operator=(const Grids&) = delete;
 
   const std::vector<Grid>& blobs() const { return blobs_; }
   const Grid& blob(int id) const { return blobs_[static_cast<size_t>(id)]; }
+  // What calibration has seen of the graph's inputs, as far as that is known.
+  const Inputs& inputs() const { return inputs_; }
+  // The same of one blob, or else what its grid covers; nothing where there is neither.
+  std::optional<Observed> observed(int blob) const;
   // All that results depend on.
   const std::string& text() const { return text_; }
   // A layer's weight as signed bytes around zero, with a scale for each index of axis 0; null where that is not to be
@@ -46,6 +57,7 @@ class Grids {
   Made& made_of(const Constant& weight) const;
 
   std::vector<Grid> blobs_;
+  Inputs inputs_;
   std::string text_;
   mutable ForkMutex mutex_;
   mutable std::map<std::weak_ptr<const ConstantData>, Made, std::owner_less<>> weights_;

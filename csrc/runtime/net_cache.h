@@ -13,6 +13,7 @@
 
 #include "base/fork_mutex.h"
 #include "net/net.h"
+#include "runtime/input_ranges.h"
 #include "runtime/weight_set.h"
 
 namespace softneuro {
@@ -38,15 +39,17 @@ struct Ready {
   std::shared_ptr<const void> door = nullptr;      // what the door keeps beside the net
   std::shared_ptr<const void> plan = nullptr;      // of the net
   std::shared_ptr<const PaidRuns> runs = nullptr;  // where weights may change
-  bool on_trial = false;                           // calls are still watched: quick look-ups do not find it
+  std::shared_ptr<const InputRanges> ranges = nullptr;  // of a plan with grids of its own
+  bool on_trial = false;                                // calls are still watched: quick look-ups do not find it
   // Of the host's: calls that it may run before the region is asked again; -1: any number.
   int patience = -1;
   int64_t earns_ns = 0;  // what a call adds to the region's credit (credit.h)
 
   // Runs the net.
-  template <typename Run>
-  void pay(const Run& run) const {
-    runs == nullptr ? run() : runs->pay(run);
+  void run(std::span<const void* const> inputs, std::span<void* const> outputs, const ParallelFor& parallel_for) const {
+    if (ranges != nullptr) ranges->look(inputs);
+    const auto run_net = [&] { net->run(inputs, outputs, parallel_for); };
+    runs == nullptr ? run_net() : runs->pay(run_net);
   }
 };
 

@@ -281,6 +281,15 @@ void Region::clear() {
   nets_.clear();
 }
 
+OutsideCounts::Found Region::outside() const {
+  std::shared_ptr<const OutsideCounts> counts;
+  {
+    const std::shared_lock lock(mutex_);
+    counts = outside_;
+  }
+  return counts->found();
+}
+
 void Region::start_afresh() {
   const std::unique_lock lock(mutex_);
   changes_ = 0;

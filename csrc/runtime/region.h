@@ -40,6 +40,7 @@ struct RegionSettings {
   int64_t pause_ns = 0;  // JudgeSettings
   // Told of every preparation and verdict; without a graph where there was none to make.
   std::function<void(const Signature&, const ShapeState&, const Graph*)> prepared;
+  OutsideCounts::Told outside = {};  // told of calls whose inputs calibration has not observed, now and then
   NowNs now = steady_now_ns;
   std::function<SharedPlan(const Graph&, const Options&, int threads, const Progress&)> plan = new_plan;
 };
@@ -93,6 +94,8 @@ class Region {
   int64_t finish_calibration(const Progress& progress = {});
   // Forgets what is known of weights that keep changing.
   void start_afresh();
+  // Calls of plans with grids whose inputs had values that calibration has not observed, under the options at hand.
+  OutsideCounts::Found outside() const;
   // Why weights keep the host at work for now; empty if they do not.
   std::string held_up() const;
   size_t nets() const { return nets_.nets(); }
@@ -157,6 +160,7 @@ class Region {
   void note_planning(const Graph& graph, int64_t ns);
   std::optional<double> make_net(Making& making, double allowed);
   void nothing_known(const Making& making);
+  void look_at_inputs(const Making& making, Ready& ready) const;
   void run_made(Making& making, Ready ready);
   void start_trial(Ready ready, Making& making);
   void check_error(const Ready& ready, const std::string& choices, Making& making, Verdict& verdict);
@@ -190,6 +194,7 @@ class Region {
   mutable ForkMutex mutex_;  // of what follows; never held while a net is freed, which may be a host's code
   std::list<Item> items_;    // the newest at the end
   std::unordered_map<std::span<const int64_t>, std::list<Item>::iterator, SignatureHash, SignatureEqual> by_signature_;
+  std::shared_ptr<OutsideCounts> outside_;
   bool has_host_ = true;
   int attempts_ = 0;          // to prepare
   int changes_ = 0;           // preparations in a row that only changed weights made necessary

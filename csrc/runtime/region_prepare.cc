@@ -83,12 +83,25 @@ SharedPlan Region::choose_plan(const Graph& graph, double allowed, Making& makin
   return made;
 }
 
+// From here on its calls are real ones: comparisons repeat them, or make inputs up.
+void Region::look_at_inputs(const Making& making, Ready& ready) const {
+  std::shared_ptr<OutsideCounts> counts;
+  {
+    const std::shared_lock lock(mutex_);
+    counts = outside_;
+  }
+  const Grids* grids = making.state.plan->result.assignment.grids.get();
+  ready.ranges = InputRanges::of(*making.graph, grids, *ready.net, std::move(counts));
+}
+
 void Region::run_made(Making& making, Ready ready) {
+  if (!making.call.made_up()) look_at_inputs(making, ready);
   if (making.call.has_values()) {
     making.call.run_net(ready);
     making.side = Side::net;
     making.has_run = true;
   }
+  if (making.call.made_up()) look_at_inputs(making, ready);
   keep_net(std::move(ready), making.state, generation_);
 }
 

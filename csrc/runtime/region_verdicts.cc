@@ -53,6 +53,7 @@ void Region::start_trial(Ready ready, Making& making) {
     return;
   }
   ready.on_trial = true;
+  look_at_inputs(making, ready);
   keep_net(std::move(ready), state, generation_);
   const std::unique_lock lock(mutex_);
   shape_of(making.signature).host_s.push_back(seconds_of(making.host_ns));

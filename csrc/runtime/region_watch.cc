@@ -17,6 +17,7 @@ constexpr size_t most_watched = 64;  // signatures
 Region::Region(RegionSettings settings) : settings_(std::move(settings)) {
   all_options_.push_back(settings_.options);
   options_ = &all_options_.back();
+  outside_ = std::make_shared<OutsideCounts>(settings_.name, settings_.outside);
   start_watching();
 }
 
@@ -161,6 +162,7 @@ void Region::reconfigure(Options options) {
     items_.clear();
     source_.clear();
     attempts_ = 0;
+    outside_ = std::make_shared<OutsideCounts>(settings_.name, settings_.outside);
   }
   start_watching();
   clear();

@@ -75,11 +75,13 @@ void bind_statistics(py::module_& m) {
 void bind_ranges(py::module_& m) {
   py::class_<BlobRange>(m, "BlobRange", "A blob's calibrated range, and the error of having it in bytes.")
       .def(py::init([](int blob, std::string name, float least, float most, int64_t count, int64_t nonfinite,
-                       std::optional<double> error) {
-             return BlobRange{blob, std::move(name), {least, most}, count, nonfinite, error};
+                       std::optional<double> error, const std::optional<std::pair<float, float>>& seen) {
+             BlobRange row{blob, std::move(name), {least, most}, count, nonfinite, error};
+             if (seen) row.seen = {seen->first, seen->second};
+             return row;
            }),
            py::arg("blob"), py::arg("name"), py::arg("least"), py::arg("most"), py::arg("count") = 0,
-           py::arg("nonfinite") = 0, py::arg("error") = py::none())
+           py::arg("nonfinite") = 0, py::arg("error") = py::none(), py::arg("seen") = py::none())
       .def(py::self == py::self)
       .def_readwrite("blob", &BlobRange::blob)
       .def_readwrite("name", &BlobRange::name)
@@ -91,7 +93,15 @@ void bind_ranges(py::module_& m) {
           [](BlobRange& row, float most) { row.range.most = most; })
       .def_readwrite("count", &BlobRange::count)
       .def_readwrite("nonfinite", &BlobRange::nonfinite)
-      .def_readwrite("error", &BlobRange::error);
+      .def_readwrite("error", &BlobRange::error)
+      .def_property(
+          "seen",
+          [](const BlobRange& row) {
+            return row.seen ? std::optional(std::pair(row.seen->least, row.seen->most)) : std::nullopt;
+          },
+          [](BlobRange& row, const std::optional<std::pair<float, float>>& seen) {
+            row.seen = seen ? std::optional(ValueRange{seen->first, seen->second}) : std::nullopt;
+          });
   py::class_<LayerError>(m, "LayerError", "The error of having a layer in another form than floats.")
       .def(py::init<int, std::string, std::string, std::optional<double>>(), py::arg("layer"), py::arg("name"),
            py::arg("form"), py::arg("error") = py::none())

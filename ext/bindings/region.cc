@@ -171,6 +171,18 @@ void bind_region(py::module_& m) {
       .def("start_afresh", &Region::start_afresh, py::call_guard<py::gil_scoped_release>(),
            "Bears as many changes of weights as at the beginning.")
       .def_property_readonly("held_up", &Region::held_up, "Why weights keep the host at work for now, or empty.")
+      .def_property_readonly(
+          "outside",
+          [](const Region& region) {
+            const OutsideCounts::Found found = region.outside();
+            std::vector<std::tuple<std::string, float, float, float, int64_t>> inputs;
+            for (const OutsideInput& input : found.inputs) {
+              inputs.emplace_back(input.name, input.range.least, input.range.most, input.value, input.calls);
+            }
+            return py::make_tuple(found.looked, found.outside, inputs);
+          },
+          "(calls looked at, calls with inputs outside of what calibration observed, [(input, least and most observed, "
+          "the farthest value met, calls)]), for plans with grids of their own.")
       .def_property_readonly("nets", &Region::nets, "How many nets are ready.")
       .def_property_readonly("hits", &Region::hits, "Calls that found their net ready, weights unchanged.")
       .def_property_readonly("credit_ns", &Region::credit_ns, "What may be spent on preparing, in nanoseconds.");

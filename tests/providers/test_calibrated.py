@@ -121,6 +121,28 @@ def test_first_runs_are_observed() -> None:
     assert in_bytes(again) == 3  # before any run
 
 
+def test_inputs_outside_of_what_was_observed_are_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    model, path = network(), tmp_path / "ranges.txt"
+    data = [x.clip(-2, 3) for x in batches()]
+    providers.calibrate(model, data, path, options=QUICK)
+    session = providers.session(model, calibration=path, max_error=0.05, **QUICK)
+    assert in_bytes(session) >= 2
+    for x in data:
+        session.run(None, {"x": x})
+    assert not [event for event in events(session) if event["event"] == "outside"]
+    for value in (-2.6, 7.5, np.nan):
+        session.run(None, {"x": np.append(data[0][:, 1:], [[value]], 1).astype(np.float32)})
+    first, second = (event for event in events(session) if event["event"] == "outside")
+    assert (first["calls"], first["inputs"][0]["value"]) == (1, pytest.approx(-2.6))
+    assert second["looked"] >= 6
+    row = {"name": "x", "calls": 2, "least": -2, "most": 3, "value": 7.5}
+    assert (second["calls"], second["inputs"]) == (2, [row])
+    told = [line for line in capfd.readouterr().err.splitlines() if "calibrate again" in line]
+    assert len(told) == 1
+    assert "input 'x' has -2.6" in told[0]
+    assert "input x was outside of what calibration observed, -2 to 3, in 2 of " in providers.explain(session)
+
+
 def test_collecting_ends_with_the_session(tmp_path: Path) -> None:
     model, path = network("n"), tmp_path / "ranges.txt"
     session = providers.session(model, calibration=f"collect:{path}", calibration_method="min_max", **QUICK)

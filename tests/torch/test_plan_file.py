@@ -92,7 +92,7 @@ def test_another_models_file_is_refused(path, model, compile_model, tmp_path):
     ("change", "message"),
     [
         (lambda text: text[: len(text) // 2], "line"),
-        (lambda text: text.replace("softneuro-plan 4", "softneuro-plan 7"), "another version"),
+        (lambda text: text.replace("softneuro-plan 5", "softneuro-plan 7"), "another version"),
         (lambda text: text.replace("conv2d/cpu", "rm -rf/cpu"), "plan"),
         (lambda text: text.replace("layer 0", "layer 9999999999"), "index"),
         (lambda text: "\x00" * 5000, "torn"),

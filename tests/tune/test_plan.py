@@ -51,7 +51,7 @@ def of(*plans: _C.PlanSection) -> _C.PlanFile:
 
 def test_the_text_reads_well() -> None:
     assert of(sample()).format() == (
-        "softneuro-plan 4\n"
+        "softneuro-plan 5\n"
         "plan 9f3a 1x3x224x224 intel-6-85-4 2\n"
         "seconds 0.00153 0.00153\n"
         "error 5ba1 2.5e-05\n"
@@ -105,7 +105,7 @@ def test_mutations_parse_or_name_the_line(data: st.DataObject) -> None:
 
 def test_every_truncation_is_noticed() -> None:
     text = of(sample()).format()
-    header = len("softneuro-plan 4\n")
+    header = len("softneuro-plan 5\n")
     for cut in set(range(len(text))) - {header}:
         with pytest.raises(_C.Error, match="line "):
             _C.PlanFile.parse(text[:cut])
@@ -114,8 +114,8 @@ def test_every_truncation_is_noticed() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("softneuro-plan 4", "softneuro-plan 1", "line 1: made by another version"),
-        ("softneuro-plan 4", "hello", "line 1: this is no plan"),
+        ("softneuro-plan 5", "softneuro-plan 1", "line 1: made by another version"),
+        ("softneuro-plan 5", "hello", "line 1: this is no plan"),
         ("plan 9f3a", "plan 9f3a extra", "line 2: 'plan' has 5 values, not 4"),
         ("seconds 0.00153", "seconds nan", "line 3: a time is not"),
         ("seconds 0.00153", "seconds -1", "line 3: a time is not"),

@@ -28,6 +28,7 @@ BLOBS = st.builds(
     COUNT,
     COUNT,
     ERROR,
+    st.none() | st.tuples(FINITE, FINITE).map(sorted).map(tuple),
 )
 SECTIONS = st.builds(
     _C.RangeSection,
@@ -48,7 +49,7 @@ def sample(structure: str = "9f3a", weights: str = "5ba1", method: str = "percen
         method,
         12,
         384,
-        [_C.BlobRange(0, "x", -2.5, 3, 1000, 2), _C.BlobRange(3, "conv 1", 0, 0.1, 64000, 0, 1.5e-3)],
+        [_C.BlobRange(0, "x", -2.5, 3, 1000, 2, seen=(-4, 3.25)), _C.BlobRange(3, "conv 1", 0, 0.1, 64000, 0, 1.5e-3)],
         [_C.LayerError(0, "conv 1", "bytes", 0.002), _C.LayerError(2, "fc", "bytes")],
     )
 
@@ -62,12 +63,12 @@ def of(*sections: _C.RangeSection) -> _C.RangeTable:
 
 def test_the_text_reads_well() -> None:
     assert of(sample()).format() == (
-        "softneuro-ranges 1\n"
+        "softneuro-ranges 2\n"
         "ranges 9f3a 5ba1\n"
         "method percentile:99.99\n"
         "observed 12 384\n"
-        "blob 0 x -2.5 3 1000 2 -\n"
-        "blob 3 conv%201 0 0.10000000149011612 64000 0 0.0015\n"
+        "blob 0 x -2.5 3 1000 2 - -4 3.25\n"
+        "blob 3 conv%201 0 0.10000000149011612 64000 0 0.0015 - -\n"
         "layer 0 conv%201 bytes 0.002\n"
         "layer 2 fc bytes -\n"
         "end\n"
@@ -139,20 +140,29 @@ def test_mutations_parse_or_name_the_line(data: st.DataObject) -> None:
 
 def test_every_truncation_is_noticed() -> None:
     text = of(sample()).format()
-    for cut in set(range(len(text))) - {len("softneuro-ranges 1\n")}:
+    for cut in set(range(len(text))) - {len("softneuro-ranges 2\n")}:
         with pytest.raises(_C.Error, match="line "):
             _C.RangeTable.parse(text[:cut])
+
+
+def test_files_of_the_first_version_tell_no_seen_values() -> None:
+    text = of(sample()).format().replace("ranges 2", "ranges 1", 1).replace(" - -4 3.25", " -").replace(" - -\n", "\n")
+    [section] = _C.RangeTable.parse(text).sections
+    assert [row.seen for row in section.blobs] == [None, None]
+    expected = sample()
+    expected.blobs = section.blobs
+    assert section == expected
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         (
-            "softneuro-ranges 1",
             "softneuro-ranges 2",
+            "softneuro-ranges 3",
             r"line 1: made by another version of softneuro \(give another path",
         ),
-        ("softneuro-ranges 1", "softneuro-plan 3", "line 1: this is no file of ranges"),
+        ("softneuro-ranges 2", "softneuro-plan 3", "line 1: this is no file of ranges"),
         ("ranges 9f3a", "ranges 9f3a extra", "line 2: 'ranges' has 3 values, not 2"),
         ("method", "methods", "line 3: expected 'method'"),
         ("observed 12", "observed -1", "line 4: a count is not"),
@@ -163,10 +173,12 @@ def test_every_truncation_is_noticed() -> None:
         ("-2.5 3 ", "-2.5 -3 ", "line 5: a range ends before it begins"),
         ("1000 2 -", "1000 2 -1", "line 5: an error is neither"),
         ("1000 2 -", "1000 2 nan", "line 5: an error is neither"),
+        ("- -4 3.25", "- 4 3.25", "line 5: what was seen ends"),
+        ("- -4 3.25", "- - 3.25", "line 5: a bound is not"),
         ("blob 3", "blob 0", "line 6: blobs are out of order"),
         ("conv%201", "conv%2", "line 6: a text is not escaped"),
         ("layer 2", "layer 0", "line 8: layers are out of order"),
-        ("layer 2 fc bytes -", "blob 7 fc 0 1 1 0 -", "line 8: blobs come before layers"),
+        ("layer 2 fc bytes -", "blob 7 fc 0 1 1 0 - - -", "line 8: blobs come before layers"),
         ("layer 2", "lawyer 2", "line 8: expected 'end'"),
         ("end\n", "end\nranges 9f3a 5ba1\nmethod mse\nobserved 0 0\nend\n", "two are for the same"),
         ("fc", "x" * 70_000, "line 8: the line is longer"),

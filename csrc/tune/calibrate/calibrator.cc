@@ -96,7 +96,12 @@ std::shared_ptr<const Grids> grids_of(const Graph& graph, const RangeSection& se
     if (known) blobs[static_cast<size_t>(row.blob)] = std::make_shared<const Quantization>(grid_of(row.range));
   }
   share_grids(graph, blobs);
-  return std::make_shared<const Grids>(graph, std::move(blobs));
+  Grids::Inputs inputs;
+  for (const BlobRange& row : section.blobs) {
+    const bool is_input = std::find(graph.inputs().begin(), graph.inputs().end(), row.blob) != graph.inputs().end();
+    if (is_input && row.seen) inputs[row.blob] = {row.seen->least, row.seen->most};
+  }
+  return std::make_shared<const Grids>(graph, std::move(blobs), std::move(inputs));
 }
 
 RangeSection Calibrator::finish(const FitSettings& method, double seconds, const ParallelFor& parallel_for,
@@ -116,7 +121,7 @@ RangeSection Calibrator::finish(const FitSettings& method, double seconds, const
     const BlobStatistics& seen = statistics_[b];
     if (seen.count() + seen.nonfinite() == 0) continue;
     BlobRange row{static_cast<int>(b), graph.blobs()[b].name, {}, seen.count(), seen.nonfinite()};
-    if (seen.count() > 0) row.range = fit(seen, method);
+    if (seen.count() > 0) row.range = fit(seen, method), row.seen = seen.range();
     std::vector<ValueRange>& more = others[static_cast<int>(b)];
     for (size_t i = 1; i < fits.size() && seen.count() > 0; ++i) {
       const ValueRange range = fit(seen, fits[i]);

@@ -18,7 +18,7 @@ namespace {
 int place(const BlobRange& row) { return row.blob; }
 std::pair<int, std::string> place(const LayerError& row) { return {row.layer, row.form}; }
 
-constexpr std::string_view file_kind = "softneuro-ranges", file_version = "1";
+constexpr std::string_view file_kind = "softneuro-ranges", file_version = "2";
 constexpr const char* range_remedy = "give another path, or remove the file and calibrate again";
 
 float read_bound(const FieldReader& reader, std::string_view field) {
@@ -40,7 +40,19 @@ std::optional<double> read_range_error(const FieldReader& reader, std::string_vi
 
 std::string error_text(const std::optional<double>& error) { return error ? exact_number(*error) : "-"; }
 
-RangeSection read_section(FieldReader& reader, const std::vector<std::string_view>& first) {
+std::optional<ValueRange> read_seen(const FieldReader& reader, std::string_view least, std::string_view most) {
+  if (least == "-" && most == "-") return std::nullopt;
+  const ValueRange seen{read_bound(reader, least), read_bound(reader, most)};
+  if (seen.least > seen.most) reader.fail("what was seen ends before it begins");
+  return seen;
+}
+
+std::string bound_text(const std::optional<ValueRange>& range, float ValueRange::* bound) {
+  return range ? exact_number(static_cast<double>(*range.*bound)) : "-";
+}
+
+// `old`: as files of the first version have it, without what was seen.
+RangeSection read_section(FieldReader& reader, const std::vector<std::string_view>& first, bool old) {
   RangeSection section;
   reader.expect(first, "ranges", 3);
   section.key = {reader.text(first[1]), reader.text(first[2])};
@@ -52,15 +64,16 @@ RangeSection read_section(FieldReader& reader, const std::vector<std::string_vie
   section.batches = reader.count(observed[1]);
   section.samples = reader.count(observed[2]);
   while (true) {
-    const auto fields = reader.next();
+    const auto fields = reader.next(10);
     if (fields[0] == "blob") {
-      reader.expect(fields, "blob", 8);
+      reader.expect(fields, "blob", old ? 8 : 10);
       BlobRange row{.blob = reader.index(fields[1]),
                     .name = reader.text(fields[2]),
                     .range = {read_bound(reader, fields[3]), read_bound(reader, fields[4])},
                     .count = reader.count(fields[5]),
                     .nonfinite = reader.count(fields[6]),
                     .error = read_range_error(reader, fields[7])};
+      if (!old) row.seen = read_seen(reader, fields[8], fields[9]);
       if (row.range.least > row.range.most) reader.fail("a range ends before it begins");
       if (!section.layers.empty()) reader.fail("blobs come before layers");
       if (!section.blobs.empty() && section.blobs.back().blob >= row.blob) reader.fail("blobs are out of order");
@@ -102,10 +115,11 @@ RangeTable RangeTable::parse(std::string_view text, const std::string& where) {
   FieldReader reader(text, where, range_remedy);
   const auto first = reader.next();
   if (first.size() != 2 || first[0] != file_kind) reader.fail("this is no file of ranges");
-  if (first[1] != file_version) reader.fail("made by another version of softneuro");
+  const bool old = first[1] == "1";
+  if (!old && first[1] != file_version) reader.fail("made by another version of softneuro");
   RangeTable table;
   while (!reader.done()) {
-    RangeSection section = read_section(reader, reader.next());
+    RangeSection section = read_section(reader, reader.next(), old);
     if (!table.sections_.empty() && !(table.sections_.back().key < section.key)) {
       reader.fail("sections are out of order, or two are for the same graph and weights");
     }
@@ -121,10 +135,10 @@ std::string RangeTable::format() const {
     text += range_line({"method", escape_field(section.method)});
     text += range_line({"observed", std::to_string(section.batches), std::to_string(section.samples)});
     for (const BlobRange& row : section.blobs) {
-      text += range_line({"blob", std::to_string(row.blob), escape_field(row.name),
-                          exact_number(static_cast<double>(row.range.least)),
-                          exact_number(static_cast<double>(row.range.most)), std::to_string(row.count),
-                          std::to_string(row.nonfinite), error_text(row.error)});
+      text += range_line(
+          {"blob", std::to_string(row.blob), escape_field(row.name), exact_number(static_cast<double>(row.range.least)),
+           exact_number(static_cast<double>(row.range.most)), std::to_string(row.count), std::to_string(row.nonfinite),
+           error_text(row.error), bound_text(row.seen, &ValueRange::least), bound_text(row.seen, &ValueRange::most)});
     }
     for (const LayerError& row : section.layers) {
       text += range_line(
@@ -148,8 +162,10 @@ void RangeTable::set(RangeSection section) {
   for (const BlobRange& row : section.blobs) {
     const std::string name = "blob " + std::to_string(row.blob);
     if (row.count < 0 || row.nonfinite < 0) refuse_row(name, "has a count below 0");
-    const bool finite = std::isfinite(row.range.least) && std::isfinite(row.range.most);
-    if (!finite || row.range.least > row.range.most) refuse_row(name, "has a range that is none");
+    for (const ValueRange& range : {row.range, row.seen.value_or(row.range)}) {
+      const bool finite = std::isfinite(range.least) && std::isfinite(range.most);
+      if (!finite || range.least > range.most) refuse_row(name, "has a range that is none");
+    }
   }
   const auto it = std::lower_bound(sections_.begin(), sections_.end(), section.key,
                                    [](const RangeSection& own, const RangeKey& key) { return own.key < key; });

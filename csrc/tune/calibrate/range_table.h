@@ -23,8 +23,9 @@ struct BlobRange {
   int blob = -1;  // canonical index
   std::string name;
   ValueRange range;
-  int64_t count = 0, nonfinite = 0;  // of the values observed
-  std::optional<double> error = {};  // relative L2 at the outputs with only this blob in bytes; none: unknown
+  int64_t count = 0, nonfinite = 0;     // of the values observed
+  std::optional<double> error = {};     // relative L2 at the outputs with only this blob in bytes; none: unknown
+  std::optional<ValueRange> seen = {};  // of all finite values observed; none: unknown
   friend bool operator==(const BlobRange&, const BlobRange&) = default;
 };
 

@@ -13,7 +13,7 @@
 namespace softneuro {
 namespace {
 
-constexpr std::string_view header = "softneuro-plan 4";
+constexpr std::string_view header = "softneuro-plan 5";
 constexpr const char* remedy = "delete the file to have the plan made anew";
 
 double read_seconds(const FieldReader& reader, std::string_view field) {
@@ -31,6 +31,13 @@ float scale(const FieldReader& reader, std::string_view field) {
   const auto scale = value ? static_cast<float>(*value) : 0.0F;
   if (!std::isfinite(scale) || scale <= 0) reader.fail("a scale is not a positive number");
   return scale;
+}
+
+float bound(const FieldReader& reader, std::string_view field) {
+  const auto value = parse_double(field);
+  const auto bound = value ? static_cast<float>(*value) : INFINITY;
+  if (!std::isfinite(bound)) reader.fail("a bound is not a finite number of 32 bits");
+  return bound;
 }
 
 double read_error(const FieldReader& reader, std::string_view field) {
@@ -60,6 +67,10 @@ Plan read_plan(FieldReader& reader, const std::vector<std::string_view>& first) 
       if (!plan.steps.empty()) reader.fail("grids come before layers");
       plan.grids.push_back({reader.index(fields[1]), scale(reader, fields[2]), step(reader, fields[3]),
                             step(reader, fields[4]), step(reader, fields[5])});
+    } else if (fields[0] == "input") {
+      reader.expect(fields, "input", 4);
+      if (!plan.steps.empty()) reader.fail("inputs come before layers");
+      plan.inputs.push_back({reader.index(fields[1]), bound(reader, fields[2]), bound(reader, fields[3])});
     } else if (fields[0] == "layer") {
       reader.expect(fields, "layer", 5);
       PlanStep step{reader.index(fields[1]), reader.text(fields[2]), reader.text(fields[3]),
@@ -96,8 +107,12 @@ PlanFile PlanFile::parse(std::string_view text, const std::string& where) {
   FieldReader reader(text, where, remedy);
   const auto first = reader.next();
   if (first.size() != 2 || first[0] != "softneuro-plan") reader.fail("this is no plan file");
-  // Format 2 has no errors: they are looked for as if it had been made for other weights. Format 3 has no grids.
-  if (first[1] != "2" && first[1] != "3" && first[1] != "4") reader.fail("made by another version of softneuro");
+  // Format 2 has no errors: they are looked for as if it had been made for other weights. Format 3 has no grids,
+  // format 4 no inputs.
+  constexpr std::string_view known[] = {"2", "3", "4", "5"};
+  if (std::find(std::begin(known), std::end(known), first[1]) == std::end(known)) {
+    reader.fail("made by another version of softneuro");
+  }
   PlanFile file;
   while (!reader.done()) {
     Plan plan = read_plan(reader, reader.next());
@@ -122,6 +137,10 @@ std::string PlanFile::format() const {
     for (const PlanGrid& grid : plan.grids) {
       text += line({"grid", std::to_string(grid.blob), exact_number(static_cast<double>(grid.scale)),
                     std::to_string(grid.zero_point), std::to_string(grid.least), std::to_string(grid.most)});
+    }
+    for (const PlanInput& input : plan.inputs) {
+      text += line({"input", std::to_string(input.blob), exact_number(static_cast<double>(input.least)),
+                    exact_number(static_cast<double>(input.most))});
     }
     for (const PlanStep& step : plan.steps) {
       text += line({"layer", std::to_string(step.layer), escape_field(step.type), escape_field(step.descriptor),
@@ -150,6 +169,7 @@ void PlanFile::set(Plan plan) {
     if (!std::isfinite(proven.error) || proven.error < 0) throw Error("an error is not a number from 0 on", "plan");
   }
   for (const PlanGrid& grid : plan.grids) check_index(grid.blob);
+  for (const PlanInput& input : plan.inputs) check_index(input.blob);
   for (const PlanStep& step : plan.steps) {
     check_index(step.layer);
     check_finite(step.seconds, "a layer's time");

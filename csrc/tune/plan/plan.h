@@ -48,6 +48,13 @@ struct PlanGrid {
   friend bool operator==(const PlanGrid&, const PlanGrid&) = default;
 };
 
+// What calibration has observed of an input, for a plan with grids.
+struct PlanInput {
+  int blob = -1;
+  float least = 0, most = 0;
+  friend bool operator==(const PlanInput&, const PlanInput&) = default;
+};
+
 struct Plan {
   PlanKey key;
   std::vector<PlanStep> steps;
@@ -55,6 +62,7 @@ struct Plan {
   double seconds = 0, lower_bound = 0;
   std::vector<ProvenError> proven = {};  // by the weights' content; none for a plan of exact routines
   std::vector<PlanGrid> grids = {};
+  std::vector<PlanInput> inputs = {};
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 

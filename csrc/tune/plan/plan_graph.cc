@@ -54,7 +54,9 @@ std::shared_ptr<const Grids> grids_of(const Graph& graph, const Plan& plan) {
     quantization.most = grid.most;
     blobs[static_cast<size_t>(grid.blob)] = std::make_shared<const Quantization>(std::move(quantization));
   }
-  return std::make_shared<const Grids>(graph, std::move(blobs));
+  Grids::Inputs inputs;
+  for (const PlanInput& input : plan.inputs) inputs[input.blob] = {input.least, input.most};
+  return std::make_shared<const Grids>(graph, std::move(blobs), std::move(inputs));
 }
 
 }  // namespace
@@ -66,6 +68,9 @@ PlanKey plan_key(const Graph& graph, int threads, std::string calibration) {
 std::string calibration_key(const Graph& graph, const TuneSettings& settings) {
   if (settings.calibration == nullptr) return {};
   std::string text = settings.calibration->grids->text() + graph.weights_identity();
+  for (const auto& [blob, seen] : settings.calibration->grids->inputs()) {
+    text += " " + exact_number(static_cast<double>(seen.least)) + " " + exact_number(static_cast<double>(seen.most));
+  }
   for (const double error : settings.calibration->blob_errors) text += " " + exact_number(error);
   for (const auto& forms : settings.calibration->layer_errors) {
     for (const auto& [form, error] : forms) text += " " + form + exact_number(error);
@@ -82,6 +87,9 @@ Plan to_plan(const Graph& graph, const TuneResult& result, const TuneSettings& s
       const auto& grid = result.assignment.grids->blobs()[b];
       if (grid == nullptr) continue;
       plan.grids.push_back({static_cast<int>(b), grid->scales[0], grid->zero_points[0], grid->least, grid->most});
+    }
+    for (const auto& [blob, seen] : result.assignment.grids->inputs()) {
+      plan.inputs.push_back({blob, seen.least, seen.most});
     }
   }
   for (size_t l = 0; l < result.layers.size(); ++l) {

@@ -112,7 +112,7 @@ void run_net(const RegionKernel& kernel, OrtKernelContext* context, const Ready&
     }
   }
   SessionPool pool(context, net.threads());
-  net.run(in, out, pool.parallel_for());
+  ready.run(in, out, pool.parallel_for());
 }
 
 OrtStatus* create_state(OrtNodeComputeInfo* info, OrtNodeComputeContext*, void** state) {

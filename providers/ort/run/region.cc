@@ -37,6 +37,7 @@ Region::Region(HostGraph ops, RegionSettings settings) : ops_(std::move(ops)), s
   core.prepared = [this](const Signature& signature, const ShapeState& state, const Graph* graph) {
     note_prepared(signature, state, graph);
   };
+  core.outside = [this](const OutsideCounts::Found& found) { note_outside(found); };
   core_ = std::make_unique<softneuro::Region>(std::move(core));
 }
 

@@ -82,6 +82,7 @@ class Region {
   Lowered lowered(std::span<const RunInput> inputs, WeightConstants& constants);
   bool is_sized(size_t input) const { return ops_.value(ops_.inputs[input]).sized; }
   std::string content() const;
+  void note_outside(const OutsideCounts::Found& found) const;
   void note_prepared(const Signature& signature, const ShapeState& state, const Graph* graph);
 
   HostGraph ops_;

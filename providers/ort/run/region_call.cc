@@ -120,7 +120,7 @@ void OrtRegionCall::run_net(const Ready& ready) {
   std::vector<void*> out;
   for (const int index : Region::places(ready).inputs) in.push_back(inputs_[static_cast<size_t>(index)].data);
   for (const AlignedBuffer& memory : memory_) out.push_back(memory.data());
-  net_->run(in, out, run_ != nullptr ? run_->pool() : own_pool(net_->threads()));
+  ready.run(in, out, run_ != nullptr ? run_->pool() : own_pool(net_->threads()));
 }
 
 double OrtRegionCall::error(double max_error) {

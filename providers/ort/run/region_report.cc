@@ -58,4 +58,19 @@ void Region::note_prepared(const Signature& signature, const ShapeState& state, 
   settings_.report->write(line);
 }
 
+void Region::note_outside(const OutsideCounts::Found& found) const {
+  if (!settings_.report || !settings_.report->wanted()) return;
+  JsonList inputs;
+  for (const OutsideInput& input : found.inputs) {
+    Json row;
+    row.add("name", input.name).add("calls", static_cast<double>(input.calls));
+    row.add("least", static_cast<double>(input.range.least)).add("most", static_cast<double>(input.range.most));
+    inputs.add(row.add("value", static_cast<double>(input.value)));
+  }
+  Json line;
+  line.add("event", "outside").add("region", name()).add("looked", static_cast<double>(found.looked));
+  line.add("calls", static_cast<double>(found.outside)).add_raw("inputs", inputs.str());
+  settings_.report->write(line);
+}
+
 }  // namespace softneuro::ort

@@ -123,7 +123,7 @@ AtenTensorHandle empty_output(const Ready& ready, size_t output) {
 
 void run_on_torch(const Ready& ready, std::span<const void* const> inputs, std::span<void* const> outputs) {
   TorchPool pool(ready.net->threads());
-  ready.pay([&] { ready.net->run(inputs, outputs, pool.parallel_for()); });
+  ready.run(inputs, outputs, pool.parallel_for());
 }
 
 }  // namespace softneuro
