@@ -154,6 +154,7 @@ class Options:
     never_worse: bool
     shortcuts: bool
     strict_nonfinite: bool
+    flush_denormals: bool
     strict: bool
     @property
     def max_memory(self) -> str: ...

@@ -31,7 +31,10 @@ class Team {
   // caller. One run at a time.
   template <typename Body>
   void run(const ParallelFor& host, Body&& body) {
-    if (host.threads() <= 1 || shares_.size() <= 1) return body(host);
+    if (host.threads() <= 1 || shares_.size() <= 1) {
+      const FlushedDenormals flushed(host.flushes_denormals());
+      return body(host);
+    }
     open();
     std::exception_ptr thrown;  // not every host carries one from its threads to its caller
     host(static_cast<int64_t>(shares_.size()), [&](int64_t) {

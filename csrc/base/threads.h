@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <memory>
 #include <type_traits>
+#include <utility>
+
+#include "base/denormals.h"
 
 namespace softneuro {
 
@@ -20,23 +23,43 @@ class ParallelFor {
   ParallelFor(Impl impl, void* pool, int threads) : impl_(impl), pool_(pool), threads_(threads) {}
 
   int threads() const { return threads_; }
+  // The same pool, with tasks for which denormals are zero; see base/denormals.h.
+  ParallelFor flushing_denormals() const {
+    ParallelFor flushing = *this;
+    flushing.flushes_denormals_ = true;
+    return flushing;
+  }
+  bool flushes_denormals() const { return flushes_denormals_; }
 
   template <typename Fn>
   void operator()(int64_t tasks, Fn&& fn) const {
     if (tasks <= 1 || impl_ == nullptr) {
+      const FlushedDenormals flushed(flushes_denormals_);
       for (int64_t task = 0; task < tasks; ++task) fn(task);
       return;
     }
     using Body = std::remove_reference_t<Fn>;
-    impl_(
-        pool_, tasks, [](void* arg, int64_t task) { (*static_cast<Body*>(arg))(task); },
+    deal(
+        tasks, [](void* arg, int64_t task) { (*static_cast<Body*>(arg))(task); },
         const_cast<void*>(static_cast<const void*>(&fn)));
   }
 
  private:
+  void deal(int64_t tasks, Task task, void* arg) const {
+    if (!flushes_denormals_) return impl_(pool_, tasks, task, arg);
+    std::pair<Task, void*> own{task, arg};
+    const Task flushing = [](void* both, int64_t index) {
+      const FlushedDenormals flushed(true);
+      const auto& [own_task, own_arg] = *static_cast<std::pair<Task, void*>*>(both);
+      own_task(own_arg, index);
+    };
+    impl_(pool_, tasks, flushing, &own);
+  }
+
   Impl impl_ = nullptr;
   void* pool_ = nullptr;
   int threads_ = 1;
+  bool flushes_denormals_ = false;
 };
 
 // Part `part` of `parts` almost equal ranges of [0, total).

@@ -40,6 +40,7 @@ struct Ready {
   std::shared_ptr<const void> plan = nullptr;      // of the net
   std::shared_ptr<const PaidRuns> runs = nullptr;  // where weights may change
   std::shared_ptr<const InputRanges> ranges = nullptr;  // of a plan with grids of its own
+  bool flushes_denormals = false;                       // of its own steps, not of the host's
   bool on_trial = false;                                // calls are still watched: quick look-ups do not find it
   // Of the host's: calls that it may run before the region is asked again; -1: any number.
   int patience = -1;
@@ -48,7 +49,9 @@ struct Ready {
   // Runs the net.
   void run(std::span<const void* const> inputs, std::span<void* const> outputs, const ParallelFor& parallel_for) const {
     if (ranges != nullptr) ranges->look(inputs);
-    const auto run_net = [&] { net->run(inputs, outputs, parallel_for); };
+    const auto run_net = [&] {
+      net->run(inputs, outputs, flushes_denormals ? parallel_for.flushing_denormals() : parallel_for);
+    };
     runs == nullptr ? run_net() : runs->pay(run_net);
   }
 };

@@ -144,7 +144,8 @@ std::optional<double> Region::make_net(Making& making, double allowed) {
               .orders = std::move(lowered.orders),
               .door = std::move(lowered.door),
               .plan = plan,
-              .runs = std::move(lowered.runs)};
+              .runs = std::move(lowered.runs),
+              .flushes_denormals = this->options().flush_denormals};
   state.stats = ready.net->stats();
   making.has_net = true;
   if (making.first) {

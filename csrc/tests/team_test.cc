@@ -99,6 +99,31 @@ void long_pause(const ParallelFor& host, int threads) {
   });
 }
 
+// Whether a number below the least normal one is zero as an operand, and as a result.
+bool flushes() {
+  const volatile float denormal = 0x1p-130F, large = 0x1p100F, least = 0x1p-126F, small = 0x1p-4F;
+  const volatile float from = denormal * large, to = least * small;
+  return from == 0 && to == 0;
+}
+
+// In all tasks, whoever runs them, and in the body's own; before and after it nothing changes.
+void denormals(const ParallelFor& host, int threads) {
+  Team team(threads);
+  for (const bool flushing : {true, false, true}) {
+    std::vector<int> seen(100);
+    bool in_body = false;
+    const auto body = [&](const ParallelFor& parallel_for) {
+      in_body = flushes();
+      parallel_for(100, [&](int64_t task) { seen[static_cast<size_t>(task)] = flushes() ? 1 : 0; });
+    };
+    team.run(flushing ? host.flushing_denormals() : host, body);
+    expect(in_body == flushing, "denormals are zero in the body if that is asked for");
+    for (const int one : seen) expect(one == (flushing ? 1 : 0), "denormals are zero in tasks if that is asked for");
+    expect(!flushes(), "denormals are what they were after a run");
+    host(20, [&](int64_t) { expect(!flushes(), "denormals are what they were on the host's threads"); });
+  }
+}
+
 }  // namespace
 
 SN_TEST(team_test) {
@@ -107,6 +132,7 @@ SN_TEST(team_test) {
     for (const int members : {1, 2, 4, 9}) {
       every_task_once(pool.parallel_for(), members);
       exceptions(pool.parallel_for(), members);
+      denormals(pool.parallel_for(), members);
       long_pause(pool.parallel_for(), members);
     }
   }
@@ -114,6 +140,7 @@ SN_TEST(team_test) {
     Serial serial{elsewhere};
     every_task_once({&Serial::run, &serial, 3}, 3);
     exceptions({&Serial::run, &serial, 3}, 3);
+    denormals({&Serial::run, &serial, 3}, 3);
   }
   every_task_once({&late, nullptr, 3}, 3);
 }

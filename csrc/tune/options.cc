@@ -108,6 +108,8 @@ constexpr OptionInfo table[] = {
      "Take short cuts around torch's own way to a net; 0: guards, weights and calls are as torch has them."},
     {"strict_nonfinite", "bool", "0", "0 or 1",
      "Exclude routines that may spread NaN or Inf to outputs that do not depend on them."},
+    {"flush_denormals", "bool", "0", "0 or 1",
+     "Take numbers below 1.2e-38 for zero inside of regions, and nowhere else: on many CPUs they are slow."},
     {"max_memory", "memory", "auto", "a multiple of the weights (1.5, 1.5x), bytes (120MiB, 64KiB, 500MB, 9B) or auto",
      "Most memory of a run beside the model's own weights; auto: packed weights take at most 4 times the model's."},
     {"keep", "list", "", "comma list of pattern:dtype or pattern:schema (head*:float32, *.fc:cpu:float32:nchw)",
@@ -150,6 +152,7 @@ constexpr Access accesses[] = {
     {set_flag<&Options::never_worse>, get_number<&Options::never_worse>},
     {set_flag<&Options::shortcuts>, get_number<&Options::shortcuts>},
     {set_flag<&Options::strict_nonfinite>, get_number<&Options::strict_nonfinite>},
+    {set_flag<&Options::flush_denormals>, get_number<&Options::flush_denormals>},
     {[](Options& o, const std::string& text) {
        const auto limit = parse_memory_limit(text);
        if (limit) o.max_memory = *limit;

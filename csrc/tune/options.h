@@ -28,6 +28,7 @@ struct Options {
   bool never_worse = true;
   bool shortcuts = true;
   bool strict_nonfinite = false;
+  bool flush_denormals = false;
   MemoryLimit max_memory;
   Pins pins;  // keep and fixed
   int verbose = 0;

@@ -40,6 +40,7 @@ void bind_options(py::module_& m) {
       .def_readwrite("never_worse", &Options::never_worse)
       .def_readwrite("shortcuts", &Options::shortcuts)
       .def_readwrite("strict_nonfinite", &Options::strict_nonfinite)
+      .def_readwrite("flush_denormals", &Options::flush_denormals)
       .def_readwrite("strict", &Options::strict)
       .def_property_readonly("max_memory", [](const Options& options) { return options.max_memory.str(); })
       .def_property_readonly("keep", [](const Options& options) { return format_keep(options.pins.keep); })

@@ -30,6 +30,7 @@ def test_values_are_read() -> None:
             "plan": "a b.plan",
             "never_worse": "0",
             "strict_nonfinite": "True",
+            "flush_denormals": "1",
         }
     )
     assert options.schemas == ["float32", "cpu:float32:nchw16c"]
@@ -40,6 +41,7 @@ def test_values_are_read() -> None:
     assert options.plan == "a b.plan"
     assert not options.never_worse
     assert options.strict_nonfinite
+    assert options.flush_denormals
     texts = _C.format_options(options)
     assert _C.format_options(_C.parse_options(texts)) == texts
 
@@ -61,6 +63,7 @@ BAD = {
     "never_worse": ["2", "yes", ""],
     "shortcuts": ["2"],
     "strict_nonfinite": ["no"],
+    "flush_denormals": ["2"],
     "max_memory": ["0", "-1"],
     "verbose": ["4", "-1"],
 }
