@@ -12,9 +12,12 @@ BY_CLASS = {  # relative L2
     "rounded": 1e-3,
     "winograd_1968": 1e-5,
 }
+BY_ALGORITHM = {"winograd_int16": 1e-2}  # of its largest tile
 CLASSES: dict[str, str] = {entry["descriptor"]: entry["error"] for entry in softneuro.registry()}
 
 
 def bound(descriptor: str) -> float:
     """Relative L2 error that a routine may have, by the class of its descriptor (params or not)."""
-    return BY_CLASS[CLASSES[descriptor.split("{", maxsplit=1)[0]]]
+    plain = descriptor.split("{", maxsplit=1)[0]
+    algorithm = plain.rsplit("/", 1)[1].rpartition("_")[0]
+    return BY_ALGORITHM.get(algorithm, BY_CLASS[CLASSES[plain]])

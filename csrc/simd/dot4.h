@@ -8,7 +8,7 @@
 // narrow: no a[0] * w[0] + a[1] * w[1], nor that of the other two, leaves 16 bits. Some levels are faster then.
 #pragma once
 
-#include "simd/integers.h"
+#include "simd/pairs.h"
 
 namespace softneuro::SN_ISA {
 
@@ -56,22 +56,6 @@ struct Dot4 {
 };
 
 #else
-
-typedef int16_t Halves __attribute__((vector_size(lanes * 4)));
-
-// The sum of the lower and upper 16 bits of each lane, signed.
-SN_INLINE Vi sum_of_pair(Halves a, Halves b) {
-#if SN_VECTORS == SN_LEVEL_avx512
-  return (Vi)_mm512_madd_epi16((__m512i)a, (__m512i)b);
-#elif SN_VECTORS == SN_LEVEL_avx2
-  return (Vi)_mm256_madd_epi16((__m256i)a, (__m256i)b);
-#elif defined(__SSE2__)
-  return (Vi)__builtin_ia32_pmaddwd128(a, b);
-#else
-  const Vi x = (Vi)a, y = (Vi)b;
-  return (x << 16 >> 16) * (y << 16 >> 16) + (x >> 16) * (y >> 16);
-#endif
-}
 
 // Bytes as numbers of 16 bits, every second one each.
 struct Apart {

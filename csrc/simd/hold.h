@@ -1,7 +1,15 @@
 // Keeping a vector in its register, and instructions where they were written.
 #pragma once
 
-#include "simd/simd.h"
+#include "simd/integers.h"
+
+#if SN_VECTORS == SN_LEVEL_avx512
+#define SN_VECTOR_REGISTER "+v"
+#elif SN_LEVEL == SN_LEVEL_neon
+#define SN_VECTOR_REGISTER "+w"
+#else
+#define SN_VECTOR_REGISTER "+x"
+#endif
 
 namespace softneuro::SN_ISA {
 
@@ -9,13 +17,13 @@ namespace softneuro::SN_ISA {
 // vector meets many scalars, these are what an FMA should take from memory: Zen 4 broadcasts to a register every second
 // cycle, and within an FMA at no cost.
 SN_INLINE Vf hold(Vf x) {
-#if SN_VECTORS == SN_LEVEL_avx512
-  __asm__("" : "+v"(x.v));
-#elif SN_LEVEL == SN_LEVEL_neon
-  __asm__("" : "+w"(x.v));
-#else
-  __asm__("" : "+x"(x.v));
-#endif
+  __asm__("" : SN_VECTOR_REGISTER(x.v));
+  return x;
+}
+// The same, and before all that is held here later: a compiler may else make many terms of a sum before it adds them
+// up, and have no registers for them.
+SN_INLINE Vi hold_here(Vi x) {
+  __asm__ volatile("" : SN_VECTOR_REGISTER(x));
   return x;
 }
 

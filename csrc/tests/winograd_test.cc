@@ -1,6 +1,7 @@
-// winograd against a convolution in double: random shapes, tiles, blocks, work ranges and epilogues.
+// winograd and winograd_int16 against a convolution in double: random shapes, tiles, blocks, work ranges and epilogues.
 #include "kernels/winograd/winograd.h"
 
+#include "kernels/winograd_int16/winograd_int16.h"
 #include "tests/blocked_conv.h"
 
 namespace softneuro::test {
@@ -22,7 +23,8 @@ WinogradShape random_shape(const WinogradKernels& kernels, const Conv& c) {
 }
 
 // In four parts.
-void run(const WinogradKernels& kernels, const WinogradArgs& args) {
+template <class Kernels, class Args>
+void run(const Kernels& kernels, const Args& args) {
   const WinogradShape& shape = args.shape;
   Guarded scratch(kernels.scratch_bytes(shape, args.block) / sizeof(float), NAN);
   const int panels = winograd_panels(shape, kernels.block), cut = pick(0, panels);
@@ -67,12 +69,10 @@ std::vector<T> turned(const std::vector<T>& from, int rows, int columns) {
   return to;
 }
 
-// From bytes to floats, whose channels are side by side.
-void check_bytes(Isa isa, const Conv& c) {
-  const WinogradKernels& kernels = *winograd_kernels(isa);
-  WinogradShape shape = random_shape(kernels, c);
-  shape.bytes = true;
-
+// From bytes to floats, whose channels are side by side. pack(rows, packed) packs so many floats.
+template <class Args, class Kernels, class Pack>
+void check_bytes(const char* what, Isa isa, const Kernels& kernels, const WinogradShape& shape, const Conv& c,
+                 double bound, size_t size, const Pack& pack) {
   BlockedConv conv(c, kernels.block);
   constexpr float step = 1.0F / 64;
   const int zero = pick(100, 156), inputs = c.groups * c.in_channels;  // near the mean: data without structure
@@ -81,24 +81,50 @@ void check_bytes(Isa isa, const Conv& c) {
     bytes.push_back(static_cast<uint8_t>(pick(0, 255)));
     value = step * static_cast<float>(bytes.back() - zero);
   }
-  Guarded packed(winograd_packed_size(shape, kernels.block)), scale(winograd_bias_size(shape, kernels.block), step);
-  winograd_pack(shape, kernels, conv.rows(), packed.data());
+  Guarded packed(size), scale(winograd_bias_size(shape, kernels.block), step);
+  pack(conv.rows(), packed.data());
   const std::vector<uint8_t> src = turned(bytes, inputs, c.h * c.w);
   const std::vector<float> residual = turned(conv.residual, conv.channels, conv.pixels);
   std::vector<float> dst(c.dst_size(), NAN);
 
-  WinogradArgs args{};
+  Args args{};
   args.shape = shape;
+  args.shape.bytes = true;
   args.block = pick(1, 40);
   args.src = src.data(), args.weights = packed.data(), args.dst = dst.data();
-  args.src_zero = static_cast<float>(zero);
+  args.src_zero = static_cast<decltype(args.src_zero)>(zero);
   args.epilogue = {.bias = conv.bias_data(), .activation = conv.act, .scale = scale.data()};
   if (!residual.empty()) args.epilogue.residual = residual.data();
   run(kernels, args);
   const auto rows = turned(dst, conv.pixels, conv.channels);
   const auto blocked = to_blocked(rows, conv.channels, conv.pixels, kernels.block);
   std::copy(blocked.begin(), blocked.end(), conv.dst.data());
-  conv.report("winograd of bytes", isa, bound(shape));
+  conv.report(what, isa, bound);
+}
+
+void check_bytes(Isa isa, const Conv& c) {
+  const WinogradKernels& kernels = *winograd_kernels(isa);
+  const WinogradShape shape = random_shape(kernels, c);
+  check_bytes<WinogradArgs>("winograd of bytes", isa, kernels, shape, c, bound(shape),
+                            winograd_packed_size(shape, kernels.block),
+                            [&](const WeightRows& rows, float* to) { winograd_pack(shape, kernels, rows, to); });
+}
+
+void check_int16(Isa isa) {
+  const WinogradInt16Kernels& kernels = *winograd_int16_kernels(isa);
+  const int block = kernels.block;
+  Conv c = random_conv(1, pick(1, 10 * block), pick(1, 5 * block), 3, 3);
+  if (pick(0, 3) == 0) c.groups = pick(2, 3), c.in_channels = block * pick(1, 5), c.out_channels = block * pick(1, 3);
+  c.dilation_h = c.dilation_w = 1;
+  c.out_h += (c.stride_h - 1) * (c.out_h - 1), c.out_w += (c.stride_w - 1) * (c.out_w - 1);
+  c.stride_h = c.stride_w = 1;
+  auto shape = sizes_of<WinogradShape>(c);
+  shape.images = 1;
+  shape.tile_h = 2 * pick(1, 2), shape.tile_w = 2 * pick(1, 2);
+  check_bytes<WinogradInt16Args>("winograd of 16 bits", isa, kernels, shape, c, 30 * winograd_int16_error(shape),
+                                 winograd_int16_packed_size(shape, block), [&](const WeightRows& rows, float* to) {
+                                   winograd_int16_pack(shape, block, rows, to);
+                                 });
 }
 
 }  // namespace
@@ -122,5 +148,11 @@ SN_TEST(winograd_test) {
       if (!strided(kernel_w, c.stride_w)) c.out_w += (c.stride_w - 1) * (c.out_w - 1), c.stride_w = 1;
       pick(0, 3) != 0 ? check(isa, c) : check_bytes(isa, c);
     }
+  }
+  std::vector<Isa> all = available_isas();
+  for (const Isa isa : available_extensions()) all.push_back(isa);
+  for (const Isa isa : all) {
+    if (winograd_int16_kernels(isa) == nullptr) continue;
+    for (int i = 0; i < 200; ++i) check_int16(isa);
   }
 }

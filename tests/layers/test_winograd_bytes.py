@@ -2,55 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 import softneuro
-from softneuro import _C
 from softneuro.error_measure import relative_error
+from tests.layers.quantized_conv import QuantizedConv, routines
 
 TILES = (2, 3, 4, 5, 6, 7, 8)
-ROUTINES = [
-    e["descriptor"]
-    for e in softneuro.registry()
-    if e["layer"] == "conv2d" and e["available"] and "/winograd_bytes" in e["descriptor"]
-]
-Array = np.ndarray[Any, Any]
-
-
-class Layer:
-    """A convolution of random bytes, with what it gives in float64."""
-
-    def __init__(self, c: int, k: int, size: tuple[int, int], *, stride: int = 1, groups: int = 1, zero: int = 90):
-        rng = np.random.default_rng(c + k)
-        self.attrs = {"padding": [1, 1, 1, 1], "stride": [stride, stride], "groups": groups}
-        scales = rng.uniform(0.005, 0.02, k).astype(np.float32)
-        values = rng.integers(-128, 128, (k, c // groups, 3, 3)).astype(np.int8)
-        grid = {"scale": scales.tolist(), "least": -128, "most": 127, "axis": 0}
-        self.weights = {"weight": (values, grid), "bias": rng.standard_normal(k).astype(np.float32)}
-        self.grid = {"scale": 0.03, "zero_point": zero, "least": 0, "most": 255}
-        self.x = (np.float32(0.03) * (rng.integers(0, 256, (2, c, *size)) - zero)).astype(np.float32)
-        graph = softneuro.Graph()
-        blob = graph.input("x", self.x.shape, "cpu:qint8:nchw", self.grid)
-        graph.output(graph.add("conv2d", [blob], weights=self.weights, **self.attrs), "float32")
-        self.expected: Array = graph.reference([self.x])[0]
-
-    def run(self, descriptor: str, post: dict[str, Any], threads: int = 1) -> Array:
-        arguments = ("conv2d", self.attrs, self.weights, [self.x], descriptor, post, threads, [self.grid])
-        out: Array = _C.testing.run_routine(*arguments)
-        return out
-
-    def expected_error(self, descriptor: str) -> float:
-        arguments = ("conv2d", self.attrs, self.weights, [self.x.shape], descriptor)
-        value: float = _C.testing.expected_error(*arguments)
-        return value
+ROUTINES = routines("winograd_bytes")
 
 
 @pytest.fixture(scope="module")
-def layer() -> Layer:
-    return Layer(72, 44, (25, 27))
+def layer() -> QuantizedConv:
+    return QuantizedConv(72, 44, (25, 27))
 
 
 def tuned(routine: str, tile: int, block: int = 14, *, split: int = 0, passing: int = 0) -> str:
@@ -60,7 +25,7 @@ def tuned(routine: str, tile: int, block: int = 14, *, split: int = 0, passing: 
 @pytest.mark.parametrize("passing", [0, 1])
 @pytest.mark.parametrize("tile", TILES)
 @pytest.mark.parametrize("routine", [r for r in ROUTINES if "->cpu:float32" in r])
-def test_error_is_at_most_the_expected_one(layer: Layer, routine: str, tile: int, passing: int) -> None:
+def test_error_is_at_most_the_expected_one(layer: QuantizedConv, routine: str, tile: int, passing: int) -> None:
     descriptor = tuned(routine, tile, passing=passing)
     error = relative_error(layer.run(descriptor, {}), layer.expected)
     assert error < 1.6 * layer.expected_error(descriptor) + 1e-7
@@ -68,7 +33,7 @@ def test_error_is_at_most_the_expected_one(layer: Layer, routine: str, tile: int
 
 @pytest.mark.parametrize("tile", TILES)
 @pytest.mark.parametrize("routine", [r for r in ROUTINES if "->" not in r])
-def test_steps_differ_near_ties_alone(layer: Layer, routine: str, tile: int) -> None:
+def test_steps_differ_near_ties_alone(layer: QuantizedConv, routine: str, tile: int) -> None:
     spread = float(np.abs(layer.expected).max())
     post = {"activation": "relu", "quantize": {"scale": spread / 255, "zero_point": 0}}
     taken = layer.run(tuned(routine, tile), post, 3) / np.float32(spread / 255)
@@ -84,14 +49,14 @@ def test_what_is_outside_of_the_image_is_zero(routine: str) -> None:
     """Whatever the zero point; with strides, groups, and channels that are no whole block."""
     for zero in (0, 3, 255):
         for c, k, groups, stride in ((5, 3, 1, 1), (17, 33, 1, 1), (33, 20, 1, 2), (32, 48, 2, 1)):
-            one = Layer(c, k, (6, 11), stride=stride, groups=groups, zero=zero)
+            one = QuantizedConv(c, k, (6, 11), stride=stride, groups=groups, zero=zero)
             for tile in (2, 4, 6):
                 descriptor = tuned(routine, tile, 3, split=1)
                 error = relative_error(one.run(descriptor, {}, 3), one.expected)
                 assert error < 4 * one.expected_error(descriptor) + 1e-6, descriptor
 
 
-def test_unknown_params_are_refused(layer: Layer) -> None:
+def test_unknown_params_are_refused(layer: QuantizedConv) -> None:
     for tile, block, passing in ((9, 14, 0), (1, 14, 1), (4, 0, 0), (4, 14, 2)):
         with pytest.raises(softneuro.Error, match=r"tile|block|passing"):
             layer.run(tuned(ROUTINES[-1], tile, block, passing=passing), {})
