@@ -363,6 +363,8 @@ class Plan:
     @property
     def grids(self) -> list[tuple[int, float, int]]: ...
     @property
+    def corrected(self) -> set[tuple[int, str]]: ...
+    @property
     def foretold_error(self) -> float: ...
     @property
     def exact(self) -> bool: ...
@@ -569,6 +571,13 @@ class BlobRange:
         seen: tuple[float, float] | None = None,
     ) -> None: ...
 
+class BlobMeans:
+    """Means by channel of a blob that a layer with weights reads."""
+
+    blob: int
+    values: list[float]
+    def __init__(self, blob: int, values: list[float]) -> None: ...
+
 class LayerError:
     """The error of having a layer in another form than floats."""
 
@@ -576,7 +585,10 @@ class LayerError:
     name: str
     form: str
     error: float | None
-    def __init__(self, layer: int, name: str, form: str, error: float | None = None) -> None: ...
+    corrected: bool
+    def __init__(
+        self, layer: int, name: str, form: str, error: float | None = None, corrected: bool = False
+    ) -> None: ...
 
 class RangeSection:
     """The calibrated ranges of one graph with one set of weights. Lists are copies: assign them to change them."""
@@ -588,6 +600,7 @@ class RangeSection:
     samples: int
     blobs: list[BlobRange]
     layers: list[LayerError]
+    means: list[BlobMeans]
     def __init__(
         self,
         structure: str,
@@ -597,6 +610,7 @@ class RangeSection:
         samples: int = 0,
         blobs: list[BlobRange] = ...,
         layers: list[LayerError] = ...,
+        means: list[BlobMeans] = ...,
     ) -> None: ...
 
 class RangeTable:

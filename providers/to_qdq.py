@@ -15,6 +15,7 @@ from softneuro.option_texts import option_texts
 from softneuro.providers import report, sessions
 from softneuro.providers.calibrate import source_of
 from softneuro.providers.convert import save, simplify, text_of
+from softneuro.providers.qdq_biases import Corrections
 from softneuro.providers.quantized_graph import attributes, constants_of
 
 _OLDEST = 13  # opset in which QuantizeLinear has an axis
@@ -68,7 +69,8 @@ def to_qdq(
     opset = next((entry.version for entry in proto.opset_import if not entry.domain), 0)
     if opset < _OLDEST:
         raise softneuro.Error(f"the model has opset {opset}: convert it to {_OLDEST} or later first")
-    writer = _Writer(proto, _grids(proto, table, os.fspath(ranges)), routines)
+    sections = _sections(proto, table)
+    writer = _Writer(proto, _grids(proto, sections, os.fspath(ranges)), Corrections(sections), routines)
     done = writer.quantize()
     if not done:
         raise softneuro.Error("no layer is to compute with bytes: nothing is written")
@@ -85,28 +87,34 @@ def _routines(path: str, options: dict[str, str], sess_options: Any) -> dict[str
     return {layer["name"]: layer["descriptor"] for e in events if not e["host"] for layer in e.get("layers", [])}
 
 
-def _grids(proto: Any, table: Any, path: str) -> dict[str, Grid]:
+def _tensors(proto: Any) -> set[str]:
+    return {text_of(name) for node in proto.graph.node for name in (*node.input, *node.output)}
+
+
+def _sections(proto: Any, table: Any) -> list[Any]:
+    """Those that are of this model."""
+    tensors = _tensors(proto)
+    return [one for one in table.sections if 2 * sum(row.name in tensors for row in one.blobs) > len(one.blobs)]
+
+
+def _grids(proto: Any, sections: list[Any], path: str) -> dict[str, Grid]:
     """Of the tensors whose ranges are known."""
-    tensors = {text_of(name) for node in proto.graph.node for name in (*node.input, *node.output)}
+    tensors = _tensors(proto)
     found: dict[str, Grid] = {}
-    for section in table.sections:
-        rows = [row for row in section.blobs if row.name in tensors]
-        if 2 * len(rows) <= len(section.blobs):
-            continue  # of another model
-        for row in rows:
-            if row.count == 0:
-                continue
-            grid = softneuro._C.grid_of(row.least, row.most)
-            if found.setdefault(row.name, grid) != grid:
-                raise softneuro.Error(f"{path} has two ranges of {row.name}: calibrate into a file of its own")
+    for row in (row for section in sections for row in section.blobs if row.name in tensors and row.count):
+        grid = softneuro._C.grid_of(row.least, row.most)
+        if found.setdefault(row.name, grid) != grid:
+            raise softneuro.Error(f"{path} has two ranges of {row.name}: calibrate into a file of its own")
     if not found:
         raise softneuro.Error(f"{path} has no ranges of this model")
     return found
 
 
 class _Writer:
-    def __init__(self, proto: Any, grids: dict[str, Grid], routines: dict[str, str] | None) -> None:
-        self._graph, self._grids, self._routines = proto.graph, grids, routines
+    def __init__(
+        self, proto: Any, grids: dict[str, Grid], corrections: Corrections, routines: dict[str, str] | None
+    ) -> None:
+        self._graph, self._grids, self._corrections, self._routines = proto.graph, grids, corrections, routines
         self._constants = constants_of(proto)
         self._results = {text_of(value.name) for value in proto.graph.output}
         self._behind: dict[str, list[Any]] = {}  # nodes by the tensor that they follow
@@ -120,8 +128,9 @@ class _Writer:
             for place, name in enumerate(node.input):
                 if text_of(name) in self._whole:
                     node.input[place] = self._made[text_of(name)]
-            nodes += [*self._weights_of(node), node]
-            nodes += [behind for name in node.output for behind in self._behind.get(text_of(name), [])]
+            nodes += self._weights_of(node)
+            for made in (node, *self._behind.get(f"sum behind {self._name(node)}", [])):
+                nodes += [made, *(behind for name in made.output for behind in self._behind.get(text_of(name), []))]
         del self._graph.node[:]
         self._graph.node.extend(nodes)
         used = {name for node in nodes for name in node.input} | self._results
@@ -149,13 +158,15 @@ class _Writer:
         weight = self._array(node.input[1])
         if not np.isfinite(weight).all():
             return False
-        scales = self._quantize_weight(node, weight, axis)
+        scales, shift = self._quantize_weight(node, weight, axis)
+        result = self._result_of(node)
+        if shift is not None:
+            self._correct_bias(node, shift)
         if len(node.input) > 2 and node.input[2]:
             self._quantize_bias(node, scales)
         node.input[0] = self._from_bytes(source)
         if self._routines is None:
             self._whole.add(source)
-        result = self._result_of(node)
         if result in self._grids and result not in self._results and "->" not in routine:
             self._from_bytes(result)
             self._whole.add(result)
@@ -224,14 +235,36 @@ class _Writer:
         made = helper.make_node("DequantizeLinear", inputs, [node.input[place]], f"{own}_dequantize", axis=axis)
         self._behind.setdefault(f"weights of {self._name(node)}", []).append(made)
 
-    def _quantize_weight(self, node: Any, weight: np.ndarray, axis: int) -> np.ndarray:
+    def _quantize_weight(self, node: Any, weight: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """Returns scales, and what the bias has to make up for."""
         rows = tuple(other for other in range(weight.ndim) if other != axis)
         scales = (np.abs(weight).max(axis=rows, initial=0) / _MOST).astype(np.float32)
         scales[scales < np.finfo(np.float32).tiny] = 1
         shaped = scales.reshape([-1 if other == axis else 1 for other in range(weight.ndim)])
         steps = np.clip(np.rint(weight / shaped), -_MOST, _MOST).astype(np.int8)
         self._dequantize(node, 1, steps, scales, axis)
-        return scales
+        added = steps * shaped.astype(np.float64) - weight
+        return scales, self._corrections.shift(self._name(node), text_of(node.input[0]), added, axis)
+
+    def _correct_bias(self, node: Any, shift: np.ndarray) -> None:
+        """In a constant of its own: others may read the one that there is."""
+        from onnx import helper
+
+        has_bias = len(node.input) > 2 and bool(node.input[2])
+        known = self._constants.get(node.input[2]) if has_bias else None
+        if attributes(node).get("beta", 1.0) != 1 or (has_bias and (known is None or list(known.dims) != [len(shift)])):
+            return
+        own, name = f"{self._name(node)}_b_corrected", self._name(node)
+        bias = self._array(node.input[2]) if has_bias else np.zeros(len(shift))
+        self._constant(own, (bias - shift).astype(np.float32))
+        self._constants[own] = self._graph.initializer[-1]
+        if node.op_type != "MatMul":
+            node.input[:] = [*node.input[:2], own]
+            return
+        result = node.output[0]
+        node.name, node.output[0] = name, f"{result}_without_bias"
+        made = helper.make_node("Add", [node.output[0], own], [result], f"{name}_add_bias")
+        self._behind[f"sum behind {name}"] = [made]
 
     def _quantize_bias(self, node: Any, scales: np.ndarray) -> None:
         constant = self._constants.get(node.input[2])

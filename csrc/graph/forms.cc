@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "graph/bias_correction.h"
 #include "layers/contract/registry.h"
 
 namespace softneuro {
@@ -49,6 +50,13 @@ bool has_bytes_of_weights(Layer& layer, const Grids& grids) {
   return true;
 }
 
+// A form's bias makes up for its rounded weights where calibration has found that it errs less then.
+void correct_bias(Fusion& form, const Graph& graph, const Grids& grids, int index) {
+  if (!grids.corrects(index, form.kind)) return;
+  const std::vector<double> shift = grids.shift_of(graph.layers()[static_cast<size_t>(index)], form.kind);
+  if (!shift.empty()) take_out(form.layer, shift);
+}
+
 // The form, or one without layers if there is none: a grid is not known, or one blob's bytes would have to be
 // another's.
 Fusion form_of(const Graph& graph, const Grids& grids, int index, const Bytes& bytes) {
@@ -62,6 +70,7 @@ Fusion form_of(const Graph& graph, const Grids& grids, int index, const Bytes& b
   form.kind = "bytes";
   form.bytes = bytes;
   if (bytes[0] && !has_bytes_of_weights(form.layer, grids)) return form;
+  if (bytes[0]) correct_bias(form, graph, grids, index);
   const auto desc_at = [&](size_t slot) {
     TensorDesc desc = graph.blob(blob_at(layer, slot)).desc;
     if (bytes[slot] && desc.quantization == nullptr) desc.quantization = grids.blob(blob_at(layer, slot));
@@ -117,6 +126,7 @@ Fusion product_form(const Graph& graph, const Grids& grids, int index, std::stri
     form.layer.attrs.set("bits", int64_t{bits_of(kind)});
     form.layer.attrs.set("block", int64_t{BlockWeights::block});
   }
+  correct_bias(form, graph, grids, index);
   form.layers = {index};
   return form;
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "graph/bias_correction.h"
 #include "layers/contract/registry.h"
 
 namespace softneuro {
@@ -86,8 +87,8 @@ BlockWeights to_blocks(const ConstantData& weight, int bits) {
 
 }  // namespace
 
-Grids::Grids(const Graph& graph, std::vector<Grid> blobs, Inputs inputs)
-    : blobs_(std::move(blobs)), inputs_(std::move(inputs)) {
+Grids::Grids(const Graph& graph, std::vector<Grid> blobs, Learnt learnt)
+    : blobs_(std::move(blobs)), learnt_(std::move(learnt)) {
   if (blobs_.size() != graph.blobs().size()) {
     throw Error(
         std::to_string(blobs_.size()) + " grids are not those of " + std::to_string(graph.blobs().size()) + " blobs",
@@ -102,10 +103,21 @@ Grids::Grids(const Graph& graph, std::vector<Grid> blobs, Inputs inputs)
     const TensorDesc grid{.shape = {}, .quantization = blobs_[b]};
     text_ += "grid " + std::to_string(b) + " " + grid.exact() + "\n";
   }
+  std::erase_if(learnt_.corrected, [&](const auto& one) {
+    if (one.first >= static_cast<int>(graph.layers().size())) return true;
+    const Layer& layer = graph.layers()[static_cast<size_t>(one.first)];
+    return !has_correctable_bias(layer) || !learnt_.means.contains(layer.inputs[0]);
+  });
+  for (const auto& [layer, form] : learnt_.corrected) {
+    text_ += "corrected " + std::to_string(layer) + " " + form;
+    const int input = graph.layers()[static_cast<size_t>(layer)].inputs[0];
+    for (const double mean : learnt_.means.at(input)) text_ += " " + exact_number(mean);
+    text_ += "\n";
+  }
 }
 
 std::optional<Observed> Grids::observed(int blob) const {
-  if (const auto known = inputs_.find(blob); known != inputs_.end()) return known->second;
+  if (const auto known = learnt_.inputs.find(blob); known != learnt_.inputs.end()) return known->second;
   const Grid& grid = this->blob(blob);
   if (grid == nullptr) return {};
   const auto value = [&](int step) { return grid->scales[0] * static_cast<float>(step - grid->zero_points[0]); };
@@ -130,6 +142,22 @@ BlockWeights Grids::blocks_of(const Constant& weight, int bits) const {
   auto& blocks = made_of(weight).blocks;
   const auto known = blocks.find(bits);
   return known != blocks.end() ? known->second : blocks.emplace(bits, to_blocks(*weight, bits)).first->second;
+}
+
+std::vector<double> Grids::shift_of(const Layer& layer, std::string_view form) const {
+  if (!has_correctable_bias(layer)) return {};
+  const auto means = learnt_.means.find(layer.inputs[0]);
+  if (means == learnt_.means.end()) return {};
+  const Constant& weight = layer.weight("weight");
+  const std::pair key{layer.inputs[0], std::string(form)};
+  {
+    const std::unique_lock lock(mutex_);
+    const auto& shifts = made_of(weight).shifts;
+    if (const auto known = shifts.find(key); known != shifts.end()) return known->second;
+  }
+  std::vector<double> shift = softneuro::shift_of(weight, *this, form, means->second);
+  const std::unique_lock lock(mutex_);
+  return made_of(weight).shifts.emplace(key, std::move(shift)).first->second;
 }
 
 TensorDesc stored(const Graph& graph, const Grids* grids, int blob, const Schema& schema) {

@@ -4,7 +4,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/fork_mutex.h"
@@ -24,22 +27,27 @@ struct Observed {
   friend bool operator==(const Observed&, const Observed&) = default;
 };
 
+// Data has told this of a graph beside grids.
+struct Learnt {
+  std::map<int, Observed> inputs;                   // by blob, as far as they are known
+  std::map<int, std::vector<double>> means;         // by channel, of blobs that layers with weights read
+  std::set<std::pair<int, std::string>> corrected;  // layers and forms whose bias makes up for rounded weights
+};
+
 class Grids {
  public:
   using Grid = std::shared_ptr<const Quantization>;
-  using Inputs = std::map<int, Observed>;  // by blob
 
   // Each blob has its own; null: it is stored as reals, or the graph has its grid. Throws Error if their number is
   // another, or about a grid that does not fit its blob.
-  Grids(const Graph& graph, std::vector<Grid> blobs, Inputs inputs = {});
+  Grids(const Graph& graph, std::vector<Grid> blobs, Learnt learnt = {});
   Grids(const Grids&) = delete;
   Grids& operator=(const Grids&) = delete;
 
   const std::vector<Grid>& blobs() const { return blobs_; }
   const Grid& blob(int id) const { return blobs_[static_cast<size_t>(id)]; }
-  // What calibration has seen of the graph's inputs, as far as that is known.
-  const Inputs& inputs() const { return inputs_; }
-  // The same of one blob, or else what its grid covers; nothing where there is neither.
+  const Learnt& learnt() const { return learnt_; }
+  // What was seen of an input, or else what a blob's grid covers; nothing where there is neither.
   std::optional<Observed> observed(int blob) const;
   // All that results depend on.
   const std::string& text() const { return text_; }
@@ -48,16 +56,23 @@ class Grids {
   Constant bytes_of(const Constant& weight) const;
   // A linear layer's weight in 4 or 8 bits; likewise.
   BlockWeights blocks_of(const Constant& weight, int bits) const;
+  // Returns what a form's rounded weights add to a layer's outputs on average (bias_correction.h). The result is empty
+  // if that is not known.
+  std::vector<double> shift_of(const Layer& layer, std::string_view form) const;
+  bool corrects(int layer, std::string_view form) const {
+    return learnt_.corrected.contains({layer, std::string(form)});
+  }
 
  private:
   struct Made {
     std::optional<Constant> bytes;
     std::map<int, BlockWeights> blocks;
+    std::map<std::pair<int, std::string>, std::vector<double>> shifts;  // by input and form
   };
   Made& made_of(const Constant& weight) const;
 
   std::vector<Grid> blobs_;
-  Inputs inputs_;
+  Learnt learnt_;
   std::string text_;
   mutable ForkMutex mutex_;
   mutable std::map<std::weak_ptr<const ConstantData>, Made, std::owner_less<>> weights_;

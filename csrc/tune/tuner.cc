@@ -275,7 +275,7 @@ TuneResult tune(const Graph& graph, const TuneSettings& settings, CostDb& db, co
   result.assignment = assignments[chosen];
   // Without the weights of forms that were not chosen, for as long as the plan lives.
   if (const auto& grids = result.assignment.grids) {
-    result.assignment.grids = std::make_shared<const Grids>(graph, grids->blobs(), grids->inputs());
+    result.assignment.grids = std::make_shared<const Grids>(graph, grids->blobs(), grids->learnt());
   }
   if (memory.bounds_peak()) result.peak_bytes = memory.peak(found.plans[chosen]);
   result.proven = accuracy.proven(found.plans[chosen]);

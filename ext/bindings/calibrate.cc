@@ -102,26 +102,34 @@ void bind_ranges(py::module_& m) {
           [](BlobRange& row, const std::optional<std::pair<float, float>>& seen) {
             row.seen = seen ? std::optional(ValueRange{seen->first, seen->second}) : std::nullopt;
           });
+  py::class_<BlobMeans>(m, "BlobMeans", "Means by channel of a blob that a layer with weights reads.")
+      .def(py::init<int, std::vector<double>>(), py::arg("blob"), py::arg("values"))
+      .def(py::self == py::self)
+      .def_readwrite("blob", &BlobMeans::blob)
+      .def_readwrite("values", &BlobMeans::values);
   py::class_<LayerError>(m, "LayerError", "The error of having a layer in another form than floats.")
-      .def(py::init<int, std::string, std::string, std::optional<double>>(), py::arg("layer"), py::arg("name"),
-           py::arg("form"), py::arg("error") = py::none())
+      .def(py::init<int, std::string, std::string, std::optional<double>, bool>(), py::arg("layer"), py::arg("name"),
+           py::arg("form"), py::arg("error") = py::none(), py::arg("corrected") = false)
       .def(py::self == py::self)
       .def_readwrite("layer", &LayerError::layer)
       .def_readwrite("name", &LayerError::name)
       .def_readwrite("form", &LayerError::form)
-      .def_readwrite("error", &LayerError::error);
+      .def_readwrite("error", &LayerError::error)
+      .def_readwrite("corrected", &LayerError::corrected);
   py::class_<RangeSection>(m, "RangeSection", "The calibrated ranges of one graph with one set of weights.")
       .def(py::init([](std::string structure, std::string weights, std::string method, int64_t batches, int64_t samples,
-                       std::vector<BlobRange> blobs, std::vector<LayerError> layers) {
+                       std::vector<BlobRange> blobs, std::vector<LayerError> layers, std::vector<BlobMeans> means) {
              return RangeSection{{std::move(structure), std::move(weights)},
                                  std::move(method),
                                  batches,
                                  samples,
                                  std::move(blobs),
-                                 std::move(layers)};
+                                 std::move(layers),
+                                 std::move(means)};
            }),
            py::arg("structure"), py::arg("weights"), py::arg("method"), py::arg("batches") = 0, py::arg("samples") = 0,
-           py::arg("blobs") = std::vector<BlobRange>(), py::arg("layers") = std::vector<LayerError>())
+           py::arg("blobs") = std::vector<BlobRange>(), py::arg("layers") = std::vector<LayerError>(),
+           py::arg("means") = std::vector<BlobMeans>())
       .def(py::self == py::self)
       .def_property(
           "structure", [](const RangeSection& section) { return section.key.structure; },
@@ -133,7 +141,8 @@ void bind_ranges(py::module_& m) {
       .def_readwrite("batches", &RangeSection::batches)
       .def_readwrite("samples", &RangeSection::samples)
       .def_readwrite("blobs", &RangeSection::blobs)
-      .def_readwrite("layers", &RangeSection::layers);
+      .def_readwrite("layers", &RangeSection::layers)
+      .def_readwrite("means", &RangeSection::means);
   py::class_<RangeTable>(m, "RangeTable", "Calibrated ranges as text, one section per graph and weights.")
       .def(py::init<>())
       .def_static(

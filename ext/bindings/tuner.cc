@@ -89,6 +89,13 @@ void bind_tuner(py::module_& m) {
             return list;
           },
           "(blob, scale, zero point) by which the plan stores blobs of reals where it has them in bytes.")
+      .def_property_readonly(
+          "corrected",
+          [](const BoundPlan& plan) {
+            const auto& grids = plan.result.assignment.grids;
+            return grids != nullptr ? grids->learnt().corrected : std::set<std::pair<int, std::string>>();
+          },
+          "(layer, form) of those whose bias makes up for rounded weights where the plan has that form.")
       .def_property_readonly("predicted_s", [](const BoundPlan& plan) { return plan.result.predicted_s; })
       .def_property_readonly(
           "dense_s", [](const BoundPlan& plan) { return plan.result.dense_s; },

@@ -105,3 +105,45 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(softneuro.Error, match="missing"):
         providers.to_qdq(network(), out, tmp_path / "missing")
     assert not out.exists()
+
+
+def one_layer(op: str) -> bytes:
+    random = np.random.default_rng(4)
+    groups = 2 if op == "grouped" else 1
+    if op in {"Conv", "grouped"}:
+        weight = random.standard_normal((6, 8 // groups, 3, 3))
+        node = helper.make_node("Conv", ["x", "w", "b"] if op == "Conv" else ["x", "w"], ["z"], name="n", group=groups)
+        shapes = {"x": (2, 8, 5, 5)}, {"y": (2, 6, 3, 3)}
+    elif op == "Gemm":
+        weight = random.standard_normal((6, 40))
+        node = helper.make_node("Gemm", ["x", "w", "b"], ["z"], name="n", transB=1)
+        shapes = {"x": (2, 40)}, {"y": (2, 6)}
+    else:
+        weight = random.standard_normal((40, 6))
+        node = helper.make_node("MatMul", ["x", "w"], ["z"])  # which has no name
+        shapes = {"x": (2, 40)}, {"y": (2, 6)}
+    constants = {"w": weight.astype(np.float32), "b": random.standard_normal(6).astype(np.float32)}
+    nodes = [node, helper.make_node("Relu", ["z"], ["y"])]
+    return make_model(nodes, *shapes, {name: value for name, value in constants.items() if name in node.input})
+
+
+@pytest.mark.parametrize("op", ["Conv", "grouped", "Gemm", "MatMul"])
+def test_biases_make_up_for_weights(op: str, tmp_path: Path) -> None:
+    model, ranges, out = one_layer(op), tmp_path / "ranges.txt", tmp_path / "out.onnx"
+    # Steps of the input's grid: one, as it has values of 0 to 255. So weights alone are rounded.
+    levels = np.linspace(0, 255, 8 if op in {"Conv", "grouped"} else 40).round().astype(np.float32)
+    shape = (2, 8, 5, 5) if op in {"Conv", "grouped"} else (2, 40)
+    data = [np.broadcast_to(levels.reshape(1, -1, *(1,) * (len(shape) - 2)), shape).copy()] * 2
+    providers.calibrate(model, data, ranges, method="min_max", options=QUICK)
+    assert providers.to_qdq(model, out, ranges) == ["z" if op == "MatMul" else "n"]
+    assert error_of(out, model, data) < 1e-4
+    table = _C.RangeTable.load(str(ranges))
+    [section] = table.sections
+    rows = section.layers
+    for row in rows:
+        row.corrected = False
+    section.layers = rows
+    table.set(section)
+    table.save(str(ranges))
+    providers.to_qdq(model, out, ranges)
+    assert error_of(out, model, data) > 1e-3

@@ -19,6 +19,7 @@ NASTY = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 FINITE = st.floats(width=32, allow_nan=False, allow_infinity=False)
 COUNT = st.integers(0, 2**63 - 1)
 INDEX = st.integers(0, 10_000_000)
+MEANS = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=5)
 ERROR = st.none() | st.floats(0)
 BLOBS = st.builds(
     lambda index, name, bounds, *rest: _C.BlobRange(index, name, min(bounds), max(bounds), *rest),
@@ -38,7 +39,10 @@ SECTIONS = st.builds(
     COUNT,
     COUNT,
     st.lists(BLOBS, max_size=5, unique_by=lambda row: row.blob),
-    st.lists(st.builds(_C.LayerError, INDEX, NASTY, NASTY, ERROR), max_size=4, unique_by=lambda row: row.layer),
+    st.lists(
+        st.builds(_C.LayerError, INDEX, NASTY, NASTY, ERROR, st.booleans()), max_size=4, unique_by=lambda row: row.layer
+    ),
+    st.lists(st.builds(_C.BlobMeans, INDEX, MEANS), max_size=3, unique_by=lambda row: row.blob),
 )
 
 
@@ -50,7 +54,8 @@ def sample(structure: str = "9f3a", weights: str = "5ba1", method: str = "percen
         12,
         384,
         [_C.BlobRange(0, "x", -2.5, 3, 1000, 2, seen=(-4, 3.25)), _C.BlobRange(3, "conv 1", 0, 0.1, 64000, 0, 1.5e-3)],
-        [_C.LayerError(0, "conv 1", "bytes", 0.002), _C.LayerError(2, "fc", "bytes")],
+        [_C.LayerError(0, "conv 1", "bytes", 0.002, True), _C.LayerError(2, "fc", "bytes")],
+        [_C.BlobMeans(0, [0.25, -1])],
     )
 
 
@@ -69,8 +74,9 @@ def test_the_text_reads_well() -> None:
         "observed 12 384\n"
         "blob 0 x -2.5 3 1000 2 - -4 3.25\n"
         "blob 3 conv%201 0 0.10000000149011612 64000 0 0.0015 - -\n"
-        "layer 0 conv%201 bytes 0.002\n"
-        "layer 2 fc bytes -\n"
+        "mean 0 0.25 -1\n"
+        "layer 0 conv%201 bytes 0.002 corrected\n"
+        "layer 2 fc bytes - -\n"
         "end\n"
     )
 
@@ -146,12 +152,22 @@ def test_every_truncation_is_noticed() -> None:
 
 
 def test_files_of_the_first_version_tell_no_seen_values() -> None:
-    text = of(sample()).format().replace("ranges 2", "ranges 1", 1).replace(" - -4 3.25", " -").replace(" - -\n", "\n")
+    text = (
+        of(sample()).format().replace("ranges 2", "ranges 1", 1).replace(" - -4 3.25", " -").replace(" - -\n", " -\n")
+    )
+    text = text.replace("0.0015 -\n", "0.0015\n").replace("mean 0 0.25 -1\n", "").replace(" corrected\n", "\n")
     [section] = _C.RangeTable.parse(text).sections
     assert [row.seen for row in section.blobs] == [None, None]
     expected = sample()
-    expected.blobs = section.blobs
+    expected.blobs, expected.means, expected.layers = section.blobs, [], section.layers
     assert section == expected
+    assert [row.corrected for row in section.layers] == [False, False]
+
+
+def test_layers_of_files_of_before_biases_are_not_corrected() -> None:
+    text = of(sample()).format().replace(" corrected\n", "\n").replace("fc bytes - -\n", "fc bytes -\n")
+    [section] = _C.RangeTable.parse(text).sections
+    assert [row.corrected for row in section.layers] == [False, False]
 
 
 @pytest.mark.parametrize(
@@ -177,11 +193,11 @@ def test_files_of_the_first_version_tell_no_seen_values() -> None:
         ("- -4 3.25", "- - 3.25", "line 5: a bound is not"),
         ("blob 3", "blob 0", "line 6: blobs are out of order"),
         ("conv%201", "conv%2", "line 6: a text is not escaped"),
-        ("layer 2", "layer 0", "line 8: layers are out of order"),
-        ("layer 2 fc bytes -", "blob 7 fc 0 1 1 0 - - -", "line 8: blobs come before layers"),
-        ("layer 2", "lawyer 2", "line 8: expected 'end'"),
+        ("layer 2", "layer 0", "line 9: layers are out of order"),
+        ("layer 2 fc bytes - -", "blob 7 fc 0 1 1 0 - - -", "line 9: blobs come before means"),
+        ("layer 2", "lawyer 2", "line 9: expected 'end'"),
         ("end\n", "end\nranges 9f3a 5ba1\nmethod mse\nobserved 0 0\nend\n", "two are for the same"),
-        ("fc", "x" * 70_000, "line 8: the line is longer"),
+        ("fc", "x" * 70_000, "line 9: the line is longer"),
     ],
 )
 def test_errors_say_what_and_where(old: str, new: str, message: str) -> None:

@@ -168,7 +168,7 @@ std::shared_ptr<const Calibration> calibration_of(const Graph& graph, const Opti
   }
   auto calibration = std::make_shared<Calibration>();
   calibration->stale = stale;
-  calibration->grids = grids_of(graph, *section);
+  calibration->grids = grids_of(graph, *section, !stale);
   calibration->blob_errors.assign(graph.blobs().size(), unknown_error);
   calibration->layer_errors.resize(graph.layers().size());
   for (const BlobRange& row : section->blobs) {

@@ -49,7 +49,7 @@ std::shared_ptr<const Net> Calibrator::watching(const Graph& graph) {
   for (const auto& shaped : shapes_) {
     if (shaped->hash == hash) return shaped->net;
   }
-  if (statistics_.empty()) statistics_.resize(graph.blobs().size());
+  if (statistics_.empty()) statistics_.resize(graph.blobs().size()), means_.resize(graph.blobs().size());
   if (statistics_.size() != graph.blobs().size()) throw Error("a graph of another model", "calibration");
   const size_t index = shapes_.size();
   auto shaped = std::make_unique<Shaped>(Shaped{graph, hash, nullptr});
@@ -59,10 +59,11 @@ std::shared_ptr<const Net> Calibrator::watching(const Graph& graph) {
   std::vector<bool> open;
   for (size_t b = 0; b < graph.blobs().size(); ++b) open.push_back(is_open(graph, static_cast<int>(b)));
   const auto watch = std::make_shared<const Watch>(
-      [this, index, input_of, open](int blob, const TensorView& in, const TensorView& out) {
+      [this, index, input_of, open, axes = channel_axes(graph)](int blob, const TensorView& in, const TensorView& out) {
         const auto b = static_cast<size_t>(blob);
         copy_dense(in, out);
         if (open[b]) statistics_[b].observe({in.f32(), static_cast<size_t>(in.shape.elements())});
+        if (open[b] && axes[b] >= 0) means_[b].observe(in.f32(), in.shape, axes[b]);
         if (input_of[b] < 0) return;
         if (pending_ == nullptr) pending_ = std::make_unique<Sample>();
         const size_t bytes = dtype_bytes(in.schema.dtype, in.shape.elements());
@@ -89,19 +90,25 @@ void Calibrator::end_batch() {
   samples_.push_back(std::move(*sample));
 }
 
-std::shared_ptr<const Grids> grids_of(const Graph& graph, const RangeSection& section) {
+std::shared_ptr<const Grids> grids_of(const Graph& graph, const RangeSection& section, bool corrects) {
   std::vector<Grids::Grid> blobs(graph.blobs().size());
   for (const BlobRange& row : section.blobs) {
     const bool known = row.blob < static_cast<int>(blobs.size()) && is_open(graph, row.blob) && row.count > 0;
     if (known) blobs[static_cast<size_t>(row.blob)] = std::make_shared<const Quantization>(grid_of(row.range));
   }
   share_grids(graph, blobs);
-  Grids::Inputs inputs;
+  Learnt learnt;
   for (const BlobRange& row : section.blobs) {
     const bool is_input = std::find(graph.inputs().begin(), graph.inputs().end(), row.blob) != graph.inputs().end();
-    if (is_input && row.seen) inputs[row.blob] = {row.seen->least, row.seen->most};
+    if (is_input && row.seen) learnt.inputs[row.blob] = {row.seen->least, row.seen->most};
   }
-  return std::make_shared<const Grids>(graph, std::move(blobs), std::move(inputs));
+  if (corrects) {
+    for (const BlobMeans& row : section.means) learnt.means[row.blob] = row.values;
+    for (const LayerError& row : section.layers) {
+      if (row.corrected) learnt.corrected.emplace(row.layer, row.form);
+    }
+  }
+  return std::make_shared<const Grids>(graph, std::move(blobs), std::move(learnt));
 }
 
 RangeSection Calibrator::finish(const FitSettings& method, double seconds, const ParallelFor& parallel_for,
@@ -128,12 +135,14 @@ RangeSection Calibrator::finish(const FitSettings& method, double seconds, const
       if (range != row.range && std::find(more.begin(), more.end(), range) == more.end()) more.push_back(range);
     }
     section.blobs.push_back(std::move(row));
+    if (auto means = means_[b].means(); !means.empty())
+      section.means.push_back({static_cast<int>(b), std::move(means)});
   }
   const bool any =
       std::any_of(section.blobs.begin(), section.blobs.end(), [](const auto& row) { return row.count > 0; });
   if (!any) throw Error("no finite value was observed", "calibration", "give data without NaN and infinities");
   const auto grids = grids_of(graph, section);
-  RoundingErrors errors(graph, grids, std::move(others), settings_, db_, parallel_for, seconds);
+  RoundingErrors errors(graph, grids, std::move(others), means_, settings_, db_, parallel_for, seconds);
   for (Sample& sample : samples_) {
     std::vector<const void*> inputs(sample.inputs.size());
     for (const auto& [input, memory] : sample.inputs) inputs[static_cast<size_t>(input)] = memory.data();

@@ -8,6 +8,7 @@
 #include "graph/grids.h"
 #include "net/net.h"
 #include "tune/calibrate/blob_statistics.h"
+#include "tune/calibrate/channel_means.h"
 #include "tune/calibrate/fit.h"
 #include "tune/calibrate/range_table.h"
 #include "tune/tuner.h"
@@ -15,7 +16,8 @@
 namespace softneuro {
 
 // The grid of each open blob whose range is known.
-std::shared_ptr<const Grids> grids_of(const Graph& graph, const RangeSection& section);
+// `corrects` says whether biases follow from the section, too, which holds for the very weights.
+std::shared_ptr<const Grids> grids_of(const Graph& graph, const RangeSection& section, bool corrects = true);
 
 // Not thread-safe: one run at a time.
 class Calibrator {
@@ -46,6 +48,7 @@ class Calibrator {
   CostDb& db_;
   std::vector<std::unique_ptr<Shaped>> shapes_;
   std::vector<BlobStatistics> statistics_;  // by blob
+  std::vector<ChannelMeans> means_;
   std::vector<Sample> samples_;
   std::unique_ptr<Sample> pending_;
   size_t kept_bytes_ = 0;

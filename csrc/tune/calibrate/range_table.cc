@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "tune/records/field_reader.h"
+#include "tune/records/means_text.h"
 #include "tune/records/record_text.h"
 #include "tune/records/text_file.h"
 
@@ -19,6 +20,7 @@ int place(const BlobRange& row) { return row.blob; }
 std::pair<int, std::string> place(const LayerError& row) { return {row.layer, row.form}; }
 
 constexpr std::string_view file_kind = "softneuro-ranges", file_version = "2";
+constexpr size_t most_fields = max_means_fields;
 constexpr const char* range_remedy = "give another path, or remove the file and calibrate again";
 
 float read_bound(const FieldReader& reader, std::string_view field) {
@@ -51,6 +53,20 @@ std::string bound_text(const std::optional<ValueRange>& range, float ValueRange:
   return range ? exact_number(static_cast<double>(*range.*bound)) : "-";
 }
 
+void read_means(const FieldReader& reader, const std::vector<std::string_view>& fields, std::vector<BlobMeans>& rows) {
+  const int blob = reader.index(fields.size() > 1 ? fields[1] : "");
+  if (rows.empty() || rows.back().blob != blob) {
+    if (!rows.empty() && rows.back().blob > blob) reader.fail("means are out of order");
+    rows.push_back({blob, {}});
+  }
+  parse_means(reader, fields, rows.back().values);
+}
+
+bool read_corrected(const FieldReader& reader, std::string_view field) {
+  if (field != "-" && field != "corrected") reader.fail("a layer is neither 'corrected' nor '-'");
+  return field == "corrected";
+}
+
 // `old`: as files of the first version have it, without what was seen.
 RangeSection read_section(FieldReader& reader, const std::vector<std::string_view>& first, bool old) {
   RangeSection section;
@@ -64,7 +80,7 @@ RangeSection read_section(FieldReader& reader, const std::vector<std::string_vie
   section.batches = reader.count(observed[1]);
   section.samples = reader.count(observed[2]);
   while (true) {
-    const auto fields = reader.next(10);
+    const auto fields = reader.next(most_fields);
     if (fields[0] == "blob") {
       reader.expect(fields, "blob", old ? 8 : 10);
       BlobRange row{.blob = reader.index(fields[1]),
@@ -75,13 +91,18 @@ RangeSection read_section(FieldReader& reader, const std::vector<std::string_vie
                     .error = read_range_error(reader, fields[7])};
       if (!old) row.seen = read_seen(reader, fields[8], fields[9]);
       if (row.range.least > row.range.most) reader.fail("a range ends before it begins");
-      if (!section.layers.empty()) reader.fail("blobs come before layers");
+      if (!section.layers.empty() || !section.means.empty()) reader.fail("blobs come before means and layers");
       if (!section.blobs.empty() && section.blobs.back().blob >= row.blob) reader.fail("blobs are out of order");
       section.blobs.push_back(std::move(row));
+    } else if (fields[0] == "mean" && !old) {
+      if (!section.layers.empty()) reader.fail("means come before layers");
+      read_means(reader, fields, section.means);
     } else if (fields[0] == "layer") {
-      reader.expect(fields, "layer", 5);
+      const bool tells_bias = !old && fields.size() != 5;  // which files of before biases do not
+      reader.expect(fields, "layer", tells_bias ? 6 : 5);
       LayerError row{reader.index(fields[1]), reader.text(fields[2]), reader.text(fields[3]),
                      read_range_error(reader, fields[4])};
+      if (tells_bias) row.corrected = read_corrected(reader, fields[5]);
       const bool in_order = section.layers.empty() || place(section.layers.back()) < place(row);
       if (!in_order) reader.fail("layers are out of order");
       section.layers.push_back(std::move(row));
@@ -103,6 +124,19 @@ void sort_rows(std::vector<Row>& rows, int Row::* index, const std::string& kind
     if (rows[i].*index < 0 || rows[i].*index > FieldReader::max_index) refuse_row(name, "is out of range");
     if (i > 0 && place(rows[i - 1]) == place(rows[i])) refuse_row(name, "appears twice");
     if (rows[i].error && !is_error(*rows[i].error)) refuse_row(name, "has an error that is not a number from 0 on");
+  }
+}
+
+void sort_means(std::vector<BlobMeans>& rows) {
+  std::erase_if(rows, [](const BlobMeans& row) { return row.values.empty(); });
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.blob < b.blob; });
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::string name = "means of blob " + std::to_string(rows[i].blob);
+    if (rows[i].blob < 0 || rows[i].blob > FieldReader::max_index) refuse_row(name, "are out of range");
+    if (i > 0 && rows[i - 1].blob == rows[i].blob) refuse_row(name, "appear twice");
+    const bool finite =
+        std::all_of(rows[i].values.begin(), rows[i].values.end(), [](double x) { return std::isfinite(x); });
+    if (!finite) refuse_row(name, "are not finite");
   }
 }
 
@@ -140,9 +174,10 @@ std::string RangeTable::format() const {
            exact_number(static_cast<double>(row.range.most)), std::to_string(row.count), std::to_string(row.nonfinite),
            error_text(row.error), bound_text(row.seen, &ValueRange::least), bound_text(row.seen, &ValueRange::most)});
     }
+    for (const BlobMeans& row : section.means) text += format_means(row.blob, row.values, "ranges");
     for (const LayerError& row : section.layers) {
-      text += range_line(
-          {"layer", std::to_string(row.layer), escape_field(row.name), escape_field(row.form), error_text(row.error)});
+      text += range_line({"layer", std::to_string(row.layer), escape_field(row.name), escape_field(row.form),
+                          error_text(row.error), row.corrected ? "corrected" : "-"});
     }
     text += "end\n";
   }
@@ -159,6 +194,7 @@ void RangeTable::set(RangeSection section) {
   if (section.batches < 0 || section.samples < 0) throw Error("a count is below 0", "ranges");
   sort_rows(section.blobs, &BlobRange::blob, "blob");
   sort_rows(section.layers, &LayerError::layer, "layer");
+  sort_means(section.means);
   for (const BlobRange& row : section.blobs) {
     const std::string name = "blob " + std::to_string(row.blob);
     if (row.count < 0 || row.nonfinite < 0) refuse_row(name, "has a count below 0");

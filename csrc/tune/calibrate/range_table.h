@@ -29,11 +29,19 @@ struct BlobRange {
   friend bool operator==(const BlobRange&, const BlobRange&) = default;
 };
 
+// A layer with weights reads a blob of these means by channel.
+struct BlobMeans {
+  int blob = -1;
+  std::vector<double> values;
+  friend bool operator==(const BlobMeans&, const BlobMeans&) = default;
+};
+
 struct LayerError {
   int layer = -1;  // canonical index
   std::string name;
   std::string form;                  // see graph/forms.h
   std::optional<double> error = {};  // relative L2 at the outputs with only this layer so; none: unknown
+  bool corrected = false;            // with a bias that makes up for the means of its input (graph/bias_correction.h)
   friend bool operator==(const LayerError&, const LayerError&) = default;
 };
 
@@ -43,6 +51,7 @@ struct RangeSection {
   int64_t batches = 0, samples = 0;  // what was observed
   std::vector<BlobRange> blobs;
   std::vector<LayerError> layers;
+  std::vector<BlobMeans> means = {};
   friend bool operator==(const RangeSection&, const RangeSection&) = default;
 };
 

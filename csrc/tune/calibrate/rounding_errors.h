@@ -9,6 +9,7 @@
 
 #include "base/error_measure.h"
 #include "graph/grids.h"
+#include "tune/calibrate/channel_means.h"
 #include "tune/calibrate/range_table.h"
 #include "tune/measure/timekeeper.h"
 #include "tune/tuner.h"
@@ -19,8 +20,10 @@ class RoundingErrors {
  public:
   // By blob, ranges beside that of its grid, to be judged as well.
   using Others = std::map<int, std::vector<ValueRange>>;
-  RoundingErrors(const Graph& graph, std::shared_ptr<const Grids> grids, Others others, const TuneSettings& settings,
-                 CostDb& db, const ParallelFor& parallel_for, double seconds);
+  // `means` are by blob, and of all that was observed. The inputs to come are among it.
+  RoundingErrors(const Graph& graph, std::shared_ptr<const Grids> grids, Others others,
+                 const std::vector<ChannelMeans>& means, const TuneSettings& settings, CostDb& db,
+                 const ParallelFor& parallel_for, double seconds);
   ~RoundingErrors();
 
   // Runs the model on inputs in their natural row-major form, with one rounding after the other; whether there is time
@@ -40,6 +43,8 @@ class RoundingErrors {
     std::optional<ValueRange> range = {};  // where it is not that of the section
     int layer = -1;
     std::string form = {};
+    bool corrected = false;  // with a bias that makes up for its weights
+    bool together = false;   // all layers that have the form, and blobs with them where it is of bytes
     Squares squares = {};
     int samples = 0;
   };
@@ -47,6 +52,7 @@ class RoundingErrors {
   std::optional<double> error_of(const Subject& subject) const;
 
   const std::shared_ptr<const Grids> grids_;
+  const std::vector<ChannelMeans>& means_;
   const TuneSettings& settings_;
   CostDb& db_;
   const ParallelFor& parallel_for_;

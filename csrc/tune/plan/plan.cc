@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "tune/records/field_reader.h"
+#include "tune/records/means_text.h"
 #include "tune/records/record_text.h"
 #include "tune/records/text_file.h"
 
@@ -53,7 +54,7 @@ Plan read_plan(FieldReader& reader, const std::vector<std::string_view>& first) 
   plan.seconds = read_seconds(reader, total[1]);
   plan.lower_bound = read_seconds(reader, total[2]);
   while (true) {
-    const auto fields = reader.next();
+    const auto fields = reader.next(max_means_fields);
     if (fields[0] == "error") {
       reader.expect(fields, "error", 3);
       if (!plan.steps.empty()) reader.fail("errors come before layers");
@@ -71,6 +72,15 @@ Plan read_plan(FieldReader& reader, const std::vector<std::string_view>& first) 
       reader.expect(fields, "input", 4);
       if (!plan.steps.empty()) reader.fail("inputs come before layers");
       plan.inputs.push_back({reader.index(fields[1]), bound(reader, fields[2]), bound(reader, fields[3])});
+    } else if (fields[0] == "mean") {
+      if (!plan.corrected.empty() || !plan.steps.empty()) reader.fail("means come before corrections and layers");
+      const int blob = reader.index(fields.size() > 1 ? fields[1] : "");
+      if (plan.means.empty() || plan.means.back().blob != blob) plan.means.push_back({blob, {}});
+      parse_means(reader, fields, plan.means.back().values);
+    } else if (fields[0] == "corrected") {
+      reader.expect(fields, "corrected", 3);
+      if (!plan.steps.empty()) reader.fail("corrections come before layers");
+      plan.corrected.push_back({reader.index(fields[1]), reader.text(fields[2])});
     } else if (fields[0] == "layer") {
       reader.expect(fields, "layer", 5);
       PlanStep step{reader.index(fields[1]), reader.text(fields[2]), reader.text(fields[3]),
@@ -108,7 +118,7 @@ PlanFile PlanFile::parse(std::string_view text, const std::string& where) {
   const auto first = reader.next();
   if (first.size() != 2 || first[0] != "softneuro-plan") reader.fail("this is no plan file");
   // Format 2 has no errors: they are looked for as if it had been made for other weights. Format 3 has no grids,
-  // format 4 no inputs.
+  // format 4 neither inputs nor corrections.
   constexpr std::string_view known[] = {"2", "3", "4", "5"};
   if (std::find(std::begin(known), std::end(known), first[1]) == std::end(known)) {
     reader.fail("made by another version of softneuro");
@@ -142,6 +152,10 @@ std::string PlanFile::format() const {
       text += line({"input", std::to_string(input.blob), exact_number(static_cast<double>(input.least)),
                     exact_number(static_cast<double>(input.most))});
     }
+    for (const PlanMeans& row : plan.means) text += format_means(row.blob, row.values, "plan");
+    for (const PlanCorrection& row : plan.corrected) {
+      text += line({"corrected", std::to_string(row.layer), escape_field(row.form)});
+    }
     for (const PlanStep& step : plan.steps) {
       text += line({"layer", std::to_string(step.layer), escape_field(step.type), escape_field(step.descriptor),
                     exact_number(step.seconds)});
@@ -170,6 +184,8 @@ void PlanFile::set(Plan plan) {
   }
   for (const PlanGrid& grid : plan.grids) check_index(grid.blob);
   for (const PlanInput& input : plan.inputs) check_index(input.blob);
+  for (const PlanMeans& row : plan.means) check_index(row.blob);
+  for (const PlanCorrection& row : plan.corrected) check_index(row.layer);
   for (const PlanStep& step : plan.steps) {
     check_index(step.layer);
     check_finite(step.seconds, "a layer's time");

@@ -55,6 +55,20 @@ struct PlanInput {
   friend bool operator==(const PlanInput&, const PlanInput&) = default;
 };
 
+// A corrected layer reads a blob of these means by channel.
+struct PlanMeans {
+  int blob = -1;
+  std::vector<double> values;
+  friend bool operator==(const PlanMeans&, const PlanMeans&) = default;
+};
+
+// A layer whose form has a bias that makes up for its rounded weights.
+struct PlanCorrection {
+  int layer = -1;
+  std::string form;
+  friend auto operator<=>(const PlanCorrection&, const PlanCorrection&) = default;
+};
+
 struct Plan {
   PlanKey key;
   std::vector<PlanStep> steps;
@@ -63,6 +77,8 @@ struct Plan {
   std::vector<ProvenError> proven = {};  // by the weights' content; none for a plan of exact routines
   std::vector<PlanGrid> grids = {};
   std::vector<PlanInput> inputs = {};
+  std::vector<PlanMeans> means = {};
+  std::vector<PlanCorrection> corrected = {};
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -54,9 +55,11 @@ std::shared_ptr<const Grids> grids_of(const Graph& graph, const Plan& plan) {
     quantization.most = grid.most;
     blobs[static_cast<size_t>(grid.blob)] = std::make_shared<const Quantization>(std::move(quantization));
   }
-  Grids::Inputs inputs;
-  for (const PlanInput& input : plan.inputs) inputs[input.blob] = {input.least, input.most};
-  return std::make_shared<const Grids>(graph, std::move(blobs), std::move(inputs));
+  Learnt learnt;
+  for (const PlanInput& input : plan.inputs) learnt.inputs[input.blob] = {input.least, input.most};
+  for (const PlanMeans& row : plan.means) learnt.means[row.blob] = row.values;
+  for (const PlanCorrection& row : plan.corrected) learnt.corrected.emplace(row.layer, row.form);
+  return std::make_shared<const Grids>(graph, std::move(blobs), std::move(learnt));
 }
 
 }  // namespace
@@ -68,7 +71,7 @@ PlanKey plan_key(const Graph& graph, int threads, std::string calibration) {
 std::string calibration_key(const Graph& graph, const TuneSettings& settings) {
   if (settings.calibration == nullptr) return {};
   std::string text = settings.calibration->grids->text() + graph.weights_identity();
-  for (const auto& [blob, seen] : settings.calibration->grids->inputs()) {
+  for (const auto& [blob, seen] : settings.calibration->grids->learnt().inputs) {
     text += " " + exact_number(static_cast<double>(seen.least)) + " " + exact_number(static_cast<double>(seen.most));
   }
   for (const double error : settings.calibration->blob_errors) text += " " + exact_number(error);
@@ -88,9 +91,14 @@ Plan to_plan(const Graph& graph, const TuneResult& result, const TuneSettings& s
       if (grid == nullptr) continue;
       plan.grids.push_back({static_cast<int>(b), grid->scales[0], grid->zero_points[0], grid->least, grid->most});
     }
-    for (const auto& [blob, seen] : result.assignment.grids->inputs()) {
-      plan.inputs.push_back({blob, seen.least, seen.most});
+    const Learnt& learnt = result.assignment.grids->learnt();
+    for (const auto& [blob, seen] : learnt.inputs) plan.inputs.push_back({blob, seen.least, seen.most});
+    std::set<int> read;
+    for (const auto& [layer, form] : learnt.corrected) {
+      plan.corrected.push_back({layer, form});
+      read.insert(graph.layers()[static_cast<size_t>(layer)].inputs[0]);
     }
+    for (const int blob : read) plan.means.push_back({blob, learnt.means.at(blob)});
   }
   for (size_t l = 0; l < result.layers.size(); ++l) {
     const LayerReport& layer = result.layers[l];
