@@ -38,6 +38,7 @@ class Trial:
     seconds: float  # of a call, as predicted
     error: float  # relative L2 of the worst output, on data that nothing was chosen by
     memory: float  # bytes of packed weights
+    refused: bool = False  # where it erred by more than the limit, the host runs instead
     score: float | None = None  # None: it was not evaluated
     drop: float | None = None  # of the score, from that of floats
     interval: tuple[float, float] | None = None  # of the drop, 95 %, where there are scores by sample
@@ -268,6 +269,8 @@ def spend(levels: Sequence[Trial], apply: Callable[[float], Trial], search: Sear
 
     def passes(limit: float) -> bool:
         trial = apply(limit)
+        if trial.refused:
+            return False
         if trial.plan not in judged:
             judged[trial.plan] = search.judge(trial)
         return bool(judged[trial.plan].passed)

@@ -46,7 +46,7 @@ class Tuned:
     @property
     def front(self) -> list[Trial]:
         """Of the trials those that no other is better than in time, error and memory."""
-        trials = _each_once(self.trials)
+        trials = [trial for trial in _each_once(self.trials) if not trial.refused]
         return [one for one in trials if not any(_is_better(other, one) for other in trials)]
 
     def __str__(self) -> str:
@@ -123,9 +123,10 @@ def within_error(tuning: Tuning, limit: float) -> Trial:
     wanted = limit
     for _ in range(_ATTEMPTS):
         trial = tuning.apply(wanted)
-        if trial.error <= limit:
+        if trial.error <= limit and not trial.refused:
             return trial
-        log.info("tune: a plan for %.2e errs by %.2e on data that was held back", wanted, trial.error)
+        found = "more where it is compared with the host" if trial.refused else f"{trial.error:.2e} on data held back"
+        log.info("tune: a plan for %.2e errs by %s", wanted, found)
         wanted *= max(min(_MARGIN * limit / trial.error, 0.8), 0.05)
     log.warning("tune: no plan keeps to max_error=%g on data that was held back: floats run", limit)
     return tuning.apply(0.0)
@@ -145,7 +146,7 @@ def within_drop(tuning: Tuning, search: Search, pareto: bool, bar: Callable[[int
     if pareto:
         known = {trial.plan for trial in judged}
         for trial in levels:
-            if trial.plan not in known and search.left() > 0:
+            if trial.plan not in known and search.left() > 0 and not trial.refused:
                 known.add(trial.plan)
                 judged.append(search.judge(tuning.apply(trial.limit)))
     for trial in judged:

@@ -211,13 +211,14 @@ def _last(events: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]
 
 
 def _trial(limit: float, error: float, events: list[dict[str, Any]]) -> Trial:
-    seconds, memory, texts = 0.0, 0.0, []
+    seconds, memory, texts, refused = 0.0, 0.0, [], False
     for key, event in sorted(_last(events).items()):
         texts.append(repr((key, bool(event["host"]), "" if event["host"] else event.get("choices", ""))))
         if event["host"]:
             seconds += event.get("host_seconds") or 0.0
+            refused |= "error" in event and (event["error"] is None or event["error"] > limit)
         else:
             seconds += event.get("predicted_s") or 0.0
             memory += event.get("packed_bytes") or 0.0
     plan = hashlib.sha256("\n".join(texts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
-    return Trial(limit=limit, plan=plan, seconds=seconds, error=error, memory=memory)
+    return Trial(limit=limit, plan=plan, seconds=seconds, error=error, memory=memory, refused=refused)

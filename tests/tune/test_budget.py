@@ -20,13 +20,16 @@ Told = pytest.LogCaptureFixture
 class Model:
     """One whose plans' errors are half of their limits; limits of one decade have one plan."""
 
-    def __init__(self) -> None:
+    def __init__(self, refused: float = 1.0) -> None:
+        self.refused = refused  # above this limit the host runs
         self.limit = -1.0
         self.noted: list[Trial] = []
 
     def apply(self, limit: float) -> Trial:
         self.limit = limit
         plan = f"{limit:.0e}"
+        if limit > self.refused:
+            return Trial(limit=limit, plan=f"host {plan}", seconds=9.0, error=1e-6, memory=0.0, refused=True)
         return Trial(limit=limit, plan=plan, seconds=1 / (1 + limit), error=limit / 2, memory=1.0)
 
     def note(self, trial: Trial) -> None:
@@ -43,6 +46,28 @@ def ranges(tmp_path: Path) -> str:
 def buy(model: Model, evaluate: Callable[[], Any], ranges: str, drop: float = 0.1, **given: Any) -> Trial:
     options: dict[str, Any] = {"most": 8, "pareto": False, "state": None, **given}
     return tuned.buy(model, Budget(max_drop=drop), evaluate=evaluate, ranges=ranges, **options)
+
+
+def test_the_host_in_place_of_a_plan_is_no_plan_within_the_limit(ranges: str) -> None:
+    model = Model(refused=0.015)
+    found = tuned.within_error(model, 0.02)
+    assert not found.refused
+    assert 0.01 < found.limit == model.limit <= 0.015
+    found = tuned.within_error(Model(refused=1e-5), 0.02)
+    assert found.limit == 0
+
+
+def test_the_host_in_place_of_a_plan_is_not_evaluated(ranges: str) -> None:
+    model, seen = Model(refused=0.015), []
+
+    def evaluate() -> float:
+        seen.append(model.limit)
+        return 1 - model.limit
+
+    best = buy(model, evaluate, ranges, pareto=True)
+    assert not best.refused
+    assert 0 < best.limit <= 0.015
+    assert max(seen) <= 0.015
 
 
 def test_the_loosest_limit_is_found_in_few_evaluations(ranges: str) -> None:

@@ -133,6 +133,11 @@ class Regions:
                     total += one.verdict.host_s
         return total
 
+    def refuse(self, limit: float) -> bool:
+        """Whether the host runs any, as its plan has erred by more than the limit."""
+        verdicts = [one.verdict for region in self.regions for one in region.shaped.values() if one.host is not None]
+        return any(verdict is not None and not verdict.error <= limit for verdict in verdicts)
+
     def rounds(self) -> bool:
         """Whether any layer is not in floats."""
         forms = ("qint8", "dynamic_linear/", "linear_blocks/")

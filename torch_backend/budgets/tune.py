@@ -68,6 +68,7 @@ class Tuning:
             seconds=self.regions.seconds(),
             error=error,
             memory=sum(plan.memory["packed"] for plan in plans),
+            refused=self.regions.refuse(limit),
         )
         return self._tried[limit]
 
