@@ -1,6 +1,7 @@
 #include "graph/bias_correction.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace softneuro {
@@ -79,6 +80,25 @@ std::vector<double> shift_of(const Constant& weight, const Grids& grids, std::st
     shift.push_back(sum);
   }
   return shift;
+}
+
+double weight_error(const Constant& weight, const Grids& grids, std::string_view form) {
+  constexpr int64_t enough = 1 << 18;
+  Shape shape = weight->shape();
+  if (shape.rank() < 1 || shape.elements() == 0) return INFINITY;
+  shape[0] = std::clamp<int64_t>(enough * shape[0] / shape.elements(), 1, shape[0]);
+  const ConstantData::Values values = weight->values();
+  const Constant part = constant_from(shape, {values.get(), values.get() + shape.elements()});
+  const std::vector<float> rounded = rounded_values(part, grids, form);
+  if (rounded.empty()) return INFINITY;
+  double off = 0, all = 0;
+  for (size_t i = 0; i < rounded.size(); ++i) {
+    const double value = static_cast<double>(values.get()[i]), other = static_cast<double>(rounded[i]);
+    off += (other - value) * (other - value);
+    all += value * value;
+  }
+  if (!std::isfinite(off)) return INFINITY;
+  return all > 0 ? std::sqrt(off / all) : 0;
 }
 
 void take_out(Layer& layer, const std::vector<double>& shift) {

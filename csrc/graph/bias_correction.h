@@ -15,6 +15,8 @@ bool has_correctable_bias(const Layer& layer);
 // as more of them. The result is empty where the form has no such weights, or the means are not of that input.
 std::vector<double> shift_of(const Constant& weight, const Grids& grids, std::string_view form,
                              const std::vector<double>& means);
+// Relative L2 error of a form's weights, told by their first rows; infinite if that is not to be had.
+double weight_error(const Constant& weight, const Grids& grids, std::string_view form);
 // This takes the shift out of the layer's bias. A layer without one gets one.
 void take_out(Layer& layer, const std::vector<double>& shift);
 

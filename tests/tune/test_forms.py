@@ -216,3 +216,25 @@ def test_files_that_say_nothing(tmp_path: Path, ranges: str) -> None:
         tune(graph, calibration="online:0")
     with pytest.raises(_C.Error, match="no batch was observed"):
         _C.Calibrator(graph).finish()
+
+
+@pytest.mark.parametrize("seconds", [0.001, 0.003, 0.01, 0.03, 0.1, 10.0])
+def test_what_time_is_lacking_for_errs_by_its_bits(seconds: float) -> None:
+    graph = _C.Graph()
+    x = graph.input("x", [16, 256])
+    for i in range(10):
+        x = graph.add("linear", [x], weights={"weight": values(256, 256, seed=i, scale=0.1)}, name=f"layer{i}")
+    graph.output(x)
+    graph.optimize()
+    calibrator = _C.Calibrator(graph)
+    for i in range(2):
+        calibrator.watching(graph).run([values(16, 256, seed=20 + i)])
+        calibrator.end_batch()
+    errors = {(row.name, row.form): row.error for row in calibrator.finish("min_max", seconds).layers}
+    for i in range(10):
+        few, more = errors.get((f"layer{i}", "blocks4")), errors.get((f"layer{i}", "blocks8"))
+        if few is not None and more is not None:
+            assert few > 0.03
+            assert few > 3 * more or more > 0.03
+    if seconds == 10:
+        assert errors["layer9", "blocks4"] is not None

@@ -190,7 +190,9 @@ RoundingErrors::RoundingErrors(const Graph& graph, std::shared_ptr<const Grids> 
     for (; next < forms.size() && forms[next].layers.front() == static_cast<int>(l); ++next) {
       const Fusion& form = forms[next];
       if (!on_floats(graph, form) || !seen.emplace(form.layers.front(), form.kind).second) continue;
-      subjects_.push_back({.layer = form.layers.front(), .form = form.kind});
+      const Constant* weight = graph.layers()[l].find_weight("weight");
+      const double error = weight != nullptr ? weight_error(*weight, *grids_, form.kind) : INFINITY;
+      subjects_.push_back({.layer = form.layers.front(), .form = form.kind, .weights = error});
       if (grids_->shift_of(graph.layers()[l], form.kind).empty()) continue;
       subjects_.push_back({.layer = form.layers.front(), .form = form.kind, .corrected = true});
     }
@@ -251,14 +253,24 @@ std::optional<double> RoundingErrors::error_of(const Subject& subject) const {
   return std::min(std::sqrt(worst), unknown_error);
 }
 
-void RoundingErrors::tell(RangeSection& section) const {
-  double most = 0;
-  bool any = false;
-  for (const Subject& subject : subjects_) {
-    if (subject.together) continue;
-    any = any || error_of(subject).has_value();
-    most = std::max(most, error_of(subject).value_or(0));
+double RoundingErrors::foretold(const Subject& subject) const {
+  double worst_blob = 0, worst_layer = 1;  // of a layer: as a multiple of its weights' error
+  for (const Subject& other : subjects_) {
+    const std::optional<double> error = error_of(other);
+    if (!error || other.together || other.corrected) continue;
+    if (other.layer < 0) {
+      worst_blob = std::max(worst_blob, *error);
+    } else if (other.weights > 0) {
+      worst_layer = std::max(worst_layer, *error / other.weights);
+    }
   }
+  if (subject.layer < 0) return worst_blob;
+  return std::min(std::max(worst_blob, worst_layer * subject.weights), unknown_error);
+}
+
+void RoundingErrors::tell(RangeSection& section) const {
+  const bool any = std::any_of(subjects_.begin(), subjects_.end(),
+                               [&](const Subject& one) { return !one.together && error_of(one).has_value(); });
   if (!any) return;
   std::set<std::string> corrected;  // forms whose corrections help when all layers have them
   for (size_t i = 0; i < subjects_.size() && subjects_[i].together; i += 2) {
@@ -267,12 +279,13 @@ void RoundingErrors::tell(RangeSection& section) const {
   }
   for (const Subject& subject : subjects_) {
     if (subject.together) continue;
-    const double error = error_of(subject).value_or(most);
+    const std::optional<double> measured = error_of(subject);
+    const double error = measured ? *measured : foretold(subject);
     if (subject.blob < 0) {
       const std::string& name = names_[static_cast<size_t>(subject.layer)];
       if (!subject.corrected) {
         section.layers.push_back({subject.layer, name, subject.form, error});
-      } else if (corrected.contains(subject.form) && error < *section.layers.back().error) {
+      } else if (measured && corrected.contains(subject.form) && error < *section.layers.back().error) {
         section.layers.back() = {subject.layer, name, subject.form, error, true};
       }
       continue;

@@ -43,6 +43,7 @@ class RoundingErrors {
     std::optional<ValueRange> range = {};  // where it is not that of the section
     int layer = -1;
     std::string form = {};
+    double weights = 0;      // relative L2 error of the form's weights
     bool corrected = false;  // with a bias that makes up for its weights
     bool together = false;   // all layers that have the form, and blobs with them where it is of bytes
     Squares squares = {};
@@ -50,6 +51,9 @@ class RoundingErrors {
   };
 
   std::optional<double> error_of(const Subject& subject) const;
+  // What time was lacking for errs as the worst did: a blob as a blob, and a layer in proportion to its weights'
+  // errors.
+  double foretold(const Subject& subject) const;
 
   const std::shared_ptr<const Grids> grids_;
   const std::vector<ChannelMeans>& means_;
