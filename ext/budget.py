@@ -19,14 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from softneuro import _C
+from softneuro.score import Score, drop_interval
 
 log = logging.getLogger("softneuro.budget")
 
 # Limits on the relative error that are tried, the loosest first.
 LEVELS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002)
-_NORMAL_975 = 1.959963984540054  # 97.5 % of a normal distribution lie below
 _PRECISION = 1.1  # limits whose ratio is below this are the same
-_SAME = 1e-9  # scores that differ by less, or by less of their size, are the same
 
 
 @dataclass(frozen=True)
@@ -68,54 +67,6 @@ class Budget:
         if self.max_drop is not None:
             return self.max_drop
         return (self.max_relative_drop or 0.0) * abs(score)
-
-
-@dataclass(frozen=True)
-class Score:
-    """What an evaluation returned: a number, or one by sample, whose mean counts."""
-
-    mean: float
-    samples: tuple[float, ...] = ()
-
-    @classmethod
-    def of(cls, value: Any) -> Score:
-        """Raises Error for what is no score: nothing, NaN, or several numbers in more than one dimension."""
-        flat = getattr(value, "tolist", lambda: value)()
-        if isinstance(flat, Sequence) and not isinstance(flat, str):
-            try:
-                samples = tuple(float(one) for one in flat)
-            except (TypeError, ValueError):
-                raise _C.Error("evaluate() returned a sequence that is not one of numbers") from None
-            if not samples:
-                raise _C.Error("evaluate() returned no score: there were no samples")
-            for number, one in enumerate(samples):
-                if not math.isfinite(one):
-                    raise _C.Error(f"evaluate() returned {one} for sample {number}; a score is a finite number")
-            score = cls(statistics.fmean(samples), samples)
-        else:
-            try:
-                score = cls(float(flat))
-            except (TypeError, ValueError):
-                raise _C.Error(f"evaluate() returned {flat!r}, which is no number; larger numbers are better") from None
-        if not math.isfinite(score.mean):
-            raise _C.Error(f"evaluate() returned {score.mean}; a score is a finite number, larger is better")
-        return score
-
-    def difference(self, other: Score) -> float:
-        """Between the means, or where these are the same, the largest between samples; 0: none."""
-        pairs = [(self.mean, other.mean), *zip(self.samples, other.samples, strict=False)]
-        differences = [0.0 if math.isclose(a, b, rel_tol=_SAME, abs_tol=_SAME) else abs(a - b) for a, b in pairs]
-        return differences[0] or max(differences)
-
-
-def drop_interval(floats: Score, other: Score) -> tuple[float, float] | None:
-    """The 95 % interval of the drop's mean, by pairs of samples; None where there are no pairs."""
-    count = len(floats.samples)
-    if count < 2 or count != len(other.samples):
-        return None
-    drops = [a - b for a, b in zip(floats.samples, other.samples, strict=True)]
-    mean, half = statistics.fmean(drops), _NORMAL_975 * statistics.stdev(drops) / math.sqrt(count)
-    return mean - half, mean + half
 
 
 class State:
@@ -269,11 +220,9 @@ def spend(levels: Sequence[Trial], apply: Callable[[float], Trial], search: Sear
 
     def passes(limit: float) -> bool:
         trial = apply(limit)
-        if trial.refused:
-            return False
-        if trial.plan not in judged:
+        if not trial.refused and trial.plan not in judged:
             judged[trial.plan] = search.judge(trial)
-        return bool(judged[trial.plan].passed)
+        return not trial.refused and bool(judged[trial.plan].passed)
 
     distinct = [t for i, t in enumerate(levels) if i == 0 or t.plan != levels[i - 1].plan]
     low, high = 0, len(distinct)  # the first that passes is in between

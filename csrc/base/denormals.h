@@ -4,10 +4,6 @@
 
 #include <cstdint>
 
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
-
 namespace softneuro {
 
 // While it lives, and if `flushes`: for this thread, both as operands and as results. What was before is restored.
@@ -28,8 +24,8 @@ class FlushedDenormals {
 #if defined(__x86_64__)
   using Register = unsigned;
   static constexpr Register flags = 0x8040;  // FTZ and DAZ of MXCSR
-  static Register get() { return _mm_getcsr(); }
-  static void set(Register value) { _mm_setcsr(value); }
+  static Register get() { return __builtin_ia32_stmxcsr(); }
+  static void set(Register value) { __builtin_ia32_ldmxcsr(value); }
 #elif defined(__aarch64__)
   using Register = uint64_t;
   static constexpr Register flags = uint64_t{1} << 24;  // FZ of FPCR
