@@ -127,7 +127,8 @@ def within_error(tuning: Tuning, limit: float) -> Trial:
             return trial
         found = "more where it is compared with the host" if trial.refused else f"{trial.error:.2e} on data held back"
         log.info("tune: a plan for %.2e errs by %s", wanted, found)
-        wanted *= max(min(_MARGIN * limit / trial.error, 0.8), 0.05)
+        share = _MARGIN * limit / trial.error if trial.error > limit else 1.0  # the host's error tells nothing
+        wanted *= max(min(share, 0.8), 0.05)
     log.warning("tune: no plan keeps to max_error=%g on data that was held back: floats run", limit)
     return tuning.apply(0.0)
 

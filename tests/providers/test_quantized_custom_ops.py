@@ -112,10 +112,11 @@ def test_linear(shape: tuple[int, ...], relu: bool) -> None:
 
 
 def test_every_routine_by_name() -> None:
-    """Each runs to the same bytes, or declines with its reason."""
+    """Each runs to the same bytes, or declines with its reason; Winograd's sums may be a step off."""
     conv, linear = [weight_bytes(16, 16, 3, 3), scales(16)], [weight_bytes(24, 32), scales(24)]
     inputs = {"conv2d": image(1, 16, 12, 12), "linear": image(5, 32)}
     results: dict[str, list[np.ndarray]] = {"conv2d": [], "linear": []}
+    nearly: list[np.ndarray] = []
     errors = []
     for entry in softneuro.registry():
         layer = entry["layer"]
@@ -124,13 +125,16 @@ def test_every_routine_by_name() -> None:
         op, constants = ("QConv", conv) if layer == "conv2d" else ("QLinear", linear)
         model = node_model(op, inputs[layer].shape, constants, routine=entry["descriptor"], **GRIDS)
         try:
-            results[layer].append(ops_session(model).run(None, {"x": inputs[layer]})[0])
+            found = nearly if "/winograd" in entry["descriptor"] else results[layer]
+            found.append(ops_session(model).run(None, {"x": inputs[layer]})[0])
         except Exception as error:
             errors.append(str(error))
     assert all("declines" in error for error in errors)
     for same in results.values():
         assert same
         assert all(np.array_equal(one, same[0]) for one in same)
+    assert nearly
+    assert all(np.abs(one.astype(int) - results["conv2d"][0]).max() <= 1 for one in nearly)
     check_bytes(results["linear"][0], reference("QLinear", inputs["linear"], linear))
 
 

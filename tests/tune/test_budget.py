@@ -29,7 +29,7 @@ class Model:
         self.limit = limit
         plan = f"{limit:.0e}"
         if limit > self.refused:
-            return Trial(limit=limit, plan=f"host {plan}", seconds=9.0, error=1e-6, memory=0.0, refused=True)
+            return Trial(limit=limit, plan=f"host {plan}", seconds=9.0, error=0.0, memory=0.0, refused=True)
         return Trial(limit=limit, plan=plan, seconds=1 / (1 + limit), error=limit / 2, memory=1.0)
 
     def note(self, trial: Trial) -> None:
