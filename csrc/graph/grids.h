@@ -47,7 +47,7 @@ class Grids {
   const std::vector<Grid>& blobs() const { return blobs_; }
   const Grid& blob(int id) const { return blobs_[static_cast<size_t>(id)]; }
   const Learnt& learnt() const { return learnt_; }
-  // What was seen of an input, or else what a blob's grid covers; nothing where there is neither.
+  // Returns what was seen of an input, or else what a blob's grid covers; nothing where there is neither.
   std::optional<Observed> observed(int blob) const;
   // All that results depend on.
   const std::string& text() const { return text_; }

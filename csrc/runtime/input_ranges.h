@@ -28,7 +28,7 @@ struct OutsideInput {
   int64_t calls = 0;
 };
 
-// Of one region under one set of options. Thread-safe.
+// A region has one for each set of options. Thread-safe.
 class OutsideCounts {
  public:
   struct Found {
@@ -56,7 +56,7 @@ class OutsideCounts {
   std::map<std::string, OutsideInput> inputs_;
 };
 
-// What is known of one net's inputs.
+// One net's inputs are compared with these.
 class InputRanges {
  public:
   // Null if the plan has no grids, or nothing is known of its inputs.

@@ -5,6 +5,7 @@
 #include "kernels/store/sums.h"
 #include "kernels/winograd/multiply_block.h"
 #include "kernels/winograd/tile.h"
+#include "kernels/winograd/tile_sums.h"
 
 namespace softneuro::SN_ISA {
 namespace winograd {
@@ -61,16 +62,6 @@ constexpr EncodeBytesTable encode_bytes_table() {
 }
 constexpr EncodeBytesTable encoding_bytes = encode_bytes_table();
 
-// A row of a tile.
-struct TileSums {
-  const float* at;
-  ptrdiff_t stride;
-  int rows, column, columns;
-  ptrdiff_t dst, residual;
-
-  SN_INLINE ptrdiff_t in_dst(ptrdiff_t) const { return dst; }
-  SN_INLINE ptrdiff_t in_residual(ptrdiff_t) const { return residual; }
-};
 using EndOfTiles = EndOfSums<TileSums, winograd_panel, sums_of_block>;
 
 inline void encode_block_of_bytes(const WinogradArgs& args, const Plan& plan, int group, int first, int count) {

@@ -9,6 +9,7 @@
 #include "kernels/store/sums.h"
 #include "kernels/unroll.h"
 #include "kernels/winograd/places.h"
+#include "kernels/winograd/tile_sums.h"
 #include "kernels/winograd_int16/inputs.h"
 #include "kernels/winograd_int16/products.h"
 
@@ -17,6 +18,7 @@ namespace winograd_int16 {
 
 using winograd::find_tile;
 using winograd::Tile;
+using winograd::TileSums;
 
 // A' m.
 SN_INLINE void decode_axis(const Vf (&m)[4], Vf (&y)[2]) {
@@ -57,16 +59,6 @@ template <int tile>
   }
 }
 
-// A row of a tile.
-struct TileSums {
-  const float* at;
-  ptrdiff_t stride;
-  int rows, column, columns;
-  ptrdiff_t dst, residual;
-
-  SN_INLINE ptrdiff_t in_dst(ptrdiff_t) const { return dst; }
-  SN_INLINE ptrdiff_t in_residual(ptrdiff_t) const { return residual; }
-};
 using EndOfTiles = EndOfSums<TileSums, winograd_panel, sums_of_block>;
 
 inline void decode_block(const WinogradInt16Args& args, const Plan& plan, const EndOfTiles& end, int out_block,

@@ -1,4 +1,4 @@
-// What a block of tiles needs, and where it is in scratch memory. See generic.h.
+// A plan tells how much a block of tiles needs, and where that is in scratch memory. See generic.h.
 #pragma once
 
 #include "base/lines.h"

@@ -54,7 +54,7 @@ double scale_of(double most, double sum, double most_input) {
   const double whole_sum = (std::ldexp(1, 31) - 1) / most_input - 0.5 * winograd_int16_chunk;
   return std::min(INT16_MAX / most, whole_sum / sum);
 }
-// Of the transformed weights of an output channel at one position.
+// This is the scale of an output channel's transformed weights at one position.
 double scale_of(const double* weights, int channels, double most_input) {
   double most = 0, largest_sum = 0;
   for (int begin = 0; begin < channels; begin += winograd_int16_chunk) {
@@ -135,7 +135,7 @@ void winograd_int16_pack(const WinogradShape& s, int block, const WeightRows& ro
 
 double winograd_int16_error(const WinogradShape& s) {
   const Axis &down = axis_of(s.tile_h), &along = axis_of(s.tile_w);
-  // Of normal weights, of deviation 1 once they are transformed.
+  // Weights are taken for normal, with a deviation of 1 once they are transformed.
   const int chunk = std::clamp(s.in_channels, 1, winograd_int16_chunk);
   const double most = std::sqrt(2 * std::log(2.0 * std::max(s.in_channels, 2))), sum = 0.8 * chunk;
   const auto square = [](const Axis& axis, int position) {

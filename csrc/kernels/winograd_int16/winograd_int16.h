@@ -25,7 +25,7 @@ namespace softneuro {
 // bit longer, and the end of sums twice as frequent.
 constexpr int winograd_int16_chunk = 64;
 
-// Of the shape: tiles of 2 or 4 along each axis, 3x3 taps, strides of 1, and `bytes`.
+// The shape has tiles of 2 or 4 along each axis, 3x3 taps, strides of 1, and `bytes`.
 struct WinogradInt16Args {
   WinogradShape shape;
   int block = 28;   // tiles that are encoded, multiplied and decoded together; every value is right

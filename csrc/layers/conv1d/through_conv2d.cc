@@ -111,7 +111,7 @@ void conv1d_through_conv2d(RoutineList& list) {
   for (auto& routine : inner.take()) {
     // A wrapper would hide the parts, which the tuner measures.
     if (dynamic_cast<const ChildnetRoutine*>(routine.get()) != nullptr) continue;
-    // Of images, or of kernels with rows and columns, only.
+    // These are for images, or for kernels with rows and columns, only.
     if (routine->info().in.layout.is_tiled() || routine->info().algorithm == "winograd_int16") continue;
     list.add<ThroughConv2d>(std::move(routine));
   }

@@ -77,7 +77,7 @@ class WinogradBytesConv2d final : public Routine {
         std::move(packed));
   }
 
-  // Of sums, before they are brought to steps.
+  // Sums err by this before they are brought to steps.
   double expected_error(const Problem& problem, const Tuning& tuning) const override {
     return winograd_error(checked_shape(problem, WinogradBytesParams::of(tuning)));
   }

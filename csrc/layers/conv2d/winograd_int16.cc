@@ -86,7 +86,7 @@ class WinogradInt16Conv2d final : public Routine {
         std::move(packed));
   }
 
-  // Of sums, before they are brought to steps.
+  // Sums err by this before they are brought to steps.
   double expected_error(const Problem& problem, const Tuning& tuning) const override {
     return winograd_int16_error(checked_shape(problem, WinogradInt16Params::of(tuning)));
   }

@@ -1,4 +1,4 @@
-// What Winograd's routines on quantized blobs share: weights are reals, whatever they are packed as.
+// Winograd's routines on quantized blobs share this: weights are reals, whatever they are packed as.
 #pragma once
 
 #include <algorithm>

@@ -51,8 +51,8 @@ class RoundingErrors {
   };
 
   std::optional<double> error_of(const Subject& subject) const;
-  // What time was lacking for errs as the worst did: a blob as a blob, and a layer in proportion to its weights'
-  // errors.
+  // A rounding that there was no time for errs as the worst did: a blob as a blob, and a layer in proportion to its
+  // weights' errors.
   double foretold(const Subject& subject) const;
 
   const std::shared_ptr<const Grids> grids_;

@@ -48,7 +48,7 @@ struct PlanGrid {
   friend bool operator==(const PlanGrid&, const PlanGrid&) = default;
 };
 
-// What calibration has observed of an input, for a plan with grids.
+// A plan with grids keeps what calibration has observed of its inputs.
 struct PlanInput {
   int blob = -1;
   float least = 0, most = 0;
