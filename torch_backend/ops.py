@@ -67,6 +67,7 @@ def load() -> torch.library.Library:
     _define_layer(library, "sparse_conv2d", _reference_conv2d)
     _define_layer(library, "fused_sparse_conv2d", _reference_pair, tensors=5)
     _define_layer(library, "linear", _reference_linear)
+    _define_layer(library, "attention", _reference_attention, tensors=4)
     for name, fake in (("softneuro::qconv2d", _fake_qconv2d), ("softneuro::qlinear", _fake_qlinear)):
         torch.library.register_fake(name, fake, lib=library)
         torch.library.register_autograd(name, _no_gradients, setup_context=_gives_no_gradients, lib=library)
@@ -110,6 +111,13 @@ def _reference_pair(x: torch.Tensor, first: torch.Tensor, first_bias: Any, secon
 
 def _reference_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, *rest: Any) -> Any:
     return _ACTIVATIONS[rest[0] if rest else "none"](functional.linear(x, weight, bias))
+
+
+def _reference_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: Any = None, *rest: Any) -> Any:
+    defaults: tuple[Any, ...] = (False, None, False, "")
+    causal, scale, shared, _ = (*rest, *defaults[len(rest) :])
+    attend = functional.scaled_dot_product_attention
+    return attend(q, k, v, attn_mask=mask, is_causal=causal, scale=scale, enable_gqa=shared)
 
 
 def _define_layer(

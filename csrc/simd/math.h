@@ -28,6 +28,13 @@ SN_INLINE Vf exp(Vf x) {
   exp_parts(x, n, p);
   return ldexp2(p + set(1.0f), n);
 }
+// 2^x. Beyond +-160 every result has its limit.
+SN_INLINE Vf exp2(Vf x) {
+  x = clamp(x, set(-160.0f), set(160.0f));
+  const Vf n = round(x);
+  return ldexp2(
+      polynomial(x - n, 1.0f, 0.69314718f, 0.24022646f, 0.055503286f, 0.0096184891f, 0.0013399931f, 0.00015345812f), n);
+}
 // Accurate around zero too.
 SN_INLINE Vf expm1(Vf x) {
   Vf n, p;

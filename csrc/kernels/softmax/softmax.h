@@ -14,6 +14,7 @@ struct SoftmaxArgs {
   int64_t count;                           // elements of one softmax
   int64_t number;                          // rows, one after the other, or columns
   int64_t dst_stride = 0, src_stride = 0;  // of columns: from one of their elements to the next
+  bool safe = false;                       // zeros, not NaN, where all is -inf
   ElementFormat to = {}, from = {};
   float* scratch =
       nullptr;  // unless all is float32: `count` floats for rows, columns_at_once times as many for columns

@@ -16,10 +16,12 @@ void softmax_reference(const Layer& layer, std::span<const RefTensor> in, RefTen
       double* y = out.data + start;
       double most = -std::numeric_limits<double>::infinity(), sum = 0;
       for (int64_t k = 0; k < size; ++k) most = std::fmax(most, x[k * inner]);
+      const bool nothing = params.safe && most == -std::numeric_limits<double>::infinity();
+      if (nothing) most = 0;
       for (int64_t k = 0; k < size; ++k) sum += std::exp(x[k * inner] - most);
       for (int64_t k = 0; k < size; ++k) {
         const double shifted = x[k * inner] - most;
-        y[k * inner] = params.log ? shifted - std::log(sum) : std::exp(shifted) / sum;
+        y[k * inner] = params.log ? shifted - std::log(sum) : std::exp(shifted) / (nothing ? 1 : sum);
       }
     }
 }

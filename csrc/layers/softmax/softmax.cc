@@ -11,12 +11,14 @@ namespace softneuro {
 void softmax_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
 
 SoftmaxParams softmax_params(const Layer& layer, const Shape& shape) {
-  layer.attrs.expect_only({"axis", "log"});
+  layer.attrs.expect_only({"axis", "log", "safe"});
   const int64_t axis = layer.attrs.integer("axis");
   if (axis < 0 || axis >= shape.rank()) {
     throw Error("axis " + std::to_string(axis) + " is not one of shape " + shape.str());
   }
-  return {static_cast<int>(axis), layer.attrs.flag("log", false)};
+  const SoftmaxParams params{static_cast<int>(axis), layer.attrs.flag("log", false), layer.attrs.flag("safe", false)};
+  if (params.log && params.safe) throw Error("a softmax is either a logarithm or safe");
+  return params;
 }
 
 namespace {

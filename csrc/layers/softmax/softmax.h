@@ -1,4 +1,5 @@
-// softmax: exp(x - max) / sum(exp(x - max)) along an axis, or the logarithm of that.
+// softmax: exp(x - max) / sum(exp(x - max)) along an axis, or the logarithm of that. A safe one is zero where all is
+// -inf.
 #pragma once
 
 #include "layers/contract/layer.h"
@@ -7,7 +8,7 @@ namespace softneuro {
 
 struct SoftmaxParams {
   int axis = 0;
-  bool log = false;
+  bool log = false, safe = false;
 };
 
 // Throws Error about an axis that the shape does not have.

@@ -15,7 +15,7 @@ class PreparedSoftmax final : public Prepared {
     const SoftmaxParams params = softmax_params(*problem.layer, shape);
     const bool nhwc = info.in.layout.kind == Layout::Kind::nhwc;
     const int rank = shape.rank(), axis = params.axis;
-    log_ = params.log;
+    log_ = params.log, safe_ = params.safe;
     over_images_ = axis == 0;
     size_ = shape[axis];
     if (axis == 0) {
@@ -41,9 +41,10 @@ class PreparedSoftmax final : public Prepared {
       const int64_t start = cell.row * size_ * inner_ + cell.column;
       float* dst = out.f32() + cell.outer * out.strides[0] + start;
       const float* src = in.f32() + cell.outer * in.strides[0] + start;
-      if (rows) return kernels_.rows[log_]({dst, src, size_, cell.rows});
+      if (rows)
+        return kernels_.rows[log_]({.dst = dst, .src = src, .count = size_, .number = cell.rows, .safe = safe_});
       for (int64_t r = 0; r < cell.rows; ++r) {
-        kernels_.columns[log_]({dst, src, size_, cell.count, dst_stride, src_stride});
+        kernels_.columns[log_]({dst, src, size_, cell.count, dst_stride, src_stride, safe_});
         dst += size_ * inner_, src += size_ * inner_;
       }
     });
@@ -52,7 +53,7 @@ class PreparedSoftmax final : public Prepared {
  private:
   const SoftmaxKernels& kernels_;
   int threads_;
-  bool log_ = false, over_images_ = false;
+  bool log_ = false, safe_ = false, over_images_ = false;
   int64_t outer_ = 1, size_ = 1, inner_ = 1;  // of an image, in memory order; of all if over images
 };
 

@@ -22,5 +22,10 @@ def problems(draw: st.DrawFn) -> dict[str, Any]:
     x = normal(rng, shape) * np.float32(draw(st.sampled_from([0.1, 1, 20])))
     if draw(st.integers(0, 3)) == 0 and x.size:
         x.flat[rng.integers(0, x.size, max(x.size // 7, 1))] = -np.inf
-    attrs = {"axis": draw(st.integers(0, len(shape) - 1)), "log": draw(st.integers(0, 1))}
+    attrs = {
+        "axis": draw(st.integers(0, len(shape) - 1)),
+        draw(st.sampled_from(["log", "safe"])): draw(st.integers(0, 1)),
+    }
+    if "safe" in attrs and x.size:
+        x[(0,) * (len(shape) - 1)] = -np.inf
     return {"attrs": attrs, "weights": {}, "inputs": [x]}

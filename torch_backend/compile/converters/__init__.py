@@ -11,6 +11,7 @@ from softneuro.torch_backend.compile.converters import (  # noqa: F401  (registe
     quantize,
     reduce,
     resample,
+    sdpa,
     shape,
 )
 from softneuro.torch_backend.compile.converters.registry import (

@@ -75,6 +75,7 @@ struct OpEntry {
 const OpEntry* find_op(const HostNode& node);
 // Whether real constants of the node are weights of its layer; those of other ops say what these compute.
 bool has_weights(const HostNode& node);
+std::span<const OpEntry> attention_ops();
 std::span<const OpEntry> conv_ops();
 std::span<const OpEntry> linear_ops();
 std::span<const OpEntry> activation_ops();

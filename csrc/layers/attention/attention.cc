@@ -1,0 +1,105 @@
+#include "layers/attention/attention.h"
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "layers/contract/routine.h"
+#include "layers/contract/validate.h"
+
+namespace softneuro {
+
+#define SN_ROUTINES "layers/attention/routines.inc"
+#include "layers/contract/collect.inc"
+
+void attention_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
+
+namespace {
+
+// Beyond any sequence, and far from where sums of two overflow.
+constexpr int64_t unlimited = int64_t{1} << 60;
+
+double finite(const Layer& layer, std::string_view name, double fallback) {
+  const double value = layer.attrs.real(name, fallback);
+  if (!std::isfinite(value)) throw Error(std::string(name) + " must be finite");
+  return value;
+}
+
+void check_operands(const TensorDesc& q, const TensorDesc& k, const TensorDesc& v) {
+  for (const TensorDesc* desc : {&q, &k, &v}) {
+    expect_rank(desc->shape, 4);
+    if (desc->kind != ValueKind::real) throw Error("q, k and v are reals, not " + desc->str());
+  }
+  const auto refuse = [&](const std::string& what) {
+    throw Error(what + ": q " + q.shape.str() + ", k " + k.shape.str() + ", v " + v.shape.str());
+  };
+  if (q.shape[0] != k.shape[0] || k.shape[0] != v.shape[0]) refuse("batches differ");
+  if (k.shape[1] != v.shape[1]) refuse("k and v have different numbers of heads");
+  if (k.shape[1] == 0 ? q.shape[1] != 0 : q.shape[1] % k.shape[1] != 0) {
+    refuse("the heads of q are no multiple of those of k");
+  }
+  if (q.shape[3] != k.shape[3]) refuse("rows of q and k differ in length");
+  if (k.shape[2] != v.shape[2]) refuse("k and v differ in their number of rows");
+}
+
+void read_mask(const TensorDesc& mask, AttentionParams& p) {
+  expect_rank(mask.shape, 4);
+  const int64_t wanted[] = {p.batch, p.heads, p.rows};
+  bool fits = mask.shape[3] == p.keys;
+  for (int axis = 0; axis < 3; ++axis) fits &= mask.shape[axis] == 1 || mask.shape[axis] == wanted[axis];
+  if (!fits) {
+    throw Error("the mask's shape " + mask.shape.str() + " does not broadcast to " +
+                Shape{p.batch, p.heads, p.rows, p.keys}.str());
+  }
+  p.has_mask = true;
+  const auto stride = [&](int axis) { return mask.shape[axis] == 1 ? 0 : mask.shape.product(axis + 1, 4); };
+  p.mask_batch = stride(0), p.mask_head = stride(1), p.mask_row = stride(2);
+}
+
+OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
+  const AttentionParams p = attention_params(layer, in);
+  expect_no_weights(layer);
+  if (p.has_mask && in[3].kind != (p.mask_adds ? ValueKind::real : ValueKind::boolean)) {
+    throw Error("a mask that is added is of reals, one that keeps scores is of booleans, not " + in[3].str());
+  }
+  if (p.rows_first) return TensorDesc{Shape{p.batch, p.rows, p.heads, p.width}};
+  return TensorDesc{Shape{p.batch, p.heads, p.rows, p.width}};
+}
+
+}  // namespace
+
+AttentionParams attention_params(const Layer& layer, std::span<const TensorDesc> in) {
+  layer.attrs.expect_only({"scale", "softcap", "before", "after", "mask", "nan_if_empty", "rows_first"});
+  if (in.size() != 3 && in.size() != 4) {
+    throw Error("attention takes q, k, v and perhaps a mask, not " + std::to_string(in.size()) + " inputs");
+  }
+  const TensorDesc &q = in[0], &k = in[1], &v = in[2];
+  check_operands(q, k, v);
+  AttentionParams p;
+  p.batch = q.shape[0], p.heads = q.shape[1], p.groups = k.shape[1];
+  p.rows = q.shape[2], p.keys = k.shape[2];
+  p.depth = q.shape[3], p.width = v.shape[3];
+  p.scale = finite(layer, "scale", 1 / std::sqrt(static_cast<double>(p.depth)));
+  p.softcap = finite(layer, "softcap", 0);
+  if (p.softcap < 0) throw Error("softcap must not be negative");
+  const auto limit = [&](std::string_view name) {
+    const int64_t value = layer.attrs.integer(name, unlimited);
+    if (value < -unlimited || value > unlimited) throw Error(std::string(name) + " is out of range");
+    return value;
+  };
+  p.before = limit("before"), p.after = limit("after");
+  if (layer.attrs.flag("nan_if_empty", false)) p.nothing = std::numeric_limits<double>::quiet_NaN();
+  p.rows_first = layer.attrs.flag("rows_first", false);
+  const std::string mask = layer.attrs.text("mask", "add");
+  if (mask != "add" && mask != "keep") throw Error("mask must be add or keep, not '" + mask + "'");
+  p.mask_adds = mask == "add";
+  if (in.size() == 4) read_mask(in[3], p);
+  return p;
+}
+
+const LayerDef& attention_layer() {
+  static const LayerDef def{"attention", infer, one_output<attention_reference>, collect_routines, Takes::any};
+  return def;
+}
+
+}  // namespace softneuro

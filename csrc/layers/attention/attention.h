@@ -1,0 +1,29 @@
+// attention: softmax(scale * q * k^T + mask) * v for each head, as torch's scaled_dot_product_attention.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "layers/contract/layer.h"
+
+namespace softneuro {
+
+struct AttentionParams {
+  int64_t batch = 0, heads = 0, groups = 0;  // heads / groups of them share keys, those next to each other
+  int64_t rows = 0, keys = 0;
+  int64_t depth = 0, width = 0;  // elements of a row of q and k, and of v
+  double scale = 0, softcap = 0;
+  int64_t before = 0, after = 0;  // key j counts for row i if i - before <= j <= i + after
+  double nothing = 0;             // the result where no key counts
+  bool rows_first = false;        // the output is [B,M,H,E], not [B,H,M,E]
+  bool has_mask = false, mask_adds = false;
+  // Elements from one index of the mask's axes to the next, 0 where it broadcasts.
+  int64_t mask_batch = 0, mask_head = 0, mask_row = 0;
+
+  int64_t heads_of_group() const { return groups == 0 ? 0 : heads / groups; }
+};
+
+// Throws Error about the first thing that is wrong with attributes or inputs.
+AttentionParams attention_params(const Layer& layer, std::span<const TensorDesc> in);
+
+}  // namespace softneuro
