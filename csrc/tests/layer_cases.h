@@ -118,6 +118,7 @@ inline std::vector<Case> cases() {
     }
     list.push_back({layer("layer_norm", {{"axes", int64_t{1}}, {"eps", 1e-5}}), {shape}});
     list.push_back({layer("group_norm", {{"groups", int64_t{1}}, {"eps", 1e-5}}), {shape}});
+    list.push_back({layer("rms_norm", {{"axes", int64_t{1}}, {"eps", 1e-5}}), {shape}});
   }
   for (const Shape& other : {Shape{3, 19, 1, 1}, Shape{1, 19, 1, 1}, Shape{5, 7}, Shape{19, 1, 7}, Shape{3, 1, 5, 1}}) {
     list.push_back({layer("binary", {{"function", "sub"}}), {image, other}});

@@ -27,11 +27,31 @@ inline Moments row_moments(const void* src, int64_t count, const ElementFormat& 
   return moments;
 }
 
-inline void normalize_floats(const NormalizeArgs& args, float* dst, const float* src, int64_t first, int64_t count) {
+template <class T>
+SN_INLINE float mean_square_of(const T* src, int64_t count, const Reading<T>& reading) {
+  const auto square = [](Vf x, int used) {
+    const Vf product = x * x;
+    return is_quantized<T> && used < lanes ? first_or(product, used, zero()) : product;
+  };
+  return sum_row(src, count, square, reading) / static_cast<float>(count);
+}
+
+inline float row_mean_square(const void* src, int64_t count, const ElementFormat& from) {
+  float mean = 0;
+  with_elements(from.type,
+                [&]<class T>() { mean = mean_square_of(static_cast<const T*>(src), count, Reading<T>(from)); });
+  return mean;
+}
+
+// Parameters are of the elements from number `first` on.
+template <bool has_weight, bool has_bias>
+SN_INLINE void normalize_part(const NormalizeArgs& args, float* dst, const float* src, int64_t first, int64_t count) {
   const Vf center = set(args.center), factor = set(args.factor), shift = set(args.shift);
   const auto part = [&](int64_t i, const auto& get) {
     const Vf x = fma(get(src + i) - center, factor, shift);
-    return args.weight == nullptr ? x : fma(x, get(args.weight + first + i), get(args.bias + first + i));
+    if constexpr (has_bias) return fma(x, get(args.weight + first + i), get(args.bias + first + i));
+    if constexpr (has_weight) return x * get(args.weight + first + i);
+    return x;
   };
   int64_t i = 0;
   for (; i + lanes <= count; i += lanes) {
@@ -41,6 +61,12 @@ inline void normalize_floats(const NormalizeArgs& args, float* dst, const float*
     const int rest = static_cast<int>(count - i);
     store_n(dst + i, part(i, [rest](const float* p) { return load_n(p, rest); }), rest);
   }
+}
+
+inline void normalize_floats(const NormalizeArgs& args, float* dst, const float* src, int64_t first, int64_t count) {
+  if (args.weight == nullptr) return normalize_part<false, false>(args, dst, src, first, count);
+  if (args.bias == nullptr) return normalize_part<true, false>(args, dst, src, first, count);
+  normalize_part<true, true>(args, dst, src, first, count);
 }
 
 inline void normalize_row(const NormalizeArgs& args) {
@@ -60,6 +86,6 @@ inline void normalize_row(const NormalizeArgs& args) {
 
 namespace softneuro {
 
-SN_KERNEL_TABLE(NormalizeKernels, normalize) = {SN_ISA::row_moments, SN_ISA::normalize_row};
+SN_KERNEL_TABLE(NormalizeKernels, normalize) = {SN_ISA::row_moments, SN_ISA::row_mean_square, SN_ISA::normalize_row};
 
 }  // namespace softneuro

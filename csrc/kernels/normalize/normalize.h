@@ -1,4 +1,5 @@
-// Mean and variance of a row, and the row brought to mean 0 and variance 1, scaled and shifted.
+// Mean and variance of a row, about the mean or about zero, and the row brought to mean 0 and variance 1, scaled and
+// shifted.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +16,11 @@ struct Moments {
 
 // Two passes, the second over the differences to the mean. count > 0.
 using MomentsKernel = Moments (*)(const void* src, int64_t count, const ElementFormat& from);
+// The mean of the squares. count > 0.
+using MeanSquareKernel = float (*)(const void* src, int64_t count, const ElementFormat& from);
 
-// dst[i] = ((src[i] - center) * factor + shift) * weight[i] + bias[i] for i < count; weight and bias may both be null.
-// dst may be src, if of its type.
+// dst[i] = ((src[i] - center) * factor + shift) * weight[i] + bias[i] for i < count; weight may be null, and bias
+// too, which is of no account without weight. dst may be src, if of its type.
 struct NormalizeArgs {
   void* dst;
   const void* src;
@@ -30,6 +33,7 @@ using NormalizeKernel = void (*)(const NormalizeArgs&);
 
 struct NormalizeKernels {
   MomentsKernel moments;
+  MeanSquareKernel mean_square;
   NormalizeKernel normalize;
 };
 

@@ -7,7 +7,8 @@ namespace softneuro {
 #define SN_ROUTINES "layers/layer_norm/routines.inc"
 #include "layers/contract/collect.inc"
 
-NormalizedRows layer_norm_params(const Layer& layer, const TensorDesc& x) {
+NormalizedRows last_axes_params(const Layer& layer, const TensorDesc& x,
+                                std::initializer_list<std::string_view> roles) {
   layer.attrs.expect_only({"axes", "eps"});
   const Shape& shape = x.shape;
   const int64_t axes = layer.attrs.integer("axes");
@@ -17,13 +18,17 @@ NormalizedRows layer_norm_params(const Layer& layer, const TensorDesc& x) {
   const int first = shape.rank() - static_cast<int>(axes);
   Shape normalized;
   for (int axis = first; axis < shape.rank(); ++axis) normalized.push_back(shape[axis]);
-  expect_weights(layer, {}, {"weight", "bias"}, normalized);
+  expect_weights(layer, {}, roles, normalized);
   const int64_t size = normalized.elements();
   return {.images = first == 0 ? 1 : shape[0],
           .rows = first == 0 ? 1 : shape.product(1, first),
           .size = size,
           .weights = size,
           .eps = epsilon(layer)};
+}
+
+NormalizedRows layer_norm_params(const Layer& layer, const TensorDesc& x) {
+  return last_axes_params(layer, x, {"weight", "bias"});
 }
 
 namespace {

@@ -5,7 +5,8 @@
 
 namespace softneuro {
 
-// Throws Error about a number of axes that the shape does not have and weights of another shape.
+// Both throw Error about a number of axes that the shape does not have and weights of another shape.
+NormalizedRows last_axes_params(const Layer& layer, const TensorDesc& x, std::initializer_list<std::string_view> roles);
 NormalizedRows layer_norm_params(const Layer& layer, const TensorDesc& x);
 
 }  // namespace softneuro

@@ -12,7 +12,7 @@ void normalize_reference(const Layer& layer, const NormalizedRows& rows, const d
   const int64_t count = rows.images * rows.rows * rows.size;
   for (int64_t row = 0; row < count; row += rows.size) {
     double mean = 0, variance = 0;
-    for (int64_t i = row; i < row + rows.size; ++i) mean += x[i] / size;
+    for (int64_t i = row; i < row + rows.size && !rows.about_zero; ++i) mean += x[i] / size;
     for (int64_t i = row; i < row + rows.size; ++i) variance += (x[i] - mean) * (x[i] - mean) / size;
     for (int64_t i = row; i < row + rows.size; ++i) {
       const size_t at = rows.weight_of(i);

@@ -36,17 +36,23 @@ class PreparedRows final : public Prepared {
 
  private:
   void run_row(float* dst, const float* src, size_t first_weight) const {
-    const Moments m = kernels_.moments(src, rows_.size, {});
+    const Moments m = moments(src);
     const float factor = 1 / std::sqrt(m.variance + static_cast<float>(rows_.eps)), shift = -m.offset * factor;
     if (weight_ == nullptr) {
       return kernels_.normalize({dst, src, nullptr, nullptr, rows_.size, m.center, factor, shift});
     }
-    const float *weight = weight_ + first_weight, *bias = bias_ + first_weight;
+    const float *weight = weight_ + first_weight, *bias = bias_ == nullptr ? nullptr : bias_ + first_weight;
     if (rows_.plane == 1) return kernels_.normalize({dst, src, weight, bias, rows_.size, m.center, factor, shift});
-    for (int64_t at = 0; at < rows_.size; at += rows_.plane, ++weight, ++bias) {
+    for (int64_t at = 0; at < rows_.size; at += rows_.plane, ++weight) {
+      const float offset = bias == nullptr ? 0 : *bias++;
       kernels_.normalize(
-          {dst + at, src + at, nullptr, nullptr, rows_.plane, m.center, factor * *weight, *bias + shift * *weight});
+          {dst + at, src + at, nullptr, nullptr, rows_.plane, m.center, factor * *weight, offset + shift * *weight});
     }
+  }
+
+  Moments moments(const float* src) const {
+    if (rows_.about_zero) return {0, 0, kernels_.mean_square(src, rows_.size, {})};
+    return kernels_.moments(src, rows_.size, {});
   }
 
   const NormalizeKernels& kernels_;
@@ -81,12 +87,13 @@ Packing NormalizeRoutine::packing(const Problem& problem, const Tuning&) const {
   const Layer& layer = *problem.layer;
   if (layer.weights.empty()) return packing;
   const int64_t size = params_(layer, problem.out()).weights;
-  for (const char* role : {"weight", "bias"}) add_padded(packing, role, layer.find_weight(role), size);
+  add_padded(packing, "weight", layer.find_weight("weight"), size);
+  add_bias(packing, layer, size);
   return packing;
 }
 
 void NormalizeRoutine::pack(const Problem& problem, const Tuning&, Packed& to) const {
-  pack_padded(problem.layer->find_weight("bias"), to, "bias");
+  pack_bias(*problem.layer, to);
   if (const Constant* weight = problem.layer->find_weight("weight")) {
     pack_padded(weight, to, "weight");
   } else {

@@ -13,7 +13,7 @@ class NormalizeRoutine final : public Routine {
   NormalizeRoutine(const char* layer_type, Isa isa, NormalizeParams params);
 
   Refusal check(const Problem& problem) const override;
-  // Both the weight, ones if the layer has none, and the bias, zeros if it has none; nothing if it has neither.
+  // The weight, ones if the layer has a bias alone, and the bias if it has one.
   Packing packing(const Problem& problem, const Tuning& tuning) const override;
   void pack(const Problem& problem, const Tuning& tuning, Packed& to) const override;
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning& tuning,

@@ -70,18 +70,11 @@ void convert_layer_norm(Lowering& low) {
 // x / sqrt(mean(x^2) + epsilon) * scale
 void convert_rms_norm(Lowering& low) {
   const Shape shape = low.shape(0);
-  const int64_t first = low.axis(low.node().integer("axis", -1), shape.rank());
-  std::vector<int64_t> axes;
-  for (int64_t axis = first; axis < shape.rank(); ++axis) axes.push_back(axis);
-  const auto scalar = [&](int blob, std::string_view function, double value) {
-    return low.add("binary", {blob}, {{"function", std::string(function)}, {"scalar", value}});
-  };
-  const int x = low.blob(0), squares = low.add("binary", {x, x}, {{"function", "mul"}});
-  const int mean = low.add("reduce", {squares}, {{"function", "mean"}, {"axes", axes}, {"keepdim", int64_t{1}}});
-  const int offset = scalar(mean, "add", decimal(low.node().real("epsilon", 1e-5F)));
-  const int inverse = low.add("binary", {offset}, {{"function", "rsqrt"}});
-  const int normalised = low.add("binary", {x, inverse}, {{"function", "mul"}});
-  low.set(low.add("binary", {normalised}, {{"function", "mul"}}, {{"other", low.weight(1)}}));
+  const int axis = static_cast<int>(low.axis(low.node().integer("axis", -1), shape.rank()));
+  const Shape normalised(std::span<const int64_t>(shape.begin() + axis, shape.end()));
+  low.set(low.add("rms_norm", {low.blob(0)},
+                  {{"axes", int64_t{shape.rank() - axis}}, {"eps", decimal(low.node().real("epsilon", 1e-5F))}},
+                  {{"weight", broadcast_to(low.weight(1), normalised)}}));
 }
 
 Refusal check_instance_norm(const OpView& view) {
