@@ -36,6 +36,12 @@ int sole_reader(const Graph& graph, int blob) {
   return std::count(inputs.begin(), inputs.end(), blob) == 1 ? readers[0] : -1;
 }
 
+const Layer* private_producer(const Graph& graph, int blob, int reader) {
+  return sole_reader(graph, blob) == reader ? producer_of(graph, blob) : nullptr;
+}
+
+int index_of(const Graph& graph, const Layer* layer) { return graph.blob(layer->output()).producer; }
+
 Constant constant_of(const Graph& graph, int blob) {
   const Layer* producer = producer_of(graph, blob);
   return producer != nullptr && producer->type == "constant" ? producer->weight("value") : nullptr;

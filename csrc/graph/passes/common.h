@@ -18,6 +18,9 @@ bool accepts_residual(std::string_view type);
 const Layer* producer_of(const Graph& graph, int blob);
 // Index of the one layer that reads the blob, once; -1 if there is none, more, or the blob is a graph output.
 int sole_reader(const Graph& graph, int blob);
+// The layer that makes a blob which nothing but the layer `reader` reads, else null.
+const Layer* private_producer(const Graph& graph, int blob, int reader);
+int index_of(const Graph& graph, const Layer* layer);
 // The value of a blob that a `constant` layer makes, else null.
 Constant constant_of(const Graph& graph, int blob);
 

@@ -12,11 +12,6 @@
 namespace softneuro {
 namespace {
 
-// The layer that makes a blob which nothing but `reader` reads.
-const Layer* private_producer(const Graph& graph, int blob, int reader) {
-  return sole_reader(graph, blob) == reader ? producer_of(graph, blob) : nullptr;
-}
-
 bool is_activation(const Layer* layer, ActivationKind kind) {
   return layer != nullptr && layer->type == "activation" && layer->post.empty() &&
          activation_params(*layer).kind == kind;
@@ -45,8 +40,6 @@ bool is_sixth(const Layer* layer) {
   const auto divisor = scalar_operand(layer, "div"), factor = scalar_operand(layer, "mul");
   return (divisor && *divisor == 6) || (factor && std::abs(*factor - 1.0 / 6) < 1e-7);
 }
-
-int index_of(const Graph& graph, const Layer* layer) { return graph.blob(layer->output()).producer; }
 
 // The x of clamp(x + 3, 0, 6), whose value only `reader` reads; -1 if `blob` is something else.
 int gate_source(const Graph& graph, int blob, int reader) {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
+
 from softneuro.torch_backend.compile.converters.registry import Call, aten, constant, converter, required
 
 if TYPE_CHECKING:
@@ -52,6 +54,14 @@ def layer_norm(low: Lowering, call: Call) -> int:
     weights = low.weights(weight=call["weight"], bias=call["bias"])
     axes = len(call["normalized_shape"])
     return low.add("layer_norm", [low.blob(call["input"])], weights, axes=axes, eps=float(call["eps"]))
+
+
+@converter(aten.rms_norm.default, aten._fused_rms_norm.default, check=constant("weight"))
+def rms_norm(low: Lowering, call: Call) -> int:
+    """Division by the root mean square over the last axes; torch computes halves in float32, and so is its own eps."""
+    eps = torch.finfo(torch.float32).eps if call["eps"] is None else call["eps"]
+    weights, axes = low.weights(weight=call["weight"]), len(call["normalized_shape"])
+    return low.add("rms_norm", [low.blob(call["input"])], weights, axes=axes, eps=float(eps))
 
 
 @converter(aten.native_group_norm.default, check=constant("weight", "bias"))
