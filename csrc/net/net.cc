@@ -1,6 +1,7 @@
 #include "net/net.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <mutex>
 
@@ -29,6 +30,8 @@ class RunMemory {
       const TensorView* const outs = views_.data() + views_.size();
       for (int value : step.outs) add_view(program, value);
       args_.push_back({in, outs, Workspace(nullptr, nullptr, 0), parallel_for_});
+      args_.back().rejecting = &rejecting_;
+      args_.back().step = static_cast<int>(args_.size()) - 1;
     }
     bound_.resize(program.arenas.size(), nullptr);
   }
@@ -58,6 +61,14 @@ class RunMemory {
       *patch.data = static_cast<std::byte*>(const_cast<void*>(inputs[patch.index])) + patch.offset;
     for (const Patch& patch : output_patches_)
       *patch.data = static_cast<std::byte*>(outputs[patch.index]) + patch.offset;
+  }
+  // Throws if a step has rejected its inputs since the last time.
+  void expect_no_rejection() {
+    const int step = rejecting_.exchange(-1, std::memory_order_relaxed);
+    if (step < 0) return;
+    const Step& by = program_.steps[static_cast<size_t>(step)];
+    throw RejectedInput("an input has values beyond what the layer takes",
+                        "layer '" + by.name + "' (" + by.descriptor + ")", "an index may be beyond an end");
   }
   // Calls body(index, run_step) for each step, with the host's threads together but for the host's own steps.
   template <typename Body>
@@ -122,6 +133,7 @@ class RunMemory {
 
   Team team_;
   const Program& program_;
+  std::atomic<int> rejecting_{-1};
   std::vector<std::byte*> bound_;  // by platform: the arena that it was bound to last
   ParallelFor parallel_for_;
   std::vector<TensorView> views_;  // of all steps
@@ -223,6 +235,7 @@ void Net::run(std::span<const void* const> inputs, std::span<void* const> output
   memory.attach(inputs, outputs);
   const std::vector<Step>& steps = state_->program.steps;
   memory.run(parallel_for, steps, [](size_t, const auto& run_step) { run_step(); });
+  memory.expect_no_rejection();
 }
 
 std::vector<StepTime> Net::profile(std::span<const void* const> inputs, std::span<void* const> outputs,

@@ -184,6 +184,14 @@ void bind_graph(py::module_& m) {
           "shape", [](const Graph& graph, int blob) { return from_shape(graph.blob(blob).desc.shape); },
           py::arg("blob"))
       .def(
+          "dtype",
+          [](const Graph& graph, int blob) {
+            TensorDesc desc = graph.blob(blob).desc;
+            desc.quantization = nullptr;
+            return std::string(dtype_name(natural_schema(desc).dtype));
+          },
+          py::arg("blob"), "The type in which hosts have a blob's values; float32 of reals.")
+      .def(
           "optimize", [](Graph& graph) { optimize(graph); }, "Runs the graph passes, in place.")
       .def("layers", &layer_list, "One dictionary per layer, in execution order.")
       .def_property_readonly("input_shapes", [](const Graph& graph) { return shapes_of(graph, graph.inputs()); })

@@ -45,7 +45,8 @@ std::optional<ScaledImage> scaled_image(const Graph& graph, int conv) {
   while (chain.empty() || chain.back().type != "cast") {
     const Layer* before = producer_of(graph, blob);
     if (before == nullptr || sole_reader(graph, blob) != reader) return std::nullopt;
-    const bool casts = before->type == "cast" && before->post.empty() && is_bytes(graph.blob(before->inputs[0]).desc);
+    const bool casts = before->type == "cast" && before->post.empty() &&
+                       graph.blob(blob).desc.kind == ValueKind::real && is_bytes(graph.blob(before->inputs[0]).desc);
     if (!casts && !scales_channels(graph, *before)) return std::nullopt;
     reader = graph.blob(blob).producer;
     image.layers.push_back(reader);

@@ -33,7 +33,7 @@ bool scales_an_axis(const Graph& graph, const Layer& layer) {
 }
 
 bool is_cast_of_bytes(const Graph& graph, const Layer& layer) {
-  return layer.type == "cast" && layer.post.empty() &&
+  return layer.type == "cast" && layer.post.empty() && graph.blob(layer.output()).desc.kind == ValueKind::real &&
          fits(graph.blob(layer.inputs[0]).desc, f32_nchw.with(DType::uint8)).accepted();
 }
 

@@ -1,9 +1,8 @@
 #include "layers/binary/binary.h"
 
-#include <algorithm>
-
 #include "base/text.h"
 #include "layers/contract/routine.h"
+#include "layers/shared/broadcast.h"
 #include "layers/weights/weights_check.h"
 
 namespace softneuro {
@@ -30,18 +29,6 @@ ElementwiseOp parse_function(const std::string& name) {
 bool is_unary(ElementwiseOp op) {
   return op == ElementwiseOp::abs || op == ElementwiseOp::sqrt || op == ElementwiseOp::rsqrt ||
          op == ElementwiseOp::round;
-}
-
-Shape broadcast(const Shape& a, const Shape& b) {
-  const int rank = std::max(a.rank(), b.rank());
-  Shape out;
-  for (int axis = 0; axis < rank; ++axis) {
-    const int at = axis - (rank - a.rank()), bt = axis - (rank - b.rank());
-    const int64_t x = at < 0 ? 1 : a[at], y = bt < 0 ? 1 : b[bt];
-    if (x != y && x != 1 && y != 1) throw Error("shapes " + a.str() + " and " + b.str() + " do not broadcast");
-    out.push_back(x == 1 ? y : x);
-  }
-  return out;
 }
 
 OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
@@ -75,7 +62,7 @@ BinaryParams binary_params(const Layer& layer, std::span<const TensorDesc> in) {
   } else {
     throw Error("there must be one or two inputs, not " + std::to_string(in.size()));
   }
-  p.out = broadcast(p.left, p.right);
+  p.out = broadcast_shape(p.left, p.right);
   return p;
 }
 

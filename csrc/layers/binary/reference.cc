@@ -1,20 +1,10 @@
 #include <cmath>
 
 #include "layers/binary/binary.h"
+#include "layers/shared/broadcast.h"
 
 namespace softneuro {
 namespace {
-
-// Where element `index` of `out` is read from in an operand of shape `from`.
-int64_t source(int64_t index, const Shape& out, const Shape& from) {
-  int64_t at = 0, stride = 1;
-  for (int axis = out.rank() - 1, own = from.rank() - 1; own >= 0; --axis, --own) {
-    if (from[own] != 1) at += index % out[axis] * stride;
-    stride *= from[own];
-    index /= out[axis];
-  }
-  return at;
-}
 
 double apply(ElementwiseOp function, double a, double b) {
   switch (function) {
@@ -55,7 +45,7 @@ void binary_reference(const Layer& layer, std::span<const RefTensor> in, RefTens
   const double* right = p.constant == 1 ? values.data() : in.back().data;
   const int64_t count = out.shape.elements();
   for (int64_t i = 0; i < count; ++i) {
-    const double a = left[source(i, out.shape, p.left)], b = right[source(i, out.shape, p.right)];
+    const double a = left[broadcast_source(i, out.shape, p.left)], b = right[broadcast_source(i, out.shape, p.right)];
     out.data[i] = apply(p.function, a, b);
   }
 }

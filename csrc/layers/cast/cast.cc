@@ -8,11 +8,21 @@ namespace softneuro {
 #define SN_ROUTINES "layers/cast/routines.inc"
 #include "layers/contract/collect.inc"
 
+DType cast_type(const Layer& layer) {
+  layer.attrs.expect_only({"to"});
+  if (layer.attrs.find("to") == nullptr) return DType::float32;
+  const std::string& to = layer.attrs.text("to");
+  for (const DType dtype : {DType::int64, DType::int32, DType::boolean}) {
+    if (to == dtype_name(dtype)) return dtype;
+  }
+  throw Error("there is no cast to '" + to + "'", {}, "known are int64, int32, bool");
+}
+
 static OutputDescs infer_cast(const Layer& layer, std::span<const TensorDesc> in) {
-  layer.attrs.expect_only({});
+  const DType to = cast_type(layer);
   expect_no_weights(layer);
   expect_inputs(in, 1);
-  return TensorDesc{in[0].shape};
+  return desc_of(in[0].shape, to);
 }
 
 const LayerDef& cast_layer() {

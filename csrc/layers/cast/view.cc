@@ -1,4 +1,5 @@
 // Integers that come as float32, which an adapt makes of them, are reals already.
+#include "layers/cast/cast.h"
 #include "layers/shared/moving.h"
 
 namespace softneuro {
@@ -7,7 +8,10 @@ namespace {
 class CastView final : public ViewRoutine {
  public:
   explicit CastView(const Layout& layout) : ViewRoutine("cast", "view", layout, layout) {}
-  Refusal check(const Problem& problem) const override { return refuse_post_ops(problem); }
+  Refusal check(const Problem& problem) const override {
+    if (cast_type(*problem.layer) != DType::float32) return "it is not to reals";
+    return refuse_post_ops(problem);
+  }
 };
 
 }  // namespace

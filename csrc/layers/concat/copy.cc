@@ -69,6 +69,7 @@ class ConcatCopy final : public Routine {
 
 void concat_copy_routines(RoutineList& list) {
   for (const Schema& schema : moved_schemas()) list.add<ConcatCopy>(schema);
+  for (const Schema& schema : whole_schemas()) list.add<ConcatCopy>(schema);
 }
 
 }  // namespace softneuro

@@ -1,6 +1,7 @@
 // The contract of a routine: one implementation of a layer type for one schema. It says *can*, never *should*.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
@@ -69,9 +70,18 @@ struct RunArgs {
   const TensorView& out;   // the first of them
   Workspace workspace;     // of Prepared::workspace()
   const ParallelFor& parallel_for;
+  // Which step of the run has rejected its inputs; null where nobody asks.
+  std::atomic<int>* rejecting = nullptr;
+  int step = 0;
   // Where a platform takes its work; null on the CPU, which has none. Steps of one queue run in order, and memory that
   // other platforms read is ready once the queue is.
   Queue* queue = nullptr;
+
+  // Says that inputs have values of which the layer makes nothing, as indices beyond an end: the run's results are
+  // none. The routine writes its output all the same.
+  void reject() const {
+    if (rejecting != nullptr) rejecting->store(step, std::memory_order_relaxed);
+  }
 };
 
 // A routine made ready for one problem. Immutable; run() is reentrant, allocates nothing, throws nothing, writes every

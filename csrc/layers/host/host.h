@@ -11,10 +11,16 @@
 
 namespace softneuro {
 
-// What a step of the host has thrown, and where.
+// A run has no results, and the host is to run the call: what a step of the host has thrown, and where.
 class HostStepError : public Error {
  public:
   using Error::Error;
+};
+
+// A layer has rejected the values of its inputs: the host says what is wrong with them. The run has been to its end.
+class RejectedInput : public HostStepError {
+ public:
+  using HostStepError::HostStepError;
 };
 
 // What a front door calls. Immutable; `run` may be called from several threads at once.

@@ -13,6 +13,7 @@ class IdentityView final : public ViewRoutine {
 
 void identity_view_routines(RoutineList& list) {
   for (const Schema& schema : moved_schemas()) list.add<IdentityView>(schema);
+  for (const Schema& schema : whole_schemas()) list.add<IdentityView>(schema);
 }
 
 }  // namespace softneuro

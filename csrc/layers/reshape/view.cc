@@ -68,6 +68,7 @@ void reshape_view_routines(RoutineList& list) {
       if (from.dtype == to.dtype && (from == to || plain)) list.add<ReshapeView>(from.dtype, from.layout, to.layout);
     }
   }
+  for (const Schema& schema : whole_schemas()) list.add<ReshapeView>(schema.dtype, schema.layout, schema.layout);
   list.add<ReshapeStrides>();
 }
 

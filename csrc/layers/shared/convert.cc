@@ -16,7 +16,11 @@ class Convert final : public Routine {
           return info;
         }()) {}
 
-  Refusal check(const Problem& problem) const override { return refuse_post_ops(problem); }
+  Refusal check(const Problem& problem) const override {
+    const bool is_cast = info().layer_type != "adapt";
+    if (is_cast && problem.out().kind != ValueKind::real) return "it is not to reals";
+    return refuse_post_ops(problem);
+  }
 
   std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
                                           std::shared_ptr<const Packed>) const override {

@@ -23,6 +23,12 @@ std::span<const Schema> moved_schemas() {
   return schemas;
 }
 
+std::span<const Schema> whole_schemas() {
+  static constexpr std::array<Schema, 3> schemas{f32_nchw.with(DType::int64), f32_nchw.with(DType::int32),
+                                                 f32_nchw.with(DType::boolean)};
+  return schemas;
+}
+
 Isa layout_isa(const Layout& layout) {
   if (layout.is_blocked()) {
     for (Isa isa : all_isas()) {

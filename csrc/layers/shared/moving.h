@@ -16,6 +16,8 @@ namespace softneuro {
 std::span<const Layout> all_layouts();
 // Every schema of dense blobs that may have to be moved: floats in all layouts, quantized bytes in the plain ones.
 std::span<const Schema> moved_schemas();
+// Those of integers and booleans, which come row-major alone.
+std::span<const Schema> whole_schemas();
 // The level whose blocked layout this is, scalar for the plain ones: routines without vector code are of interest only
 // where routines with it use the layout.
 Isa layout_isa(const Layout& layout);

@@ -66,6 +66,7 @@ class SliceCopy final : public Routine {
 
 void slice_copy_routines(RoutineList& list) {
   for (const Schema& schema : moved_schemas()) list.add<SliceCopy>(schema);
+  for (const Schema& schema : whole_schemas()) list.add<SliceCopy>(schema);
 }
 
 }  // namespace softneuro

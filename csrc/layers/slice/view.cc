@@ -63,6 +63,7 @@ class SliceStrides final : public ViewRoutine {
 
 void slice_view_routines(RoutineList& list) {
   for (const Schema& schema : moved_schemas()) list.add<SliceView>(schema);
+  for (const Schema& schema : whole_schemas()) list.add<SliceView>(schema);
   for (const Layout& layout : {Layout::nchw(), Layout::nhwc()}) {
     for (const bool strided : {false, true}) list.add<SliceStrides>(layout, strided);
   }

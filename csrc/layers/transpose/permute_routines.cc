@@ -1,3 +1,4 @@
+#include "layers/shared/broadcast.h"
 #include "layers/shared/moving.h"
 #include "layers/transpose/permute.h"
 #include "layers/transpose/transpose.h"
@@ -22,6 +23,28 @@ class TransposePermute final : public Routine {
   }
 };
 
+// Integers and booleans, which are few.
+template <typename T>
+class TransposeWhole final : public Routine {
+ public:
+  TransposeWhole() : Routine(moving_info("transpose", "elements", f32_nchw.with(dtype_of<T>))) {}
+
+  Refusal check(const Problem& problem) const override { return refuse_post_ops(problem); }
+
+  std::unique_ptr<const Prepared> prepare(const Problem& problem, const Tuning&,
+                                          std::shared_ptr<const Packed>) const override {
+    return prepared_call([perm = transpose_perm(*problem.layer, problem.in[0].shape.rank()),
+                          threads = problem.threads](const RunArgs& args) {
+      TensorView in = args.in[0];
+      in.shape = args.out.shape;
+      for (size_t axis = 0; axis < perm.size(); ++axis) {
+        in.strides[axis] = args.in[0].strides[static_cast<size_t>(perm[axis])];
+      }
+      copy_elements<T>(in, args.out, threads, args.parallel_for);
+    });
+  }
+};
+
 }  // namespace
 
 void transpose_permute_routines(RoutineList& list) {
@@ -29,6 +52,9 @@ void transpose_permute_routines(RoutineList& list) {
     if (transpose2d_kernel(isa) != nullptr) list.add<TransposePermute>(isa);
   }
   list.add<TransposePermute>();
+  list.add<TransposeWhole<int64_t>>();
+  list.add<TransposeWhole<int32_t>>();
+  list.add<TransposeWhole<Bool>>();
 }
 
 }  // namespace softneuro

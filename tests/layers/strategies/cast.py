@@ -1,4 +1,4 @@
-"""cast: integers and booleans of any shape."""
+"""cast: integers and booleans of any shape to reals; these, and reals, to integers and booleans."""
 
 from __future__ import annotations
 
@@ -18,9 +18,26 @@ RANGES = {
 }
 
 
+def number(draw: st.DrawFn, dtype: str) -> Any:
+    """Values of a type; reals with fractions."""
+    least, most = RANGES.get(dtype, (-1000, 1000))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    values = rng.integers(least, most + 1, draw(shapes())).astype(np.float32)
+    return values * np.float32(0.37) if dtype == "float32" else values
+
+
 @st.composite
 def problems(draw: st.DrawFn) -> dict[str, Any]:
-    shape, dtype = draw(shapes()), draw(st.sampled_from(sorted(RANGES)))
-    least, most = RANGES[dtype]
-    values = np.random.default_rng(draw(st.integers(0, 2**32 - 1))).integers(least, most + 1, shape)
-    return problem({}, values.astype(np.float32)) | {"dtypes": [dtype]}
+    dtype = draw(st.sampled_from(sorted(RANGES)))
+    return problem({}, number(draw, dtype)) | {"dtypes": [dtype]}
+
+
+@st.composite
+def to_whole(draw: st.DrawFn, dtype: str) -> dict[str, Any]:
+    to = draw(st.sampled_from([name for name in ("int64", "int32", "bool") if name != dtype]))
+    return problem({"to": to}, number(draw, dtype)) | {"dtypes": [dtype]}
+
+
+def special() -> list[st.SearchStrategy[dict[str, Any]]]:
+    """Of each type to integers and booleans."""
+    return [to_whole(dtype) for dtype in (*RANGES, "float32")]

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from .moving import problem, shapes, values
+from .moving import of_whole, problem, shapes, values
 
 
 @st.composite
@@ -19,3 +19,8 @@ def problems(draw: st.DrawFn) -> dict[str, Any]:
         shape[axis] = draw(sizes)
         inputs.append(values(draw, *shape))
     return problem({"axis": axis}, *inputs)
+
+
+def special() -> list[st.SearchStrategy[dict[str, Any]]]:
+    """Integers and booleans, which are moved row-major alone."""
+    return of_whole(problems())

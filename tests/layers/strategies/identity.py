@@ -6,9 +6,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from .moving import problem, shapes, values
+from .moving import of_whole, problem, shapes, values
 
 
 @st.composite
 def problems(draw: st.DrawFn) -> dict[str, Any]:
     return problem({}, values(draw, *draw(shapes())))
+
+
+def special() -> list[st.SearchStrategy[dict[str, Any]]]:
+    """Integers and booleans, which are moved row-major alone."""
+    return of_whole(problems())

@@ -24,6 +24,18 @@ def values(draw: st.DrawFn, *shape: int) -> np.ndarray:
     return x
 
 
+def as_whole(made: dict[str, Any], dtype: str) -> dict[str, Any]:
+    """The problem with integers or truth values instead of reals."""
+    numbers = [np.nan_to_num(10 * x, posinf=99, neginf=-99).round() for x in made["inputs"]]
+    inputs = [(x > 0).astype(np.float32) if dtype == "bool" else x for x in numbers]
+    return made | {"inputs": inputs, "dtypes": [dtype] * len(inputs)}
+
+
+def of_whole(problems: st.SearchStrategy[dict[str, Any]]) -> list[st.SearchStrategy[dict[str, Any]]]:
+    """The same problems of either type of integers, and of booleans."""
+    return [problems.map(lambda made, dtype=dtype: as_whole(made, dtype)) for dtype in ("int64", "int32", "bool")]
+
+
 def problem(attrs: dict[str, Any], *inputs: np.ndarray, **weights: np.ndarray) -> dict[str, Any]:
     """A problem without post-ops."""
     return {"attrs": attrs, "weights": weights, "inputs": list(inputs), "post": {}}

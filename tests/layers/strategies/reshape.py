@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from .moving import BATCH, CHANNELS, problem, shapes, values
+from .moving import BATCH, CHANNELS, of_whole, problem, shapes, values
 
 
 def factors(draw: st.DrawFn, count: int) -> list[int]:
@@ -32,3 +32,8 @@ def problems(draw: st.DrawFn) -> dict[str, Any]:
         return problem({"shape": [n, c, *factors(draw, pixels)]}, values(draw, n, c, *factors(draw, pixels)))
     shape = draw(shapes())
     return problem({"shape": factors(draw, int(np.prod(shape)))}, values(draw, *shape))
+
+
+def special() -> list[st.SearchStrategy[dict[str, Any]]]:
+    """Integers and booleans, which are moved row-major alone."""
+    return of_whole(problems())

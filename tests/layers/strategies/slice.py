@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from .moving import BATCH, problem, shapes, values
+from .moving import BATCH, of_whole, problem, shapes, values
 
 
 @st.composite
@@ -22,3 +22,8 @@ def problems(draw: st.DrawFn) -> dict[str, Any]:
         end = draw(st.integers(start, shape[axis]))
     step = draw(st.sampled_from([1, 1, 2, 3]))
     return problem({"axis": axis, "start": start, "end": end, "step": step}, values(draw, *shape))
+
+
+def special() -> list[st.SearchStrategy[dict[str, Any]]]:
+    """Integers and booleans, which are moved row-major alone."""
+    return of_whole(problems())

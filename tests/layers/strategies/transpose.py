@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from .moving import problem, shapes, values
+from .moving import of_whole, problem, shapes, values
 
 
 @st.composite
@@ -21,3 +21,8 @@ def problems(draw: st.DrawFn) -> dict[str, Any]:
         rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
         return problem({"perm": perm}, rng.integers(0, 256, shape).astype(np.float32)) | {"dtypes": ["uint8"]}
     return problem({"perm": perm}, values(draw, *shape))
+
+
+def special() -> list[st.SearchStrategy[dict[str, Any]]]:
+    """Integers and booleans, which are moved row-major alone."""
+    return of_whole(problems())

@@ -21,7 +21,7 @@ from softneuro.torch_backend.compile.ops.borders import TYPES, Border, output_sc
 from softneuro.torch_backend.compile.ops.known_shapes import KnownShapes
 from softneuro.torch_backend.compile.ops.names import layer_name
 from softneuro.torch_backend.compile.ops.orders import inverse
-from softneuro.torch_backend.compile.ops.reals import REALS, in_float32, is_conversion
+from softneuro.torch_backend.compile.ops.reals import REALS, WHOLE, in_float32, is_conversion
 from softneuro.torch_backend.compile.ops.strides import true_value
 from softneuro.torch_backend.compile.ops.walks import with_sources
 
@@ -55,7 +55,8 @@ class Lowering:
         self._steps = {node: nodes for nodes in steps for node in nodes}
         self._values: dict[Node, Any] = {}
         self._blobs: dict[Node, int | list[int]] = {}
-        self._casts: dict[Node, int] = {}  # to reals, of integers
+        self._casts: dict[tuple[int, str], int] = {}  # by what is converted, and to which type
+        self._whole: dict[Node, int] = {}  # constants in the host's type, where that is of no reals
         self._made: set[Node] = set()  # by converters: reals, whatever the host has
         self._evaluated: dict[Node, Any] = {}
         self._node: Node | None = None
@@ -86,7 +87,7 @@ class Lowering:
                 self._convert(node)
         for node in self._module.graph.output_node().args[0]:
             self._node = node
-            value, blob = self._values[node], self.stored(node)
+            value, blob = self._values[node], self.value(node)
             order = list(node.meta.get("order") or range(value.dim()))
             schema, done = output_schema(value.dtype, order)
             if not done:
@@ -115,7 +116,7 @@ class Lowering:
         return values
 
     def _in_order(self, blob: int, order: Sequence[int], dtype: torch.dtype) -> int:
-        if dtype in REALS:
+        if dtype in REALS or dtype in WHOLE:
             return self.add("transpose", [blob], perm=list(order))
         shape = self.result.graph.shape(blob)
 
@@ -162,7 +163,7 @@ class Lowering:
         """Makes a step of an op that a converter has declined. Raises softneuro.Error if it cannot be one."""
         self._module.meta.setdefault("declined", {})[node] = reason
         hindrance = step_reason(node, self._constants, self._values)
-        if any(n in self._made and not self._is_real(n) for n in node.all_input_nodes):
+        if any(n in self._made and not self._is_as_the_host(n) for n in node.all_input_nodes):
             hindrance = "what it reads is no tensor of the host's inside a region"
         if hindrance is not None:
             raise softneuro.Error(f"{layer_name(node)}: {reason}, and it cannot be a step: {hindrance}")
@@ -171,8 +172,12 @@ class Lowering:
         self._values.update({item: self._values[node][item.args[1]] for item in items})
         self._blobs |= self.add_step([node, *items], self._values, self.stored)
 
-    def _is_real(self, node: Node) -> bool:
-        return getattr(self._values[node], "dtype", None) in REALS
+    def _is_as_the_host(self, node: Node) -> bool:
+        made, value = self._blobs[node], self._values[node]
+        if isinstance(made, list):
+            return True  # what takes one of them is asked about
+        dtype = torch.float32 if value.dtype in REALS else value.dtype
+        return bool(self.result.graph.dtype(made) == TYPES[dtype])
 
     def _permuted(self, blob: int, order: Sequence[int]) -> int:
         return blob if list(order) == sorted(order) else self.add("transpose", [blob], perm=list(order))
@@ -206,14 +211,46 @@ class Lowering:
         return self.result.graph.add(kind, inputs, name=layer_name(self._node), weights=given, **attributes)
 
     def blob(self, node: Node) -> int:
-        """The blob of a tensor's values, which are reals; of a weight, a constant blob."""
+        """The blob of a tensor's values as reals; of a weight, a constant blob."""
         if node in self._constants and node not in self._blobs:
             self._blobs[node] = self.add("constant", [], {"value": self.constant(node)})
-        if node in self._constants or node in self._made or self._is_real(node):
+        return self.as_type(self.stored(node), torch.float32)
+
+    def value(self, node: Node) -> int:
+        """The blob of a tensor as the host has it, or as the real that it is inside a region."""
+        if node not in self._constants:
             return self.stored(node)
-        if node not in self._casts:
-            self._casts[node] = self.result.graph.add("cast", [self.stored(node)], name=layer_name(node))
-        return self._casts[node]
+        tensor = self.evaluate(node)
+        if tensor.dtype not in WHOLE:
+            return self.blob(node)
+        if node not in self._whole:
+            self._whole[node] = self.add("constant", [], {"value": tensor.detach()})
+        return self._whole[node]
+
+    def is_whole(self, *operands: Any) -> bool:
+        """Whether any of these is a tensor of integers or booleans, and none is a real for one."""
+        blobs = [n for n in operands if isinstance(n, Node) and n not in self._constants]
+        return bool(blobs) and all(self.result.graph.dtype(self.stored(n)) != "float32" for n in blobs)
+
+    def as_type(self, blob: int, dtype: torch.dtype) -> int:
+        """The same values as integers or booleans of a type, or as reals."""
+        name = TYPES[dtype]
+        if self.result.graph.dtype(blob) == name:
+            return blob
+        if (blob, name) not in self._casts:
+            to = {} if dtype == torch.float32 else {"to": name}
+            self._casts[blob, name] = self.add("cast", [blob], **to)
+        return self._casts[blob, name]
+
+    def operand(self, value: Any, dtype: torch.dtype) -> int:
+        """A tensor or a number as a blob of a type."""
+        if isinstance(value, Node):
+            return self.as_type(self.value(value), dtype)
+        return self.operand_of(torch.tensor(value, dtype=dtype))
+
+    def operand_of(self, tensor: torch.Tensor) -> int:
+        """A constant blob in the tensor's own type."""
+        return self.add("constant", [], {"value": tensor})
 
     def stored(self, node: Node) -> int:
         """The blob of a tensor that is no weight, integers as the host has them."""
@@ -283,7 +320,7 @@ def memory_of(value: torch.Tensor | QuantizedWeight) -> Any:
     if isinstance(value, QuantizedWeight):
         return value.memory()
     value = value.reshape(-1) if value.dim() == 0 else value.contiguous()
-    if value.dtype == torch.uint8:
-        return value.numpy(), "uint8"  # and not what floats are made of
+    if value.dtype == torch.uint8 or value.dtype in WHOLE:
+        return value.numpy(), TYPES[value.dtype]  # and not what floats are made of
     # NumPy has no bfloat16.
     return (value.view(torch.uint16).numpy(), "bfloat16") if value.dtype == torch.bfloat16 else value.numpy()

@@ -13,6 +13,7 @@ from softneuro.torch_backend.compile.converters import (  # noqa: F401  (registe
     resample,
     sdpa,
     shape,
+    whole,
 )
 from softneuro.torch_backend.compile.converters.registry import (
     CONVERTERS,

@@ -8,7 +8,7 @@ import torch
 from torch.fx import Node
 
 from softneuro.torch_backend.compile.converters.registry import Call, Convert, aten, converter, equals
-from softneuro.torch_backend.compile.ops.reals import INTEGERS, REALS
+from softneuro.torch_backend.compile.ops.reals import INTEGERS, REALS, WHOLE
 
 if TYPE_CHECKING:
     from softneuro.torch_backend.compile.conversion.lowering import Lowering
@@ -25,16 +25,19 @@ def _operands(call: Call) -> str | None:
             meta = call.value(value)
             if not isinstance(meta, torch.Tensor):
                 return f"its {name} is a symbolic number"
-            if not meta.dtype.is_floating_point and meta.dtype not in (*INTEGERS, torch.int64):
+            if not meta.dtype.is_floating_point and meta.dtype not in (*INTEGERS, *WHOLE):
                 return f"its {name} is {meta.dtype}"
         elif not isinstance(value, Node | int | float):
             return f"its {name} is not a real number"
-    return None
+    return "it computes with booleans" if call.output.dtype == torch.bool else None
 
 
 def two_operands(low: Lowering, call: Call, function: str, left: str, right: str) -> int:
     """Blobs, constants and numbers on either side."""
     a, b = call[left], call[right]
+    if call.output.dtype in WHOLE and low.is_whole(a, b):
+        dtype = call.output.dtype
+        return low.add("integer_binary", [low.operand(a, dtype), low.operand(b, dtype)], function=function)
     if not call.is_blob(left):
         return low.binary(function, low.blob(b), a, call.is_constant(left), reverse=True)
     return low.binary(function, low.blob(a), b, call.is_constant(right))
@@ -55,15 +58,15 @@ for _target, _function in {
     aten.minimum.default: "min",
     aten.maximum.default: "max",
 }.items():
-    converter(_target, check=_operands, takes_bytes=True)(_binary(_function))
+    converter(_target, check=_operands, takes_bytes=True, whole=_function != "div")(_binary(_function))
 for _target, _function in {
     aten.add.Tensor: "add",
     aten.add.Scalar: "add",
     aten.sub.Tensor: "sub",
     aten.sub.Scalar: "sub",
 }.items():
-    converter(_target, check=(equals(alpha=1), _operands), takes_bytes=True)(_binary(_function))
-converter(aten.rsub.Tensor, aten.rsub.Scalar, check=(equals(alpha=1), _operands), takes_bytes=True)(
+    converter(_target, check=(equals(alpha=1), _operands), takes_bytes=True, whole=True)(_binary(_function))
+converter(aten.rsub.Tensor, aten.rsub.Scalar, check=(equals(alpha=1), _operands), takes_bytes=True, whole=True)(
     _binary("sub", "other", "self")
 )
 converter(aten.pow.Tensor_Tensor, aten.pow.Scalar, check=_operands)(_binary("pow", "self", "exponent"))
@@ -96,20 +99,35 @@ def _with_number(function: str, number: float, reverse: bool = False) -> Convert
     return convert
 
 
-converter(aten.neg.default)(_with_number("mul", -1.0))
+
+
+@converter(aten.neg.default, whole=True)
+def negative(low: Lowering, call: Call) -> int:
+    """Zero less an integer, or a real times -1, which keeps the sign of zeros."""
+    if low.is_whole(call["self"]):
+        blobs = [low.operand(number, call.output.dtype) for number in (0, call["self"])]
+        return low.add("integer_binary", blobs, function="sub")
+    return _with_number("mul", -1.0)(low, call)
+
+
 converter(aten.square.default)(_with_number("pow", 2.0))
 converter(aten.reciprocal.default)(_with_number("div", 1.0, reverse=True))
 
 
-def _stays_real(call: Call) -> str | None:
-    unchanged: dict[str, Any] = {"dtype": (None, *REALS, *INTEGERS), "layout": (None, torch.strided)}
+def _known_type(call: Call) -> str | None:
+    unchanged: dict[str, Any] = {"dtype": (None, *REALS, *INTEGERS, *WHOLE), "layout": (None, torch.strided)}
     for name, allowed in unchanged.items():
         if call.args[name] not in allowed:
             return f"it converts to {call.args[name]}"
     return None
 
 
-@converter(aten._to_copy.default, check=_stays_real, moves_only=True, takes_bytes=True)
+@converter(aten._to_copy.default, check=_known_type, moves_only=True, takes_bytes=True, whole=True)
 def to_copy(low: Lowering, call: Call) -> int:
-    """A conversion between types of reals, or of whole numbers; blobs are values, so nothing is left of it."""
-    return low.blob(call["self"])
+    """A conversion. Blobs are values, so nothing is left of one between types of reals, or of what is real inside."""
+    dtype = call.output.dtype
+    if dtype not in WHOLE:
+        return low.blob(call["self"])
+    blob = low.value(call["self"])
+    real_inside = dtype == torch.int32 and not low.is_whole(call["self"])
+    return blob if real_inside else low.as_type(blob, dtype)

@@ -17,7 +17,7 @@ import torch
 from torch.fx import Node
 from torch.fx.node import map_arg
 
-from softneuro.torch_backend.compile.ops.reals import BYTES, REALS
+from softneuro.torch_backend.compile.ops.reals import BYTES, INTEGERS, REALS, WHOLE
 
 if TYPE_CHECKING:
     from softneuro.torch_backend.compile.conversion.lowering import Lowering
@@ -67,6 +67,10 @@ class Call:
         """Whether a tensor argument follows from weights alone (False for a number or None)."""
         value = self.args[name]
         return isinstance(value, Node) and value in self._constants
+
+    def is_fixed(self, node: Node) -> bool:
+        """Whether a tensor follows from weights alone."""
+        return node in self._constants
 
     def is_blob(self, name: str) -> bool:
         """Whether an argument is a tensor that flows through the graph."""
@@ -121,6 +125,7 @@ class Converter:
     many: bool  # several results, each a blob; otherwise only the first result of a tuple is provided
     takes_bytes: bool  # as reals, which is what it makes of them
     takes_masks: bool  # tensors of bool, as the host has them
+    whole: bool  # takes and gives integers and booleans, as the host has them
     ops: int  # that it stands for: more than one where torch has one op for several layers
 
 
@@ -139,6 +144,7 @@ def converter(
     many: bool = False,
     takes_bytes: bool = False,
     takes_masks: bool = False,
+    whole: bool = False,
     ops: int = 1,
 ) -> Callable[[Convert], Convert]:
     """Registers a converter of one or more overloads: ATen's as they are, others by name."""
@@ -147,7 +153,7 @@ def converter(
         for target in targets:
             assert target not in CONVERTERS, f"{target} has two converters"
             CONVERTERS[target] = Converter(
-                convert, merge_checks(check), moves_only, many, takes_bytes, takes_masks, 0 if moves_only else ops
+                convert, merge_checks(check), moves_only, many, takes_bytes, takes_masks, whole, 0 if moves_only else ops
             )
         return convert
 
@@ -233,6 +239,14 @@ def asked(check: Callable[..., str | None], node: Node, *more: Any) -> str | Non
         return f"its check raised {type(error).__name__}: {error}"
 
 
+def _given_whole(whole: Sequence[torch.dtype], read: Sequence[Any], inner: Sequence[Any]) -> Sequence[torch.dtype]:
+    """The integers and booleans that an op may give: of a real inside none that another op takes for a real, too."""
+    if inner:
+        return [torch.bool] if whole else []
+    of_whole = any(isinstance(value, torch.Tensor) and value.dtype in WHOLE for value in read)
+    return [dtype for dtype in whole if of_whole or dtype not in INTEGERS]
+
+
 def decline_reason(node: Node, constants: Set[Node], inside: Set[Node] = frozenset()) -> str | None:
     """Why an op stays with the host, or None if it can be part of a region.
 
@@ -257,8 +271,10 @@ def decline_reason(node: Node, constants: Set[Node], inside: Set[Node] = frozens
     call = Call(node, constants)
     read = [n.meta.get("val") for n in node.all_input_nodes if n not in constants and n not in inside]
     inner = [n.meta.get("val") for n in node.all_input_nodes if n in inside]
-    taken = (*REALS, *(BYTES if found.takes_bytes else ()), *([torch.bool] if found.takes_masks else ()))
-    for values, dtypes in ((wanted, None if node in inside else REALS), (read, taken), (inner, None)):
+    whole = WHOLE if found.whole else ()
+    taken = (*REALS, *whole, *(BYTES if found.takes_bytes else ()), *([torch.bool] if found.takes_masks else ()))
+    given = (*REALS, *_given_whole(whole, read, inner))
+    for values, dtypes in ((wanted, None if node in inside else given), (read, taken), (inner, None)):
         for value in values:
             if isinstance(value, torch.SymInt | int):
                 continue

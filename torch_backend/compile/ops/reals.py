@@ -14,6 +14,8 @@ HALVES = (torch.float16, torch.bfloat16)
 REALS = (torch.float32, *HALVES)
 # Types whose numbers a region may compute as reals, where they stay inside it.
 INTEGERS = (torch.uint8, torch.int8, torch.int32)
+# Types whose numbers a region computes with as the host does.
+WHOLE = (torch.int64, torch.int32, torch.bool)
 # Regions read images of bytes from the host as reals.
 BYTES = (torch.uint8,)
 

@@ -1,0 +1,156 @@
+"""Integers and booleans: what masks and positions are made of, and rows that integers choose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.fx import Node
+
+from softneuro.torch_backend.compile.converters.registry import Call, Check, Convert, aten, converter
+from softneuro.torch_backend.compile.ops.reals import REALS, WHOLE
+
+if TYPE_CHECKING:
+    from softneuro.torch_backend.compile.conversion.lowering import Lowering
+
+_INDICES = (torch.int64, torch.int32)
+
+
+def _given_as(*dtypes: torch.dtype) -> Check:
+    """Declines results of other types."""
+
+    def check(call: Call) -> str | None:
+        dtype = call.output.dtype
+        return None if dtype in dtypes else f"its result is {str(dtype).removeprefix('torch.')}"
+
+    return check
+
+
+def _indices(name: str) -> Check:
+    """Declines indices that are none."""
+
+    def check(call: Call) -> str | None:
+        dtype = call.value(call.args[name]).dtype
+        return None if dtype in _INDICES else f"its {name} are {str(dtype).removeprefix('torch.')}"
+
+    return check
+
+
+@converter(aten.embedding.default, check=_indices("indices"), whole=True)
+def embedding(low: Lowering, call: Call) -> int:
+    """Rows of a matrix: a constant one stays where the host has it."""
+    if not call.is_constant("weight"):
+        return low.add("take", [low.value(call["weight"]), low.value(call["indices"])], axis=0)
+    return low.add("embedding", [low.value(call["indices"])], {"weight": low.constant(call["weight"])})
+
+
+@converter(aten.index_select.default, check=_indices("index"), whole=True)
+def index_select(low: Lowering, call: Call) -> int:
+    """What lies at given indices of an axis."""
+    blobs = [low.value(call["self"]), low.value(call["index"])]
+    return low.add("take", blobs, axis=call.axis("dim", call.rank()))
+
+
+def _places(call: Call) -> str | None:
+    """Constant indices of neighbouring axes, or indices of one axis."""
+    listed = call.args["indices"]
+    given = [axis for axis, node in enumerate(listed) if node is not None]
+    if given != list(range(given[0], given[-1] + 1)):
+        return "its axes are apart"
+    for node in (listed[axis] for axis in given):
+        if call.value(node).dtype not in _INDICES:
+            return "it chooses by truth values"
+    if len(given) > 1 and not all(call.is_fixed(listed[axis]) for axis in given):
+        return "its indices of several axes are no constants"
+    return None
+
+
+@converter(aten.index.Tensor, check=_places, whole=True)
+def index(low: Lowering, call: Call) -> int:
+    """What lies at given indices of one axis, or of several that are taken as one."""
+    listed, shape = call["indices"], call.shape("self")
+    given = [axis for axis, node in enumerate(listed) if node is not None]
+    first, last, blob = given[0], given[-1], low.value(call["self"])
+    if len(given) == 1 and not call.is_fixed(listed[first]):
+        return low.add("take", [blob, low.value(listed[first])], axis=first, from_end=1)
+    sizes = shape[first : last + 1]
+    places = torch.zeros((), dtype=torch.int64)
+    for size, axis in zip(sizes, given, strict=True):
+        own = low.evaluate(listed[axis]).to(torch.int64)
+        if own.numel() and not (-size <= int(own.min()) and int(own.max()) < size):
+            raise ValueError("an index is beyond its axis")
+        places = places * size + torch.where(own < 0, own + size, own)
+    count = int(torch.Size(sizes).numel())
+    if places.numel() == count and torch.equal(places.reshape(-1), torch.arange(count)):
+        return low.add("reshape", [blob], shape=list(call.output_shape))
+    joined = low.add("reshape", [blob], shape=[*shape[:first], count, *shape[last + 1 :]])
+    return low.add("take", [joined, low.operand_of(places)], axis=first)
+
+
+@converter(aten.where.self, check=_given_as(*REALS, *WHOLE), whole=True)
+def where(low: Lowering, call: Call) -> int:
+    """One of two values at each place."""
+    return _where(low, call, call["condition"], call["self"], call["other"])
+
+
+@converter(aten.masked_fill.Scalar, aten.masked_fill.Tensor, check=_given_as(*REALS, *WHOLE), whole=True)
+def masked_fill(low: Lowering, call: Call) -> int:
+    """A number where a mask is true."""
+    return _where(low, call, call["mask"], call["value"], call["self"])
+
+
+def _where(low: Lowering, call: Call, condition: Node, yes: Any, no: Any) -> int:
+    dtype = call.output.dtype if call.output.dtype in WHOLE else torch.float32
+    blobs = [low.operand(condition, torch.bool), low.operand(yes, dtype), low.operand(no, dtype)]
+    return low.add("where", blobs)
+
+
+def _compares(call: Call) -> str | None:
+    """Integers of eight bits and float64 are compared by the host."""
+    dtype = _common_type(call)
+    return None if dtype in (*REALS, *WHOLE) else f"it compares {str(dtype).removeprefix('torch.')}"
+
+
+def _common_type(call: Call) -> torch.dtype:
+    """The type in which the host compares."""
+    values = [call.value(x) if isinstance(x, Node) else x for x in (call.args["self"], call.args["other"])]
+    if any(isinstance(value, torch.SymInt | torch.SymFloat) for value in values):
+        values = [1 if isinstance(v, torch.SymInt) else 1.0 if isinstance(v, torch.SymFloat) else v for v in values]
+    return torch.result_type(*values)
+
+
+def _comparison(function: str) -> Convert:
+    def convert(low: Lowering, call: Call) -> int:
+        operands, dtype = (call["self"], call["other"]), _common_type(call)
+        if dtype not in WHOLE or not low.is_whole(*operands):
+            dtype = torch.float32
+        return low.add("compare", [low.operand(x, dtype) for x in operands], function=function)
+
+    return convert
+
+
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    _op = getattr(aten, _name)
+    converter(_op.Tensor, _op.Scalar, check=_compares, whole=True)(_comparison(_name))
+
+
+def _logical(function: str) -> Convert:
+    def convert(low: Lowering, call: Call) -> int:
+        names = ("self", "other") if call.has("other") else ("self",)
+        return low.add("logical", [low.operand(call[name], torch.bool) for name in names], function=function)
+
+    return convert
+
+
+for _name in ("and", "or", "xor", "not"):
+    _logic, _bits = getattr(aten, f"logical_{_name}"), getattr(aten, f"bitwise_{_name}")
+    converter(_logic.default, whole=True)(_logical(_name))
+    _overload = _bits.default if _name == "not" else _bits.Tensor
+    converter(_overload, check=_given_as(torch.bool), whole=True)(_logical(_name))
+
+
+@converter(aten.cumsum.default, check=_given_as(*_INDICES), whole=True)
+def cumsum(low: Lowering, call: Call) -> int:
+    """Sums of integers along an axis."""
+    blob = low.operand(call["self"], call.output.dtype)
+    return low.add("cumsum", [blob], axis=call.axis("dim", call.rank())) if call.rank() else blob
