@@ -99,8 +99,6 @@ def _with_number(function: str, number: float, reverse: bool = False) -> Convert
     return convert
 
 
-
-
 @converter(aten.neg.default, whole=True)
 def negative(low: Lowering, call: Call) -> int:
     """Zero less an integer, or a real times -1, which keeps the sign of zeros."""

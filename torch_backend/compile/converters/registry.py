@@ -153,7 +153,14 @@ def converter(
         for target in targets:
             assert target not in CONVERTERS, f"{target} has two converters"
             CONVERTERS[target] = Converter(
-                convert, merge_checks(check), moves_only, many, takes_bytes, takes_masks, whole, 0 if moves_only else ops
+                convert,
+                merge_checks(check),
+                moves_only,
+                many,
+                takes_bytes,
+                takes_masks,
+                whole,
+                0 if moves_only else ops,
             )
         return convert
 
