@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from benchmarks import models, record
-from benchmarks.peers import PEERS, Runner, runner
+from benchmarks.peers import PEERS, Example, Runner, call, runner
 from benchmarks.tables import figures
 from softneuro.error_measure import relative_error
 
@@ -45,11 +45,12 @@ NETWORKS = [
 ]
 
 
+FOR_TRANSFORMERS = ("inductor_unfrozen", "onnxruntime_transformers")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 def set_up(
-    ways: Mapping[str, Callable[[], Runner]], example: torch.Tensor, console: Console
+    ways: Mapping[str, Callable[[], Runner]], example: Example, console: Console
 ) -> dict[str, tuple[Runner, float]]:
     """Each contender's runner and the seconds that making it took; one that cannot run the network is left out."""
     runners: dict[str, tuple[Runner, float]] = {}
@@ -57,7 +58,7 @@ def set_up(
         start = time.perf_counter()
         try:
             run = make()
-            run(example)
+            call(run, example)
         except Exception as error:  # a peer that is not installed or fails must not end the others' run
             console.print(f"[dim]no {name}: {type(error).__name__}: {str(error)[:120]}[/dim]")
             continue
@@ -65,17 +66,19 @@ def set_up(
     return runners
 
 
-def measure(runners: dict[str, tuple[Runner, float]], example: torch.Tensor, seconds: float) -> dict[str, float]:
-    """Median milliseconds by peer."""
+def measure(
+    runners: dict[str, tuple[Runner, float]], example: Example, seconds: float, rounds: int = 3
+) -> dict[str, float]:
+    """Median milliseconds by peer, over so many seconds and at least so many rounds."""
     samples: dict[str, list[float]] = {peer: [] for peer in runners}
     end = time.perf_counter() + seconds
-    while time.perf_counter() < end or min(map(len, samples.values())) < 9:
+    while time.perf_counter() < end or min(map(len, samples.values())) < 3 * rounds:
         for peer, (run, _) in runners.items():
             time.sleep(0.01)  # torch's threads stay awake for 5 to 8 ms
-            run(example)
+            call(run, example)
             for _ in range(3):
                 start = time.perf_counter()
-                run(example)
+                call(run, example)
                 samples[peer].append((time.perf_counter() - start) * 1e3)
     return {peer: statistics.median(times) for peer, times in samples.items()}
 
@@ -90,7 +93,7 @@ def default_peers(dtype: torch.dtype) -> list[str]:
     """For halves, the peers that run the model as it is, and this project in float32."""
     if dtype != torch.float32:
         return ["eager", "inductor", "softneuro", "softneuro_float32"]
-    return [peer for peer in PEERS if peer != "softneuro_float32"]
+    return [peer for peer in PEERS if peer not in ("softneuro_float32", *FOR_TRANSFORMERS)]
 
 
 def main() -> None:

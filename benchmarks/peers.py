@@ -1,39 +1,59 @@
-"""The other ways to run a torch model on this CPU, each as a callable that takes and returns a torch tensor."""
+"""The other ways to run a torch model on this CPU, each as a callable that takes and returns torch tensors.
+
+A model is called with one tensor, or with the tensors of its keyword arguments by name.
+"""
 
 from __future__ import annotations
 
 import copy
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-Runner = Callable[[torch.Tensor], torch.Tensor]
+Example = torch.Tensor | Mapping[str, torch.Tensor]
+Runner = Callable[..., Any]
 
 
-def eager(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
+def call(run: Runner, example: Example) -> Any:
+    return run(**example) if isinstance(example, Mapping) else run(example)
+
+
+def split(example: Example) -> tuple[tuple[torch.Tensor, ...], dict[str, torch.Tensor]]:
+    """Positional and keyword arguments."""
+    return ((), dict(example)) if isinstance(example, Mapping) else ((example,), {})
+
+
+def eager(model: torch.nn.Module, example: Example, threads: int) -> Runner:
     """PyTorch as it is."""
     return model
 
 
-def inductor(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
+def inductor(model: torch.nn.Module, example: Example, threads: int) -> Runner:
     """TorchInductor with freezing, which prepacks weights."""
     from torch._inductor import config
 
     compiled: Runner = torch.compile(copy.deepcopy(model), backend="inductor")
     with config.patch(freezing=True):  # for its compilation alone: Dynamo treats weights otherwise then, for all
-        compiled(example)
+        call(compiled, example)
     return compiled
 
 
-def softneuro(model: torch.nn.Module, example: torch.Tensor, threads: int, **options: str) -> Runner:
+def inductor_unfrozen(model: torch.nn.Module, example: Example, threads: int) -> Runner:
+    """TorchInductor as torch.compile has it."""
+    compiled: Runner = torch.compile(copy.deepcopy(model), backend="inductor")
+    call(compiled, example)
+    return compiled
+
+
+def softneuro(model: torch.nn.Module, example: Example, threads: int, **options: str) -> Runner:
     """This project."""
     compiled: Runner = torch.compile(copy.deepcopy(model), backend="softneuro", options=dict(options))
-    compiled(example)
+    call(compiled, example)
     return compiled
 
 
@@ -44,18 +64,19 @@ def softneuro_float32(model: torch.nn.Module, example: torch.Tensor, threads: in
     return lambda _: run(wide)
 
 
-def softneuro_exported(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
+def softneuro_exported(model: torch.nn.Module, example: Example, threads: int) -> Runner:
     """This project on a program of torch.export."""
     from softneuro import torch_backend
 
-    loaded: Runner = torch_backend.load(torch.export.export(copy.deepcopy(model), (example,)))
-    loaded(example)
+    loaded: Runner = torch_backend.load(torch.export.export(copy.deepcopy(model), *split(example)))
+    call(loaded, example)
     return loaded
 
 
-def _onnx_file(model: torch.nn.Module, example: torch.Tensor, folder: str) -> str:
+def _onnx_file(model: torch.nn.Module, example: Example, folder: str) -> str:
     path = str(Path(folder) / "model.onnx")
-    torch.onnx.export(model, (example,), path, dynamo=True, verbose=False)
+    given, named = split(example)
+    torch.onnx.export(model, given, path, kwargs=named, dynamo=True, verbose=False)
     return path
 
 
@@ -71,11 +92,21 @@ def session_options(threads: int) -> Any:
 
 
 def session_runner(session: Any) -> Runner:
-    name = session.get_inputs()[0].name
-    return lambda x: torch.from_numpy(session.run(None, {name: x.numpy()})[0])
+    return named_runner([entry.name for entry in session.get_inputs()], lambda feeds: session.run(None, feeds))
 
 
-def onnxruntime(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
+def named_runner(names: list[str], infer: Callable[[dict[str, Any]], Sequence[Any]]) -> Runner:
+    """A runtime's inference as a callable on tensors. An export drops what a model takes and does not read."""
+
+    def run(*given: torch.Tensor, **named: torch.Tensor) -> Any:
+        tensors = dict(zip(names, given, strict=True)) if given else named
+        results = [torch.from_numpy(array) for array in infer({name: tensors[name].numpy() for name in names})]
+        return results if len(results) > 1 else results[0]
+
+    return run
+
+
+def onnxruntime(model: torch.nn.Module, example: Example, threads: int) -> Runner:
     """ONNX Runtime's CPU provider."""
     import onnxruntime as ort
 
@@ -84,7 +115,34 @@ def onnxruntime(model: torch.nn.Module, example: torch.Tensor, threads: int) -> 
         return session_runner(ort.InferenceSession(path, session_options(threads), providers=["CPUExecutionProvider"]))
 
 
-def softneuro_onnx(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
+# Families whose fusions ONNX Runtime's optimizer of transformers knows; the others are taken for BERT.
+OPTIMIZED_AS = {
+    "gpt2": "gpt2",
+    "t5": "t5",
+    "whisper": "bart",
+    "clip_vision_model": "clip",
+    "vit": "vit",
+    "swin": "swin",
+}
+
+
+def onnxruntime_transformers(model: torch.nn.Module, example: Example, threads: int) -> Runner:
+    """ONNX Runtime's CPU provider on the file that its own optimizer of transformers makes."""
+    import onnxruntime as ort
+    from onnxruntime.transformers import optimizer
+
+    family = getattr(getattr(model, "config", None), "model_type", "bert")
+    with tempfile.TemporaryDirectory() as folder:
+        path = _onnx_file(model, example, folder)
+        optimizer.optimize_model(
+            path, OPTIMIZED_AS.get(family, "bert"), opt_level=0, only_onnxruntime=False
+        ).save_model_to_file(path + ".optimized", use_external_data_format=True)
+        return session_runner(
+            ort.InferenceSession(path + ".optimized", session_options(threads), providers=["CPUExecutionProvider"])
+        )
+
+
+def softneuro_onnx(model: torch.nn.Module, example: Example, threads: int) -> Runner:
     """This project through ONNX Runtime."""
     from softneuro import providers
 
@@ -92,23 +150,31 @@ def softneuro_onnx(model: torch.nn.Module, example: torch.Tensor, threads: int) 
         return session_runner(providers.session(_onnx_file(model, example, folder), session_options(threads)))
 
 
-def openvino_runner(path: str, threads: int) -> Runner:
-    """Runs an ONNX file. What is not quantized is computed in float32."""
+def openvino_runner(path: str, threads: int, **more: str) -> Runner:
+    """Runs an ONNX file. What is not quantized is computed in float32. `more`: of the device's configuration."""
     import openvino as ov
 
     config: dict[str, Any] = {
         "INFERENCE_PRECISION_HINT": "f32",
         "PERFORMANCE_HINT": "LATENCY",
         "INFERENCE_NUM_THREADS": threads,
+        **more,
     }
-    request = ov.Core().compile_model(ov.Core().read_model(path), "CPU", config).create_infer_request()
-    return lambda x: torch.from_numpy(np.array(request.infer([x.numpy()])[0], copy=True))
+    compiled = ov.Core().compile_model(ov.Core().read_model(path), "CPU", config)
+    request = compiled.create_infer_request()
+
+    def infer(feeds: dict[str, Any]) -> list[Any]:
+        results = request.infer(feeds)
+        return [np.array(results[output], copy=True) for output in compiled.outputs]
+
+    return named_runner([entry.any_name for entry in compiled.inputs], infer)
 
 
-def openvino(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
+def openvino(model: torch.nn.Module, example: Example, threads: int) -> Runner:
     """OpenVINO's CPU device in float32."""
     with tempfile.TemporaryDirectory() as folder:
-        return openvino_runner(_onnx_file(model, example, folder), threads)
+        exact = {"EXECUTION_MODE_HINT": "ACCURACY", "KV_CACHE_PRECISION": "f32"}
+        return openvino_runner(_onnx_file(model, example, folder), threads, **exact)
 
 
 def ncnn(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
@@ -144,17 +210,19 @@ def ncnn(model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
 PEERS: dict[str, Callable[..., Runner]] = {
     "eager": eager,
     "inductor": inductor,
+    "inductor_unfrozen": inductor_unfrozen,
     "softneuro": softneuro,
     "softneuro_float32": softneuro_float32,
     "softneuro_exported": softneuro_exported,
     "softneuro_onnx": softneuro_onnx,
     "onnxruntime": onnxruntime,
+    "onnxruntime_transformers": onnxruntime_transformers,
     "openvino": openvino,
     "ncnn": ncnn,
 }
 
 
-def runner(peer: str, model: torch.nn.Module, example: torch.Tensor, threads: int) -> Runner:
+def runner(peer: str, model: torch.nn.Module, example: Example, threads: int) -> Runner:
     """Makes the runner of a peer's name, or of softneuro with options: `softneuro:max_memory=0.5:schemas=float32`."""
     name, *options = peer.split(":")
     return PEERS[name](model, example, threads, **dict(option.split("=", 1) for option in options))
