@@ -13,6 +13,7 @@ struct SpeltAttention {
   int q = -1, k = -1, v = -1, mask = -1;  // k is [..., keys, depth], or [..., depth, keys] if `turned`
   Constant added = nullptr;               // a mask that is a weight of the sum
   bool turned = false, safe = false;
+  bool zero_nan = false;  // weights that are NaN are made zeros
   double scale = 1;
   Shape scores;  // of the softmax
 };
@@ -45,6 +46,7 @@ class AttentionMatch {
     SpeltAttention found;
     found.v = context.inputs[1];
     const Layer* softmax = sole_producer(context.inputs[0]);
+    if (softmax != nullptr && softmax->type == "where") softmax = without_nan(*softmax, found);
     if (softmax == nullptr || softmax->type != "softmax" || !softmax->post.empty()) return {};
     found.scores = shape(softmax->output());
     const int rank = found.scores.rank();
@@ -84,6 +86,19 @@ class AttentionMatch {
       if (!passes) return layer;
       blob = layer->inputs[0];
     }
+  }
+
+  // Of where(p != p, 0, p) what makes p; null if it is not that.
+  const Layer* without_nan(const Layer& where, SpeltAttention& found) const {
+    const int weights = where.inputs[2];
+    const Layer* unequal = sole_producer(where.inputs[0]);
+    if (unequal == nullptr || unequal->type != "compare" || unequal->attrs.text("function") != "ne") return nullptr;
+    const Constant zero = constant_of(graph_, where.inputs[1]);
+    const bool is_zero = zero != nullptr && zero->elements() == 1 && zero->values().get()[0] == 0;
+    if (!is_zero || unequal->inputs != std::vector<int>{weights, weights}) return nullptr;
+    if (graph_.is_output(weights) || graph_.consumers(weights).size() != 2) return nullptr;
+    found.zero_nan = true;
+    return producer_of(graph_, weights);
   }
 
   // What an addition of a mask adds it to; null if it is none. The mask is taken.
@@ -163,7 +178,8 @@ class AttentionRewrite {
     Layer layer;
     layer.name = name_, layer.type = "attention";
     layer.attrs.set("scale", found.scale);
-    layer.attrs.set("nan_if_empty", int64_t{!found.safe});
+    layer.attrs.set("nan_if_empty", int64_t{!found.safe && !found.zero_nan});
+    if (found.zero_nan) layer.attrs.set("zero_nan", int64_t{1});
     layer.inputs = {with_same_elements(graph_, found.q, {batch, heads, rows, depth}, name_),
                     with_same_elements(graph_, k, {batch, heads, keys, depth}, name_),
                     with_same_elements(graph_, found.v, {batch, heads, keys, width}, name_)};

@@ -28,10 +28,12 @@ struct AttentionRows {
   ptrdiff_t dst_head = 0, dst_row = 0;
   const void* mask = nullptr;  // null: none; floats that are added, or bytes of which 0 leaves a key out
   bool mask_adds = false;
+  bool lowest_drops = false;  // a key whose mask is the least float is left out, too
   ptrdiff_t mask_head = 0, mask_row = 0;
   int64_t before = 0, after = 0;
   float scale = 1, softcap = 0;  // softcap 0: none
   float nothing = 0;             // the result where no key counts: 0 or NaN
+  bool zero_nan = false;         // nor do any where a weight is NaN
 };
 
 // Keys [first, first + count), packed by gemm's pack_b in panels of two vectors: k transposed, and v as it is. `first`

@@ -138,7 +138,9 @@ inline void adjust(const AttentionRows& a, int64_t row, int64_t key, int begin, 
     const Vf x = load(scores + c);
     if (a.mask_adds) {
       const float* mask = static_cast<const float*>(a.mask) + at + c;
-      store(scores + c, x + (n < lanes ? load_n(mask, n) : load(mask)));
+      const Vf added = n < lanes ? load_n(mask, n) : load(mask);
+      const bool drops = a.lowest_drops;
+      store(scores + c, drops ? select(le(added, set(-__FLT_MAX__)), set(none), x + added) : x + added);
     } else {
       const uint8_t* mask = static_cast<const uint8_t*>(a.mask) + at + c;
       store(scores + c, select(eq(n < lanes ? load_n(mask, n) : load(mask), zero()), set(none), x));
@@ -307,10 +309,11 @@ inline void finish(const AttentionRows& a, int64_t begin, int64_t end, void* scr
     for (int i = 0; i < rows; ++i) {
       const int64_t row = first + i;
       float* dst = a.dst + row / a.rows * a.dst_head + row % a.rows * a.dst_row;
-      const Vf factor = set(totals[i] == 0 ? a.nothing : factors[i]);
+      const bool none_counts = totals[i] == 0 || (a.zero_nan && totals[i] != totals[i]);
+      const Vf factor = set(factors[i]), nothing = set(a.nothing);
       for (int c = 0; c < a.width; c += lanes) {
         const int n = a.width - c < lanes ? a.width - c : lanes;
-        store_n(dst + c, load(tile.context + i * tile.stride + c) * factor, n);
+        store_n(dst + c, none_counts ? nothing : load(tile.context + i * tile.stride + c) * factor, n);
       }
     }
   }

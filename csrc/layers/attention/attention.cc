@@ -69,7 +69,8 @@ OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
 }  // namespace
 
 AttentionParams attention_params(const Layer& layer, std::span<const TensorDesc> in) {
-  layer.attrs.expect_only({"scale", "softcap", "before", "after", "mask", "nan_if_empty", "rows_first"});
+  layer.attrs.expect_only(
+      {"scale", "softcap", "before", "after", "mask", "nan_if_empty", "zero_nan", "rows_first", "lowest_drops"});
   if (in.size() != 3 && in.size() != 4) {
     throw Error("attention takes q, k, v and perhaps a mask, not " + std::to_string(in.size()) + " inputs");
   }
@@ -89,6 +90,8 @@ AttentionParams attention_params(const Layer& layer, std::span<const TensorDesc>
   };
   p.before = limit("before"), p.after = limit("after");
   if (layer.attrs.flag("nan_if_empty", false)) p.nothing = std::numeric_limits<double>::quiet_NaN();
+  p.lowest_drops = layer.attrs.flag("lowest_drops", false);
+  p.zero_nan = layer.attrs.flag("zero_nan", false);
   p.rows_first = layer.attrs.flag("rows_first", false);
   const std::string mask = layer.attrs.text("mask", "add");
   if (mask != "add" && mask != "keep") throw Error("mask must be add or keep, not '" + mask + "'");

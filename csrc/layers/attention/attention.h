@@ -15,8 +15,10 @@ struct AttentionParams {
   double scale = 0, softcap = 0;
   int64_t before = 0, after = 0;  // key j counts for row i if i - before <= j <= i + after
   double nothing = 0;             // the result where no key counts
+  bool zero_nan = false;          // weights of a row that are NaN are zeros
   bool rows_first = false;        // the output is [B,M,H,E], not [B,H,M,E]
   bool has_mask = false, mask_adds = false;
+  bool lowest_drops = false;  // the least float in a mask that is added is as -inf
   // Elements from one index of the mask's axes to the next, 0 where it broadcasts.
   int64_t mask_batch = 0, mask_head = 0, mask_row = 0;
 

@@ -60,12 +60,12 @@ class PreparedFlash final : public PreparedSplit {
     rows.dst = out.f32() + batch * out.strides[0] + head * rows.dst_head;
     rows.before = p_.before, rows.after = p_.after;
     rows.scale = static_cast<float>(p_.scale), rows.softcap = static_cast<float>(p_.softcap);
-    rows.nothing = static_cast<float>(p_.nothing);
+    rows.nothing = static_cast<float>(p_.nothing), rows.zero_nan = p_.zero_nan;
     if (!p_.has_mask) return rows;
     const TensorView& mask = args.in[3];
     const int64_t image = mask.shape[0] == 1 ? 0 : mask.strides[0];
     rows.mask = mask.at(batch * image + head * p_.mask_head);
-    rows.mask_adds = p_.mask_adds;
+    rows.mask_adds = p_.mask_adds, rows.lowest_drops = p_.lowest_drops;
     rows.mask_head = p_.mask_head, rows.mask_row = p_.mask_row;
     return rows;
   }

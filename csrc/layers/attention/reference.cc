@@ -8,6 +8,7 @@
 namespace softneuro {
 namespace {
 
+constexpr double lowest = std::numeric_limits<float>::lowest();
 constexpr double none = -std::numeric_limits<double>::infinity();
 
 double score(const AttentionParams& p, const double* q, const double* k, const double* mask, int64_t key) {
@@ -16,6 +17,7 @@ double score(const AttentionParams& p, const double* q, const double* k, const d
   sum *= p.scale;
   if (p.softcap != 0) sum = p.softcap * std::tanh(sum / p.softcap);
   if (mask == nullptr) return sum;
+  if (p.mask_adds && p.lowest_drops && mask[key] <= lowest) return none;
   if (p.mask_adds) return sum + mask[key];
   return mask[key] != 0 ? sum : none;
 }
@@ -49,7 +51,8 @@ void attention_reference(const Layer& layer, std::span<const RefTensor> in, RefT
       for (int64_t l = 0; l < p.width; ++l) {
         double total = 0;
         for (int64_t j = begin; j < end; ++j) total += weights[static_cast<size_t>(j)] * v[j * p.width + l];
-        out.data[row * p.width + l] = sum == 0 ? p.nothing : total / sum;
+        const bool none_counts = sum == 0 || (p.zero_nan && std::isnan(sum));
+        out.data[row * p.width + l] = none_counts ? p.nothing : total / sum;
       }
     }
   }

@@ -20,7 +20,7 @@ def _mask(draw: st.DrawFn, rng: np.random.Generator, shape: tuple[int, ...]) -> 
         return {"mask": "keep"}, mask.astype(np.float32), "bool"
     added = normal(rng, *mask.shape)
     added[~mask] = draw(st.sampled_from([-np.inf, -100.0, np.finfo(np.float32).min]))
-    return {"mask": "add"}, added, "float32"
+    return {"mask": "add", "lowest_drops": int(draw(st.booleans()))}, added, "float32"
 
 
 @st.composite
@@ -38,6 +38,8 @@ def problems(draw: st.DrawFn) -> Problem:
         attrs["scale"] = draw(st.sampled_from([0.1, 1.0, -0.3]))
     if draw(st.integers(0, 3)) == 0:
         attrs["softcap"] = 2.0
+    if draw(st.integers(0, 3)) == 0:
+        attrs["zero_nan"] = 1
     for name in ("before", "after"):
         if draw(st.integers(0, 2)) == 0:
             attrs[name] = draw(st.integers(-3, 20) | st.sampled_from([150]))

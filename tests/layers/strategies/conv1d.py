@@ -8,16 +8,20 @@ from .sparse import with_zeros
 
 
 @st.composite
-def problems(draw: st.DrawFn, first: bool = False, depthwise: bool = False) -> Problem:
-    """Layers whose kernel fits the padded input. first: such as nets begin with."""
+def problems(draw: st.DrawFn, first: bool = False, depthwise: bool = False, product: bool = False) -> Problem:
+    """Layers whose kernel fits the padded input. first: such as nets begin with; product: of each position alone."""
     group_c, group_k, groups = (draw(st.integers(1, 4)), draw(st.integers(8, 64)), 1) if first else draw(CHANNELS)
     if depthwise:
         group_c, group_k, groups = 1, 1, draw(st.integers(2, 150))
-    kernel = draw(st.sampled_from([3, 5, 7]) if first else st.integers(1, 9))
+    if product:
+        group_c, group_k, groups = draw(st.integers(8, 64)), draw(st.integers(8, 64)), 1
+    kernel = 1 if product else draw(st.sampled_from([3, 5, 7]) if first else st.integers(1, 9))
     stride, dilation = (draw(st.one_of(st.just(1), st.integers(1, 3))) for _ in range(2))
     if first:
         dilation = 1
-    before, after = draw(st.integers(0, 4)), draw(st.integers(0, 4))
+    if product:
+        stride = dilation = 1
+    before, after = (0, 0) if product else (draw(st.integers(0, 4)), draw(st.integers(0, 4)))
     least = max(1, dilation * (kernel - 1) + 1 - before - after)
     length = least + draw(st.integers(0, 70))
     batch = draw(st.sampled_from([1, 1, 2, 3, 0]))
@@ -43,4 +47,9 @@ def quantized(draw: st.DrawFn) -> Problem:
 
 def special() -> list[st.SearchStrategy[Problem]]:
     """What random problems seldom are."""
-    return [problems(first=True), with_zeros(problems()), with_zeros(problems(), kinds=["blocks"])]
+    return [
+        problems(first=True),
+        problems(product=True),
+        with_zeros(problems()),
+        with_zeros(problems(), kinds=["blocks"]),
+    ]

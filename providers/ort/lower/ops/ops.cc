@@ -48,7 +48,7 @@ void convert_channels_last(Lowering& low, HostNode real) {
 
 bool has_weights(const HostNode& node) {
   const OpEntry* entry = find_op(node);
-  for (const auto family : {conv_ops(), linear_ops(), dynamic_ops(), norm_ops(), qlinear_ops()}) {
+  for (const auto family : {attention_ops(), conv_ops(), linear_ops(), dynamic_ops(), norm_ops(), qlinear_ops()}) {
     for (const OpEntry& one : family) {
       if (&one == entry) return true;
     }
