@@ -17,6 +17,7 @@ namespace softneuro {
   X(sigmoid, "1 / (1 + exp(-x))")                                         \
   X(tanh, "tanh(x)")                                                      \
   X(silu, "x / (1 + exp(-x))")                                            \
+  X(swish, "x / (1 + exp(-a * x))")                                       \
   X(gelu, "x * (1 + erf(x / sqrt(2))) / 2")                               \
   X(gelu_tanh, "x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2") \
   X(elu, "x > 0 ? x : a * (exp(x) - 1)")                                  \

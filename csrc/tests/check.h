@@ -119,6 +119,8 @@ inline double apply(const Activation& act, double x) {
       return std::tanh(x);
     case K::silu:
       return x / (1 + std::exp(-x));
+    case K::swish:
+      return x / (1 + std::exp(-act.a * x));
     case K::gelu:
       return x * 0.5 * (1 + std::erf(x / std::sqrt(2.0)));
     case K::gelu_tanh:
@@ -141,6 +143,7 @@ inline Activation random_activation() {
   act.kind =
       static_cast<ActivationKind>(pick(0, 1) == 0 ? pick(0, 2) : pick(0, static_cast<int>(ActivationKind::mish)));
   if (act.kind == ActivationKind::clamp) act.a = 0.25f, act.b = 6;
+  if (act.kind == ActivationKind::swish) act.a = 1.702f;
   if (act.kind == ActivationKind::leaky_relu || act.kind == ActivationKind::elu) act.a = 0.1f;
   return act;
 }

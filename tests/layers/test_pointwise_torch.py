@@ -64,6 +64,7 @@ ACTIVATIONS: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
     "sigmoid": ({}, torch.sigmoid),
     "tanh": ({}, torch.tanh),
     "silu": ({}, F.silu),
+    "swish": ({"a": 1.5}, lambda x: x * torch.sigmoid(1.5 * x)),
     "gelu": ({}, F.gelu),
     "gelu_tanh": ({}, lambda x: F.gelu(x, approximate="tanh")),
     "elu": ({"a": 0.7}, lambda x: F.elu(x, 0.7)),

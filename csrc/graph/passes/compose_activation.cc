@@ -1,12 +1,17 @@
-// Activations that a model spells out in arithmetic get their names: silu = x * sigmoid(x),
-// hardsigmoid = clamp(x + 3, 0, 6) / 6, hardswish = x * hardsigmoid(x) or x * clamp(x + 3, 0, 6) / 6,
-// gelu = x * (1 + erf(x / sqrt(2))) / 2 in any order.
+// Activations that a model spells out in arithmetic get their names, in any order of factors:
+//
+//   hardsigmoid = clamp(x + 3, 0, 6) / 6       hardswish = x * hardsigmoid(x)
+//   silu = x * sigmoid(x)                      swish = x * sigmoid(a * x)
+//   gelu = x / 2 * (1 + erf(x / sqrt(2)))      gelu_tanh = x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numbers>
 #include <optional>
 
 #include "graph/passes/common.h"
 #include "graph/passes/passes.h"
+#include "graph/passes/spelt_quantization.h"
 #include "layers/activation/activation.h"
 
 namespace softneuro {
@@ -22,121 +27,150 @@ bool is_relu6(const Layer* layer) {
          activation_params(*layer).b == 6;
 }
 
-bool is_product(const Layer* layer) {
-  return layer != nullptr && layer->type == "binary" && layer->post.empty() && layer->inputs.size() == 2 &&
-         layer->attrs.text("function") == "mul";
+// x op number, with the number on the right where that matters.
+std::optional<double> number_operand(const Graph& graph, const Layer* layer, const char* function) {
+  if (!is_binary(layer, function, 1) || !same_shapes(graph, layer->inputs[0], layer->output())) return std::nullopt;
+  const std::string_view name = function;
+  if (name != "add" && name != "mul" && layer->attrs.flag("reversed", false)) return std::nullopt;
+  const Constant* other = layer->find_weight("other");
+  if (other == nullptr) return layer->attrs.real("scalar");
+  if ((*other)->elements() != 1) return std::nullopt;
+  return static_cast<double>(*(*other)->values());
 }
 
-// x op scalar, with the scalar on the right where that matters.
-std::optional<double> scalar_operand(const Layer* layer, const char* function) {
-  if (layer == nullptr || layer->type != "binary" || !layer->post.empty() || layer->inputs.size() != 1 ||
-      layer->attrs.text("function") != function || layer->attrs.find("scalar") == nullptr)
-    return std::nullopt;
-  if (std::string_view(function) == "div" && layer->attrs.flag("reversed", false)) return std::nullopt;
-  return layer->attrs.real("scalar");
+// The factor of x * factor or x / (1 / factor).
+std::optional<double> factor_of(const Graph& graph, const Layer* layer) {
+  if (const auto factor = number_operand(graph, layer, "mul")) return factor;
+  const auto divisor = number_operand(graph, layer, "div");
+  return divisor ? std::optional(1 / *divisor) : std::nullopt;
 }
 
-bool is_sixth(const Layer* layer) {
-  const auto divisor = scalar_operand(layer, "div"), factor = scalar_operand(layer, "mul");
-  return (divisor && *divisor == 6) || (factor && std::abs(*factor - 1.0 / 6) < 1e-7);
-}
-
-// The x of clamp(x + 3, 0, 6), whose value only `reader` reads; -1 if `blob` is something else.
-int gate_source(const Graph& graph, int blob, int reader) {
-  const Layer* clamp = private_producer(graph, blob, reader);
-  if (!is_relu6(clamp)) return -1;
-  const Layer* sum = private_producer(graph, clamp->inputs[0], index_of(graph, clamp));
-  const auto offset = scalar_operand(sum, "add");
-  return offset && *offset == 3 ? sum->inputs[0] : -1;
-}
-
-// Whether a number is this one, as float32 or a shorter type has it.
+// Whether a number is this one, as float32 or a shorter type has it or its reciprocal.
 bool is_number(double value, double wanted) {
-  const auto as = [&](auto kind) {
-    return static_cast<double>(element_value(element_from<decltype(kind)>(static_cast<float>(wanted))));
+  const auto as = [](auto kind, double number) {
+    return static_cast<double>(element_value(element_from<decltype(kind)>(static_cast<float>(number))));
   };
-  const double stored[] = {wanted, as(Float16()), as(BFloat16())};
+  const double stored[] = {wanted, as(Float16(), wanted), as(BFloat16(), wanted), 1 / as(Float16(), 1 / wanted),
+                           1 / as(BFloat16(), 1 / wanted)};
   return std::any_of(std::begin(stored), std::end(stored), [&](double one) { return std::abs(value - one) < 1e-5; });
 }
 
-// The x of x * factor or x / (1 / factor), else -1.
-int scaled_source(const Layer* layer, double factor) {
-  const auto product = scalar_operand(layer, "mul"), quotient = scalar_operand(layer, "div");
-  const bool matches = (product && is_number(*product, factor)) || (quotient && is_number(*quotient, 1 / factor));
-  return matches ? layer->inputs[0] : -1;
-}
+// The coefficients of a polynomial, the constant one first.
+using Polynomial = std::array<double, 4>;
 
-// The x of 1 + erf(x / sqrt(2)), whose value only `reader` reads; -1 if `blob` is something else.
-int gelu_gate_source(const Graph& graph, int blob, int reader) {
-  const Layer* sum = private_producer(graph, blob, reader);
-  const auto offset = scalar_operand(sum, "add");
-  if (!offset || *offset != 1) return -1;
-  const Layer* erf = private_producer(graph, sum->inputs[0], index_of(graph, sum));
-  if (!is_activation(erf, ActivationKind::erf)) return -1;
-  return scaled_source(private_producer(graph, erf->inputs[0], index_of(graph, erf)), std::sqrt(0.5));
-}
-
-// x * gate where the gate is made from x by one of `make`; the x, or -1.
-template <typename Source>
-int gated(const Layer& product, const Source& source) {
-  for (size_t side = 0; side < 2; ++side) {
-    const int x = product.inputs[side], gate = product.inputs[1 - side];
-    if (x != gate && source(gate) == x) return x;
-  }
-  return -1;
-}
-
-// The x of a GELU whose last layer this is, or -1.
-int gelu_source(const Graph& graph, int index) {
-  const Layer& layer = graph.layers()[static_cast<size_t>(index)];
-  if (is_product(&layer)) {
-    const int x = gated(layer, [&](int blob) {  // x * ((1 + erf) / 2)
-      const Layer* half = private_producer(graph, blob, index);
-      const int sum = scaled_source(half, 0.5);
-      return sum < 0 ? -1 : gelu_gate_source(graph, sum, index_of(graph, half));
-    });
-    if (x >= 0) return x;
-    for (size_t side = 0; side < 2; ++side) {  // (x / 2) * (1 + erf)
-      const int source = scaled_source(private_producer(graph, layer.inputs[side], index), 0.5);
-      if (source >= 0 && gelu_gate_source(graph, layer.inputs[1 - side], index) == source) return source;
+std::optional<Polynomial> product(const Polynomial& a, const Polynomial& b) {
+  Polynomial result{};
+  for (size_t i = 0; i < a.size(); ++i) {
+    for (size_t k = 0; k < b.size(); ++k) {
+      const double term = a[i] * b[k];
+      if (i + k < result.size()) result[i + k] += term;
+      if (i + k >= result.size() && term != 0) return std::nullopt;
     }
-    return -1;
   }
-  const int product = scaled_source(&layer, 0.5);  // (x * (1 + erf)) / 2
-  const Layer* inner = product < 0 ? nullptr : private_producer(graph, product, index);
-  if (!is_product(inner)) return -1;
-  return gated(*inner, [&](int blob) { return gelu_gate_source(graph, blob, index_of(graph, inner)); });
+  return result;
+}
+
+// What arithmetic makes of x for `reader` alone.
+std::optional<Polynomial> polynomial(const Graph& graph, int blob, int reader, int x, int depth = 0) {
+  if (blob == x) return Polynomial{0, 1};
+  const Layer* layer = private_producer(graph, blob, reader);
+  if (layer == nullptr || layer->type != "binary" || depth == 8 || !same_shapes(graph, blob, x)) return std::nullopt;
+  const auto part = [&](size_t side) {
+    return polynomial(graph, layer->inputs[side], index_of(graph, layer), x, depth + 1);
+  };
+  std::optional<Polynomial> made = part(0);
+  if (!made) return std::nullopt;
+  if (const auto offset = number_operand(graph, layer, "add")) {
+    (*made)[0] += *offset;
+    return made;
+  }
+  if (const auto factor = factor_of(graph, layer)) return product(*made, {*factor});
+  if (const auto exponent = number_operand(graph, layer, "pow")) {
+    if (*exponent != 2 && *exponent != 3) return std::nullopt;
+    const auto square = product(*made, *made);
+    return *exponent == 2 || !square ? square : product(*square, *made);
+  }
+  const bool adds = is_binary(layer, "add", 2);
+  if (!adds && !is_binary(layer, "mul", 2)) return std::nullopt;
+  const std::optional<Polynomial> other = part(1);
+  if (!other || !adds) return other ? product(*made, *other) : std::nullopt;
+  for (size_t i = 0; i < made->size(); ++i) (*made)[i] += (*other)[i];
+  return made;
+}
+
+bool is_line(const Polynomial& p) { return p[0] == 0 && p[2] == 0 && p[3] == 0; }
+
+// What is multiplied by each other, and with which number; layers between them are read by nothing else.
+struct Factors {
+  double number = 1;
+  struct Blob {
+    int id, reader;
+  };
+  std::vector<Blob> blobs;
+};
+
+void collect(const Graph& graph, int blob, int reader, Factors& to) {
+  const Layer* layer = reader < 0 ? producer_of(graph, blob) : private_producer(graph, blob, reader);
+  const auto factor = factor_of(graph, layer);
+  const bool both = is_binary(layer, "mul", 2);
+  if (to.blobs.size() > 2 || (!factor && !both)) return to.blobs.push_back({blob, reader});
+  to.number *= factor.value_or(1);
+  for (const int input : layer->inputs) collect(graph, input, index_of(graph, layer), to);
 }
 
 struct Found {
-  ActivationKind kind;
   int source = -1;
+  ActivationKind kind = ActivationKind::none;
+  double a = 0;
 };
 
-Found match(const Graph& graph, int index) {
-  const Layer& layer = graph.layers()[static_cast<size_t>(index)];
-  if (is_product(&layer)) {
-    const auto activated = [&](ActivationKind kind) {
-      return gated(layer, [&](int gate) {
-        const Layer* made = private_producer(graph, gate, index);
-        return is_activation(made, kind) ? made->inputs[0] : -1;
-      });
-    };
-    if (const int x = activated(ActivationKind::sigmoid); x >= 0) return {ActivationKind::silu, x};
-    if (const int x = activated(ActivationKind::hardsigmoid); x >= 0) return {ActivationKind::hardswish, x};
+// What number * x * gate is.
+Found gated(const Graph& graph, double number, int x, const Factors::Blob& gate) {
+  const Layer* layer = private_producer(graph, gate.id, gate.reader);
+  if (layer == nullptr || !same_shapes(graph, gate.id, x)) return {};
+  const auto inside = [&](const Layer* of) { return polynomial(graph, of->inputs[0], index_of(graph, of), x); };
+  const auto is = [&](ActivationKind kind) { return is_activation(layer, kind); };
+  if (number == 1 && is(ActivationKind::hardsigmoid) && layer->inputs[0] == x) return {x, ActivationKind::hardswish};
+  if (number == 1 && is(ActivationKind::sigmoid)) {
+    const auto line = inside(layer);
+    if (!line || !is_line(*line)) return {};
+    if ((*line)[1] == 1) return {x, ActivationKind::silu};
+    return {x, ActivationKind::swish, (*line)[1]};
   }
-  if (const int x = gelu_source(graph, index); x >= 0) return {ActivationKind::gelu, x};
-  if (is_sixth(&layer)) {
-    const int blob = layer.inputs[0];
-    if (const int x = gate_source(graph, blob, index); x >= 0) return {ActivationKind::hardsigmoid, x};
-    const Layer* product = private_producer(graph, blob, index);
-    if (is_product(product)) {
-      const int reader = index_of(graph, product);
-      const int x = gated(*product, [&](int gate) { return gate_source(graph, gate, reader); });
-      if (x >= 0) return {ActivationKind::hardswish, x};
-    }
+  if (std::abs(number - 1.0 / 6) < 1e-7 && is_relu6(layer)) {
+    const auto line = inside(layer);
+    return line && *line == Polynomial{3, 1} ? Found{x, ActivationKind::hardswish} : Found{};
   }
-  return {ActivationKind::none, -1};
+  const auto one = number_operand(graph, layer, "add");
+  if (!one || *one != 1 || number != 0.5) return {};
+  layer = private_producer(graph, layer->inputs[0], index_of(graph, layer));
+  if (!is(ActivationKind::erf) && !is(ActivationKind::tanh)) return {};
+  const auto inner = inside(layer);
+  if (!inner) return {};
+  if (is(ActivationKind::erf)) {
+    return is_line(*inner) && is_number((*inner)[1], 1 / std::numbers::sqrt2) ? Found{x, ActivationKind::gelu}
+                                                                              : Found{};
+  }
+  const auto [constant, linear, square, cube] = *inner;
+  const bool matches = constant == 0 && square == 0 &&
+                       is_number(linear, std::numbers::sqrt2 * std::numbers::inv_sqrtpi) &&
+                       is_number(cube / linear, 0.044715);
+  return matches ? Found{x, ActivationKind::gelu_tanh} : Found{};
+}
+
+Found match(const Graph& graph, const Layer& layer) {
+  Factors factors;
+  collect(graph, layer.output(), -1, factors);
+  const auto& blobs = factors.blobs;
+  if (blobs.size() == 1 && std::abs(factors.number - 1.0 / 6) < 1e-7) {
+    const Layer* clamp = private_producer(graph, blobs[0].id, blobs[0].reader);
+    const Layer* sum = is_relu6(clamp) ? private_producer(graph, clamp->inputs[0], index_of(graph, clamp)) : nullptr;
+    const auto offset = number_operand(graph, sum, "add");
+    if (offset && *offset == 3) return {sum->inputs[0], ActivationKind::hardsigmoid};
+  }
+  if (blobs.size() != 2) return {};
+  const Found found = gated(graph, factors.number, blobs[0].id, blobs[1]);
+  return found.source >= 0 ? found : gated(graph, factors.number, blobs[1].id, blobs[0]);
 }
 
 }  // namespace
@@ -144,12 +178,16 @@ Found match(const Graph& graph, int index) {
 bool compose_activation(Graph& graph) {
   bool changed = false;
   for (size_t l = 0; l < graph.layers().size(); ++l) {
-    const Found found = match(graph, static_cast<int>(l));
-    if (found.source < 0) continue;
+    const Layer& before = graph.layers()[l];
+    if (before.type != "binary" || !before.post.empty()) continue;
+    const Found found = match(graph, before);
+    if (found.source < 0 || !same_shapes(graph, found.source, before.output())) continue;
     Layer& layer = graph.layer(static_cast<int>(l));
     layer.type = "activation";
     layer.attrs = {};
     layer.attrs.set("function", std::string(activation_name(found.kind)));
+    if (found.kind == ActivationKind::swish) layer.attrs.set("a", found.a);
+    layer.weights.clear();
     layer.inputs = {found.source};
     changed = true;
   }

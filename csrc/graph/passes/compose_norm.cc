@@ -145,9 +145,12 @@ int centred_source(const Graph& graph, const Norm& norm, int index) {
   return x;
 }
 
+// Routines read the images of a batch one by one, as these may have gaps between them.
+bool is_of_images(const Shape& shape, int axes) { return axes < shape.rank() || axes == 1 || shape[0] == 1; }
+
 bool compose(Graph& graph, int index) {
   const std::optional<Norm> norm = rms_norm_of(graph, index);
-  if (!norm) return false;
+  if (!norm || !is_of_images(shape_of(graph, norm->source), norm->axes)) return false;
   const int centred = centred_source(graph, *norm, index);
   Layer& layer = graph.layer(index);
   layer.type = centred < 0 ? "rms_norm" : "layer_norm";

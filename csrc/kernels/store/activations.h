@@ -27,6 +27,8 @@ SN_INLINE Vf activate(Vf x, Vf a, Vf b) {
     return tanh(x);
   } else if constexpr (kind == K::silu) {
     return x / (set(1.0f) + exp(-x));
+  } else if constexpr (kind == K::swish) {
+    return x / (set(1.0f) + exp(-(a * x)));
   } else if constexpr (kind == K::gelu) {
     return x * set(0.5f) * (set(1.0f) + erf(x * set(0.70710678f)));
   } else if constexpr (kind == K::gelu_tanh) {

@@ -28,6 +28,8 @@ double reference_activation(const Activation& act, double x) {
       return std::tanh(x);
     case ActivationKind::silu:
       return x / (1 + std::exp(-x));
+    case ActivationKind::swish:
+      return x / (1 + std::exp(-act.a * x));
     case ActivationKind::gelu:
       return x * 0.5 * (1 + std::erf(x * 0.70710678118654752440));
     case ActivationKind::gelu_tanh:

@@ -20,6 +20,8 @@ FUNCTIONS: list[dict[str, Any]] = [
     {"function": "sigmoid"},
     {"function": "tanh"},
     {"function": "silu"},
+    {"function": "swish", "a": 1.702},
+    {"function": "swish", "a": -0.5},
     {"function": "gelu"},
     {"function": "gelu_tanh"},
     {"function": "elu", "a": 1.5},

@@ -18,6 +18,7 @@ ACTIVATIONS = [
     {"activation": "sigmoid"},
     {"activation": "tanh"},
     {"activation": "silu"},
+    {"activation": "swish", "a": 1.702},
     {"activation": "gelu"},
     {"activation": "gelu_tanh"},
     {"activation": "elu", "a": 0.7},

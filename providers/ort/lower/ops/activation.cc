@@ -76,11 +76,26 @@ void convert_gelu(Lowering& low) {
   low.set(activation(low, low.blob(0), low.node().text("approximate", "none") == "tanh" ? "gelu_tanh" : "gelu"));
 }
 
+// Microsoft's GELUs, of x and a bias that is added to it.
+template <const char* function>
+void convert_biased(Lowering& low) {
+  int x = low.blob(0);
+  if (low.has(1) && low.is_known(1)) {
+    x = low.add("binary", {x}, {{"function", "add"}}, {{"other", low.weight(1)}});
+  } else if (low.has(1)) {
+    x = low.add("binary", {x, low.blob(1)}, {{"function", "add"}});
+  }
+  low.set(activation(low, x, function));
+}
+constexpr char gelu[] = "gelu", gelu_tanh[] = "gelu_tanh";
+
 void convert_swish(Lowering& low) {
-  const float alpha = low.node().real("alpha", 1);
-  const int x = low.blob(0);
-  if (alpha == 1) return low.set(activation(low, x, "silu"));
-  low.set(low.add("binary", {x, activation(low, scalar(low, x, "mul", alpha), "sigmoid")}, {{"function", "mul"}}));
+  const float alpha = low.node().real("alpha", low.node().op == "QuickGelu" ? 1.702F : 1);
+  low.set(alpha == 1 ? activation(low, low.blob(0), "silu") : activation(low, low.blob(0), "swish", alpha));
+}
+
+Refusal check_swish(const OpView& view) {
+  return std::isnan(view.node().real("alpha", 1)) ? Refusal("its alpha is NaN") : Refusal();
 }
 
 // A bound that is left out is the largest number there is, which an infinity exceeds. One that is NaN bounds nothing.
@@ -157,7 +172,10 @@ constexpr OpEntry activation_entries[] = {
     {"Celu", check_celu, convert_celu},
     {"HardSigmoid", accept, convert_hard_sigmoid},
     {"Gelu", check_gelu, convert_gelu, false, Holds::reals, Domain::both},
-    {"Swish", accept, convert_swish},
+    {"BiasGelu", accept, convert_biased<gelu>, false, Holds::reals, Domain::microsoft},
+    {"FastGelu", accept, convert_biased<gelu_tanh>, false, Holds::reals, Domain::microsoft},
+    {"QuickGelu", check_swish, convert_swish, false, Holds::reals, Domain::microsoft},
+    {"Swish", check_swish, convert_swish},
     {"Clip", clip_bounds, convert_clip, false, Holds::quantized},
     {"PRelu", check_prelu, convert_prelu},
     {"Softmax", check_softmax, convert_softmax},

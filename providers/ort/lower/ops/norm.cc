@@ -77,6 +77,28 @@ void convert_rms_norm(Lowering& low) {
                   {{"weight", broadcast_to(low.weight(1), normalised)}}));
 }
 
+Refusal check_skip_norm(const OpView& view) {
+  if (view.uses_output(1) || view.uses_output(2)) return "its mean or deviation is wanted";
+  if (view.rank(0) < 1) return "its input is a scalar";
+  return known_from(view, 2);
+}
+
+// The normalised sum of an input, of one that skips layers, and of a bias; and the sum itself.
+void convert_skip_norm(Lowering& low) {
+  const bool centred = low.node().op == "SkipLayerNormalization";
+  const size_t bias = centred ? 4 : 3;
+  const Shape shape = low.shape(0), last{shape[shape.rank() - 1]};
+  const auto parameter = [&](size_t input) { return broadcast_to(low.weight(input), last); };
+  int sum = low.add("binary", {low.blob(0), low.blob(1)}, {{"function", "add"}});
+  if (low.shape_of(sum) != shape) throw Error("its inputs differ in shape");
+  if (low.has(bias)) sum = low.add("binary", {sum}, {{"function", "add"}}, {{"other", parameter(bias)}});
+  Lowering::Weights weights{{"weight", parameter(2)}};
+  if (centred && low.has(3)) weights.emplace_back("bias", parameter(3));
+  low.set(low.add(centred ? "layer_norm" : "rms_norm", {sum},
+                  {{"axes", int64_t{1}}, {"eps", decimal(low.node().real("epsilon", 1e-12F))}}, weights));
+  if (low.node().outputs.size() > 3 && low.node().outputs[3] >= 0) low.set(sum, 3);
+}
+
 Refusal check_instance_norm(const OpView& view) {
   return view.rank(0) >= 3 ? known_from(view, 1) : Refusal("its input has no spatial axes");
 }
@@ -112,6 +134,9 @@ constexpr OpEntry norm_entries[] = {
     {"BatchNormalization", check_batch_norm, convert_batch_norm},
     {"LayerNormalization", check_layer_norm, convert_layer_norm},
     {"RMSNormalization", check_layer_norm, convert_rms_norm},
+    {"SimplifiedLayerNormalization", check_layer_norm, convert_rms_norm},
+    {"SkipLayerNormalization", check_skip_norm, convert_skip_norm, false, Holds::reals, Domain::microsoft},
+    {"SkipSimplifiedLayerNormalization", check_skip_norm, convert_skip_norm, false, Holds::reals, Domain::microsoft},
     {"InstanceNormalization", check_instance_norm, convert_instance_norm},
     {"GroupNormalization", check_group_norm, convert_group_norm},
 };
