@@ -108,16 +108,33 @@ void fold_gather(Lowering& low) {
 }
 
 void fold_concat(Lowering& low) {
-  const int rank = low.rank(0);
-  const int64_t axis = low.axis(low.node().integer("axis", 0), rank);
-  if (rank != 1 || axis != 0) throw Error("only lists of sizes are joined ahead");
-  Numbers made = numbers(low.known(0));
-  for (size_t i = 1; i < low.node().inputs.size(); ++i) {
-    const Numbers more = numbers(low.known(i));
-    made.reals.insert(made.reals.end(), more.reals.begin(), more.reals.end());
-    made.integers.insert(made.integers.end(), more.integers.begin(), more.integers.end());
+  const auto axis = static_cast<size_t>(low.axis(low.node().integer("axis", 0), low.rank(0)));
+  std::vector<Numbers> parts;
+  for (size_t i = 0; i < low.node().inputs.size(); ++i) parts.push_back(numbers(low.known(i)));
+  Numbers made{parts[0].real, parts[0].dims, {}, {}};
+  made.dims[axis] = 0;
+  for (const Numbers& part : parts) {
+    std::vector<int64_t> rest = part.dims;
+    if (rest.size() != made.dims.size()) throw Error("what is joined differs in rank");
+    rest[axis] = made.dims[axis];
+    if (part.real != made.real || rest != made.dims) throw Error("what is joined differs in type or size");
+    made.dims[axis] += part.dims[axis];
   }
-  made.dims = {static_cast<int64_t>(made.size())};
+  const auto append = [&](auto& to, const auto& from, size_t row, size_t size) {
+    const auto begin = from.begin() + static_cast<ptrdiff_t>(row * size);
+    to.insert(to.end(), begin, begin + static_cast<ptrdiff_t>(size));
+  };
+  const size_t rows = elements({made.dims.begin(), made.dims.begin() + static_cast<ptrdiff_t>(axis)});
+  for (size_t row = 0; row < rows; ++row) {
+    for (const Numbers& part : parts) {
+      const size_t size = elements({part.dims.begin() + static_cast<ptrdiff_t>(axis), part.dims.end()});
+      if (part.real) {
+        append(made.reals, part.reals, row, size);
+      } else {
+        append(made.integers, part.integers, row, size);
+      }
+    }
+  }
   put(low, made, low.known(0).type);
 }
 
