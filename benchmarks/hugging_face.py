@@ -191,12 +191,20 @@ def configuration(name: str, tiny: bool = False, attention: str = "sdpa") -> Any
 
 
 def build(
-    name: str, *, tiny: bool = False, masked: bool = False, batch: int = 1, attention: str = "sdpa", seed: int = 0
+    name: str,
+    *,
+    tiny: bool = False,
+    masked: bool = False,
+    batch: int = 1,
+    size: int = 0,
+    attention: str = "sdpa",
+    seed: int = 0,
 ) -> tuple[torch.nn.Module, Inputs]:
     """A model in eval mode and the keyword arguments of a call.
 
-    `masked` gives it masks, too. `attention` is how the library computes it: `sdpa`, or spelt out (`eager`).
-    Parameters of one axis are no round values: a bias of zeros would hide that it is left out.
+    `masked` gives it masks, too. `size` is the length of texts, or of images, where it is not the network's own.
+    `attention` is how the library computes it: `sdpa`, or spelt out (`eager`). Parameters of one axis are no round
+    values: a bias of zeros would hide that it is left out.
     """
     network, config = NETWORKS[name], configuration(name, tiny, attention)
     kind, _, part = network.model.partition(".")
@@ -207,7 +215,7 @@ def build(
         for parameter in model.parameters():
             if parameter.dim() == 1:
                 parameter.add_(0.1 * torch.randn_like(parameter))
-        size = network.tiny_size if tiny else network.size
+        size = size or (network.tiny_size if tiny else network.size)
         return model, network.inputs(config, batch, size, masked and network.masked)
 
 

@@ -155,7 +155,7 @@ def main() -> None:
 
     warnings.filterwarnings("ignore")
     torch.set_num_threads(arguments.threads)
-    console = Console(width=max(Console().width, 180))  # a table squeezed into 80 columns is unreadable
+    console = Console(width=max(Console().width, 230))  # a table squeezed into 80 columns is unreadable
     if arguments.attention or arguments.decode:
         part, name = (attention, "attention") if arguments.attention else (decoding, "decode")
         with empty_database(not arguments.warm):
