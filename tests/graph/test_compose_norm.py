@@ -100,6 +100,32 @@ def test_parameters_that_are_broadcast(shape: tuple[int, ...] | None) -> None:
     assert set(only_norm(net, y)["weights"]) == {"weight", "bias"}
 
 
+def weight_on_the_source(net: Network, x: int, weight: Array) -> int:
+    variance = net.binary("add", mean(net, net.binary("mul", x, x)), EPS)
+    return net.binary("div", net.binary("mul", x, weight), alone(net, "sqrt", variance))
+
+
+def weight_on_the_root(net: Network, x: int, weight: Array) -> int:
+    variance = net.binary("add", mean(net, net.binary("mul", x, x)), EPS)
+    return net.binary("mul", x, net.binary("mul", alone(net, "rsqrt", variance), weight))
+
+
+@pytest.mark.parametrize("make", [weight_on_the_source, weight_on_the_root])
+@pytest.mark.parametrize("with_mean", [False, True])
+def test_weight_in_other_places(make: Callable[[Network, int, Array], int], with_mean: bool) -> None:
+    net, x = rows()
+    norm = only_norm(net, make(net, centred(net, x) if with_mean else x, net.values(SHAPE[-1])))
+    assert (norm["type"], set(norm["weights"])) == ("layer_norm" if with_mean else "rms_norm", {"weight"})
+
+
+@pytest.mark.parametrize("make", [weight_on_the_source, weight_on_the_root])
+def test_factors_of_rows(make: Callable[[Network, int, Array], int]) -> None:
+    net, x = rows()
+    net.optimized(make(net, x, net.values(5, 1)))
+    left = ["binary"] if make is weight_on_the_source else ["binary"] * 5 + ["reduce"]
+    assert sorted(net.types()) == sorted(["activation", *left, *["rms_norm"] * (make is weight_on_the_source)])
+
+
 def test_one_plus_weight() -> None:
     net, x = rows()
     weight = net.binary("add", net.constant(net.values(SHAPE[-1])), 1.0)
@@ -120,6 +146,34 @@ def test_a_difference_that_is_computed_twice() -> None:
         variance = mean(net, net.binary("pow", net.binary("sub", x, average), 2.0))
         y = net.binary("div", again(net, x, average), alone(net, "sqrt", net.binary("add", variance, EPS)))
         assert only_norm(net, y)["type"] == "layer_norm"
+
+
+def shifted(net: Network, x: int, weighted: bool = True, another: bool = False, wanted: bool = False) -> list[int]:
+    average = mean(net, x)
+    difference = net.binary("sub", x, average)
+    variance = net.binary("add", mean(net, net.binary("mul", difference, difference)), EPS)
+    g = net.binary("div", alone(net, "sqrt", variance), 1.0, reversed=1)
+    if weighted:
+        g = net.binary("mul", g, net.values(SHAPE[-1]))
+    moved = net.binary("mul", mean(net, net.act(x, "exp")) if another else average, g)
+    shift = net.binary("sub", moved, net.values(SHAPE[-1]), reversed=1)
+    return [net.binary("add", net.binary("mul", x, g), shift), *([g] if wanted else [])]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_mean_that_is_subtracted_behind(weighted: bool) -> None:
+    """TensorFlow normalises so."""
+    net, x = rows()
+    norm = only_norm(net, *shifted(net, x, weighted))
+    assert norm["type"] == "layer_norm"
+    assert set(norm["weights"]) == ({"weight", "bias"} if weighted else {"bias"})
+
+
+@pytest.mark.parametrize("changed", ["another", "wanted"])
+def test_almost_subtracted_behind(changed: str) -> None:
+    net, x = rows()
+    net.optimized(*shifted(net, x, **{changed: True}))
+    assert "layer_norm" not in net.types()
 
 
 def test_over_a_plane() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from softneuro.providers.report import events
 from tests.providers.conftest import check_same, cpu_session, make_model, random_feeds, reasons, whole_session
@@ -64,6 +65,11 @@ NORMS = {
         f"{MEAN}, Sub x u -> t, Div t r -> n, Mul w n -> m, Add b m -> y",
     ),
     "layer norm alone": ("layer_norm", f"{MEAN}, Reciprocal r -> i, Mul d i -> y"),
+    "layer norm, shifted": (
+        "layer_norm",
+        "ReduceMean x -> u, Sub x u -> d, Mul d d -> s, ReduceMean s -> v, Add v eps -> e, Sqrt e -> r, "
+        "Reciprocal r -> i, Mul i w -> g, Mul x g -> a, Mul u g -> h, Sub b h -> c, Add a c -> y",
+    ),
     "rms norm": ("rms_norm", f"{SQUARE}, Sqrt e -> r, Div one r -> i, Mul x i -> n, Mul n w -> y"),
     "rms norm by a quotient": ("rms_norm", f"{SQUARE}, Sqrt e -> r, Div x r -> n, Mul w n -> y"),
     "rms norm by a power": ("rms_norm", f"{SQUARE}, Pow e minus -> i, Mul i x -> n, Add one w -> g, Mul n g -> y"),
@@ -75,6 +81,18 @@ NORMS = {
 def test_norms_that_are_spelt_out(name: str, opset: int) -> None:
     kind, steps = NORMS[name]
     assert check(spelt(steps, opset=opset), {"n": 3}) == ["activation", kind]
+
+
+@pytest.mark.parametrize("name", ["layer norm", "rms norm"])
+def test_float16(name: str) -> None:
+    kind, steps = NORMS[name]
+    nodes = [helper.make_node("Cast", ["given"], ["in"], to=1)]
+    model = onnx.load_from_string(spelt(steps))
+    nodes += [*model.graph.node, helper.make_node("Cast", ["y"], ["result"], to=10)]
+    constants = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
+    types = {"given": "FLOAT16", "result": "FLOAT16"}
+    made = make_model(nodes, {"given": ["n", 5, WIDTH]}, {"result": None}, constants, types=types)
+    assert check(made, {"n": 3}, 1e-3) == ["activation", kind]
 
 
 def test_a_mean_that_is_wanted() -> None:

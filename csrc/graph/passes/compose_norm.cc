@@ -3,7 +3,8 @@
 //   x * rsqrt(mean(x^2) + eps)                     rms_norm
 //   d * rsqrt(mean(d^2) + eps), d = x - mean(x)    layer_norm
 //
-// where means are of the last axes, and roots may be spelt in other ways. A constant by which the result of either is
+// where means are of the last axes, and roots may be spelt in other ways. TensorFlow's x * g + (bias - mean(x) * g),
+// where g is the inverse root and perhaps a weight, is a layer_norm, too. A constant by which the result of either is
 // multiplied becomes its weight, and one that is added to a layer_norm's its bias.
 #include <algorithm>
 #include <cmath>
@@ -82,6 +83,7 @@ struct Norm {
   double eps = 0;
   Squared squared;
   int squares = -1;  // the layer that makes them
+  int scaled = -1;   // the layer that multiplies an operand by a constant
 };
 
 // Of mean(x^2) + eps, which is not read otherwise.
@@ -94,12 +96,19 @@ std::optional<Norm> mean_square(const Graph& graph, const Layer* sum) {
   if (norm.axes == 0 || !same_shapes(graph, sum->output(), mean->output())) return std::nullopt;
   const Layer* squares = above(mean);
   norm.squared = squared(graph, squares);
-  if (norm.squared.a < 0) return std::nullopt;
+  if (norm.squared.a < 0 || !same_shapes(graph, norm.squared.a, squares->output())) return std::nullopt;
   norm.squares = index_of(graph, squares);
   const auto eps = uniform_operand(sum, "add");
   if (!eps || !(*eps > 0) || !std::isfinite(*eps)) return std::nullopt;
   norm.eps = *eps;
   return norm;
+}
+
+// Of what a layer takes the root of.
+std::optional<Norm> of_root(const Graph& graph, const Layer* root, bool inverse) {
+  const Layer* sum = under_root(graph, root, inverse);
+  const std::optional<Norm> norm = sum == nullptr ? std::nullopt : mean_square(graph, sum);
+  return norm && same_shapes(graph, root->output(), sum->output()) ? norm : std::nullopt;
 }
 
 // What a layer divides by the root of its own mean square.
@@ -109,12 +118,21 @@ std::optional<Norm> rms_norm_of(const Graph& graph, int index) {
   if (!product && !is_binary(&layer, "div", 2)) return std::nullopt;
   for (const size_t side : {1U, 0U}) {
     if (!product && side == 0) break;
-    const Layer* root = private_producer(graph, layer.inputs[side], index);
-    const Layer* sum = under_root(graph, root, product);
-    std::optional<Norm> norm = sum == nullptr ? std::nullopt : mean_square(graph, sum);
-    if (!norm || !same_shapes(graph, root->output(), sum->output())) continue;
+    const Layer *root = private_producer(graph, layer.inputs[side], index), *factor = nullptr;
+    if (product && is_binary(root, "mul", 1) && same_shapes(graph, root->output(), layer.output())) {
+      factor = root;
+      root = private_producer(graph, factor->inputs[0], index_of(graph, factor));
+    }
+    std::optional<Norm> norm = of_root(graph, root, product);
+    if (!norm) continue;
     norm->source = layer.inputs[1 - side];
-    if (is_twin(graph, norm->source, norm->squared.a)) return norm;
+    if (const Layer* other = private_producer(graph, norm->source, index);
+        factor == nullptr && is_binary(other, "mul", 1)) {
+      factor = other;
+      norm->source = factor->inputs[0];
+    }
+    norm->scaled = factor == nullptr ? -1 : index_of(graph, factor);
+    if (is_twin(graph, norm->source, norm->squared.a) && same_shapes(graph, norm->source, layer.output())) return norm;
   }
   return std::nullopt;
 }
@@ -133,14 +151,15 @@ int centred_source(const Graph& graph, const Norm& norm, int index) {
   const int x = difference->inputs[0];
   std::vector<int> subtractions;
   for (const int one : {norm.source, norm.squared.a, norm.squared.b}) {
-    if (!only_read_by(graph, one, {index, norm.squares})) return -1;
+    if (!only_read_by(graph, one, {index, norm.squares, norm.scaled})) return -1;
     subtractions.push_back(graph.blob(one).producer);
   }
+  std::vector<int> readers = subtractions;
+  readers.push_back(index);
   for (const int subtraction : subtractions) {
     const int blob = graph.layers()[static_cast<size_t>(subtraction)].inputs[1];
     const Layer* mean = producer_of(graph, blob);
-    if (mean_axes(graph, mean) != norm.axes || mean->inputs[0] != x || !only_read_by(graph, blob, subtractions))
-      return -1;
+    if (mean_axes(graph, mean) != norm.axes || mean->inputs[0] != x || !only_read_by(graph, blob, readers)) return -1;
   }
   return x;
 }
@@ -148,16 +167,88 @@ int centred_source(const Graph& graph, const Norm& norm, int index) {
 // Routines read the images of a batch one by one, as these may have gaps between them.
 bool is_of_images(const Shape& shape, int axes) { return axes < shape.rank() || axes == 1 || shape[0] == 1; }
 
+void become(Layer& layer, const char* type, const Norm& norm, int source) {
+  layer.type = type;
+  layer.inputs = {source};
+  layer.weights.clear();
+  layer.attrs = {};
+  layer.attrs.set("axes", int64_t{norm.axes});
+  layer.attrs.set("eps", norm.eps);
+}
+
+// A layer does with the output of an earlier one what that does to its own input, which is to become something else.
+void move_behind(Graph& graph, int earlier, int index) {
+  const Layer& from = graph.layers()[static_cast<size_t>(earlier)];
+  Layer& to = graph.layer(index);
+  to.attrs = from.attrs, to.weights = from.weights;
+  to.inputs = {from.output()};
+}
+
 bool compose(Graph& graph, int index) {
   const std::optional<Norm> norm = rms_norm_of(graph, index);
   if (!norm || !is_of_images(shape_of(graph, norm->source), norm->axes)) return false;
   const int centred = centred_source(graph, *norm, index);
-  Layer& layer = graph.layer(index);
-  layer.type = centred < 0 ? "rms_norm" : "layer_norm";
-  layer.inputs = {centred < 0 ? norm->source : centred};
-  layer.attrs = {};
-  layer.attrs.set("axes", int64_t{norm->axes});
-  layer.attrs.set("eps", norm->eps);
+  if (norm->scaled >= 0) move_behind(graph, norm->scaled, index);
+  become(graph.layer(norm->scaled < 0 ? index : norm->scaled), centred < 0 ? "rms_norm" : "layer_norm", *norm,
+         centred < 0 ? norm->source : centred);
+  return true;
+}
+
+// x * g + (bias - mean(x) * g) where g is the inverse root, which may be multiplied by a constant.
+struct Shifted {
+  Norm norm;  // of x
+  const Layer *product, *shift, *factor;
+};
+
+std::optional<Shifted> shifted(const Graph& graph, int x, int g, const Layer* product, const Layer* shift) {
+  const Layer* moved = private_producer(graph, shift->inputs[0], index_of(graph, shift));
+  if (!is_binary(moved, "mul", 2) || (moved->inputs[0] != g && moved->inputs[1] != g)) return std::nullopt;
+  const int mean = moved->inputs[moved->inputs[0] == g ? 1 : 0];
+  if (!only_read_by(graph, g, {index_of(graph, product), index_of(graph, moved)})) return std::nullopt;
+  const Layer *root = producer_of(graph, g), *factor = nullptr;
+  if (is_binary(root, "mul", 1)) {
+    factor = root;
+    root = private_producer(graph, factor->inputs[0], index_of(graph, factor));
+  }
+  std::optional<Norm> norm = of_root(graph, root, true);
+  if (!norm) return std::nullopt;
+  const Layer* difference = producer_of(graph, norm->squared.a);
+  if (!is_binary(difference, "sub", 2) || difference->inputs[0] != x || !is_twin(graph, difference->inputs[1], mean))
+    return std::nullopt;
+  norm->source = norm->squared.a;
+  if (centred_source(graph, *norm, index_of(graph, moved)) != x) return std::nullopt;
+  norm->source = x;
+  return Shifted{*norm, product, shift, factor};
+}
+
+bool compose_shifted(Graph& graph, int index) {
+  const Layer& sum = graph.layers()[static_cast<size_t>(index)];
+  if (!is_binary(&sum, "add", 2)) return false;
+  std::optional<Shifted> found;
+  for (size_t way = 0; way < 4 && !found; ++way) {
+    const size_t side = way / 2, at = way % 2;
+    const Layer* product = private_producer(graph, sum.inputs[side], index);
+    const Layer* shift = private_producer(graph, sum.inputs[1 - side], index);
+    if (!is_binary(product, "mul", 2) || !is_binary(shift, "sub", 1) || !shift->attrs.flag("reversed", false)) continue;
+    found = shifted(graph, product->inputs[at], product->inputs[1 - at], product, shift);
+  }
+  if (!found) return false;
+  const auto& [norm, product, shift, factor] = *found;
+  for (const int blob : {norm.source, product->output(), shift->output()}) {
+    if (!same_shapes(graph, blob, sum.output())) return false;
+  }
+  if (!is_of_images(shape_of(graph, norm.source), norm.axes)) return false;
+  Layer& last = graph.layer(index);
+  last.inputs = {factor == nullptr ? product->output() : shift->output()};
+  last.attrs = shift->attrs, last.weights = shift->weights;
+  last.attrs.set("function", std::string("add"));
+  last.attrs.erase("reversed");
+  if (factor != nullptr) {
+    Layer& weighted = graph.layer(index_of(graph, shift));
+    weighted.attrs = factor->attrs, weighted.weights = factor->weights;
+    weighted.inputs = {product->output()};
+  }
+  become(graph.layer(index_of(graph, product)), "layer_norm", norm, norm.source);
   return true;
 }
 
@@ -220,7 +311,7 @@ bool compose_norm(Graph& graph) {
   bool changed = false;
   for (size_t l = 0; l < graph.layers().size(); ++l) {  // products come before what their results go into
     const int index = static_cast<int>(l);
-    changed |= compose(graph, index) || absorb_parameter(graph, index);
+    changed |= compose(graph, index) || compose_shifted(graph, index) || absorb_parameter(graph, index);
   }
   return changed;
 }
