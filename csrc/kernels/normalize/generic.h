@@ -7,16 +7,49 @@
 
 namespace softneuro::SN_ISA {
 
+struct Differences {
+  float sum, squares;
+};
+
+// Sums of x - center and of its squares, as sum_row makes one.
+template <class T>
+SN_INLINE Differences sum_differences(const T* src, int64_t count, Vf center, const Reading<T>& reading) {
+  CompensatedSum sum, squares;
+  int64_t i = 0;
+  while (i + lanes <= count) {
+    const int64_t vectors = (count - i) / lanes, block = vectors < plain_vectors ? vectors : plain_vectors;
+    Vf part[4] = {zero(), zero(), zero(), zero()}, square[4] = {zero(), zero(), zero(), zero()};
+    const auto add = [&](int j, int64_t k) {
+      const Vf difference = reading.value(src + i + k * lanes) - center;
+      part[j] = part[j] + difference;
+      square[j] = fma(difference, difference, square[j]);
+    };
+    int64_t k = 0;
+    for (; k + 4 <= block; k += 4) {
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j) add(j, k + j);
+    }
+    for (; k < block; ++k) add(0, k);
+    sum.add((part[0] + part[1]) + (part[2] + part[3]));
+    squares.add((square[0] + square[1]) + (square[2] + square[3]));
+    i += block * lanes;
+  }
+  if (i < count) {
+    const int rest = static_cast<int>(count - i);
+    const Vf difference = first_or(reading.value(src + i, rest) - center, rest, zero());
+    sum.add(difference);
+    squares.add(difference * difference);
+  }
+  return {reduce_add(sum.total), reduce_add(squares.total)};
+}
+
 template <class T>
 SN_INLINE Moments moments_of(const T* src, int64_t count, const Reading<T>& reading) {
   const auto in_use = [](Vf x, int used) { return used < lanes ? first_or(x, used, zero()) : x; };
   const float n = static_cast<float>(count);
   const auto value = [&](Vf x, int used) { return is_quantized<T> ? in_use(x, used) : x; };
   const float mean = sum_row(src, count, value, reading) / n;
-  const Vf center = set(mean);
-  const float off = sum_row(src, count, [&](Vf x, int used) { return in_use(x - center, used); }, reading);
-  const auto square = [&](Vf x, int used) { return in_use((x - center) * (x - center), used); };
-  const float squares = sum_row(src, count, square, reading);
+  const auto [off, squares] = sum_differences(src, count, set(mean), reading);
   return {mean, off / n, (squares - off * (off / n)) / n};
 }
 
