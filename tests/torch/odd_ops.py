@@ -11,7 +11,7 @@ ODD = {
     "values by place": lambda x: torch.gather(x.flip(1), 1, torch.topk(x, 8, 1).indices),
     "moved places": lambda x: torch.gather(x, 1, torch.argsort(x, 1)[:, :1].expand(-1, 8, -1, -1)),
     "roll": lambda x: torch.roll(x, (1, 2), (2, 3)),
-    "truth values": lambda x: torch.where(x > 0.1, x, x.flip(3)),
+    "truth values": lambda x: x.flip(3) * torch.any(x > 0.1, 1, keepdim=True),
     "strange order": lambda x: torch.cumsum(x.permute(0, 2, 3, 1), 1).permute(0, 3, 1, 2),
     "several in a row": lambda x: torch.flip(torch.cumsum(torch.cumprod(x, 3), 2), (2, 3)),
     "a number of its own": lambda x: torch.searchsorted(torch.linspace(-1, 1, 20), x).float() + x,
@@ -50,3 +50,8 @@ def by_index(x, places):
 
 def by_op(x, places):
     return torch.index_select(x, 1, places)  # raises RuntimeError
+
+
+def by_gather(x, places):
+    """A step, where the others are layers."""
+    return torch.gather(x, 1, places.view(1, -1, 1, 1).expand(2, -1, 12, 16))  # raises RuntimeError

@@ -115,7 +115,7 @@ def test_every_op_of_the_host_is_named():
 
             def forward(self, x):
                 x = torch.ops.softneuro_test.twice(x)
-                x = torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
+                x = torch.cond(x.double().sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
                 values, _ = x.topk(2)
                 return torch.linalg.solve(self.weight.exp(), values.reshape(-1, 4).t()) * (x.shape[0] + 1)
 

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 import softneuro
 from softneuro.torch_backend import explain, load
 from softneuro.torch_backend.compile.converters.registry import CONVERTERS, aten
-from tests.torch.odd_ops import ODD, Odd, Placed, by_index, by_op
+from tests.torch.odd_ops import ODD, Odd, Placed, by_gather, by_index, by_op
 
 
 @pytest.mark.parametrize("name", ODD)
@@ -42,7 +42,7 @@ def test_results_of_a_step_leave_the_region(compile_model, regions, image):
     assert region.region.steps
 
 
-@pytest.mark.parametrize("take", [by_index, by_op])
+@pytest.mark.parametrize("take", [by_gather, by_index, by_op])
 def test_integers_enter_a_region(take, compile_model, agree, regions, image):
     model = Placed(take)
     compiled = compile_model(model)
@@ -50,7 +50,7 @@ def test_integers_enter_a_region(take, compile_model, agree, regions, image):
         agree(compiled, model, image, torch.randperm(8))
     agree(compiled, model, image, torch.randperm(16)[::2] % 8)
     agree(compiled, model, image.contiguous(memory_format=torch.channels_last), torch.randperm(8))
-    assert all(region.region.steps for region in regions())
+    assert all(bool(region.region.steps) == (take is by_gather) for region in regions())
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])

@@ -101,7 +101,6 @@ LEFT = {
     "not clamped": (lambda x, w: x.round().to(torch.int32).float() * 0.5, "its dtype is int32"),
     "beyond the type": (lambda x, w: (steps(x, -300, 300) * 0.4).round().to(torch.int8).float(), "its dtype is int8"),
     "wrapped": (lambda x, w: (steps(x).to(torch.int8) + 1).float() * 0.5, "its dtype is int8"),
-    "long": (lambda x, w: steps(x).to(torch.int64).float() * 0.5, "its dtype is int64"),
     "a result": (lambda x, w: steps(x).to(torch.int8), "its bytes are a result"),
     "a result, too": (both, "its bytes are a result"),
     "indices": (lambda x, w: w[steps(x, 0, 5).to(torch.int32)[:, 0]].float(), "its bytes are read by aten.select.int"),

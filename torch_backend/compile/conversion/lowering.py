@@ -14,6 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
 
 import softneuro
+from softneuro.torch_backend.compile.conversion.evaluation import Evaluation, memory_of
 from softneuro.torch_backend.compile.conversion.quantized_weights import QuantizedWeight, find_groups, quantized_weight
 from softneuro.torch_backend.compile.converters.registry import Call, find_converter
 from softneuro.torch_backend.compile.host.host_steps import HostStep, step_reason
@@ -21,7 +22,7 @@ from softneuro.torch_backend.compile.ops.borders import TYPES, Border, output_sc
 from softneuro.torch_backend.compile.ops.known_shapes import KnownShapes
 from softneuro.torch_backend.compile.ops.names import layer_name
 from softneuro.torch_backend.compile.ops.orders import inverse
-from softneuro.torch_backend.compile.ops.reals import REALS, WHOLE, in_float32, is_conversion
+from softneuro.torch_backend.compile.ops.reals import REALS, WHOLE
 from softneuro.torch_backend.compile.ops.strides import true_value
 from softneuro.torch_backend.compile.ops.walks import with_sources
 
@@ -58,7 +59,8 @@ class Lowering:
         self._casts: dict[tuple[int, str], int] = {}  # by what is converted, and to which type
         self._whole: dict[Node, int] = {}  # constants in the host's type, where that is of no reals
         self._made: set[Node] = set()  # by converters: reals, whatever the host has
-        self._evaluated: dict[Node, Any] = {}
+        #: the real value of a node that follows from weights alone, not rounded to halves on the way
+        self.evaluate = Evaluation(weights)
         self._node: Node | None = None
 
     def run(
@@ -296,31 +298,3 @@ class Lowering:
         for node in nodes:
             read = with_sources([node], lambda n: () if n in self._weights else n.all_input_nodes)
             self.result.watched.update(self._weights[n][0] for n in read if n in self._weights)
-
-    def evaluate(self, node: Node) -> Any:
-        """The real value of a node that follows from weights alone, not rounded to halves on the way."""
-        known = self._evaluated
-        if node in self._weights:
-            return self._weights[node][1]
-        for one in with_sources([node], lambda n: () if n in known or n in self._weights else n.all_input_nodes):
-            if one in self._weights:
-                known[one] = self._weights[one][1]
-            elif is_conversion(one):
-                known[one] = known[one.args[0]]
-            elif one not in known:
-                args, kwargs = torch.fx.node.map_arg((one.args, one.kwargs), known.__getitem__)
-                moves = (found := find_converter(one.target)) is not None and found.moves_only
-                with torch.no_grad():
-                    known[one] = one.target(*args, **kwargs) if moves else in_float32(one.target, args, kwargs)
-        return known[node]
-
-
-def memory_of(value: torch.Tensor | QuantizedWeight) -> Any:
-    """A weight's elements one after the other, as the core takes them: in their own memory if they lie so."""
-    if isinstance(value, QuantizedWeight):
-        return value.memory()
-    value = value.reshape(-1) if value.dim() == 0 else value.contiguous()
-    if value.dtype == torch.uint8 or value.dtype in WHOLE:
-        return value.numpy(), TYPES[value.dtype]  # and not what floats are made of
-    # NumPy has no bfloat16.
-    return (value.view(torch.uint16).numpy(), "bfloat16") if value.dtype == torch.bfloat16 else value.numpy()
