@@ -20,7 +20,6 @@ std::string where_of(const HostNode& node) { return node.op + (node.name.empty()
 std::vector<int64_t> to_list(const Shape& shape) { return {shape.begin(), shape.end()}; }
 
 Constant constant_of(const HostTensor& tensor) {
-  if (!is_real(tensor.type)) throw Error("a weight is " + std::string(dtype_name(tensor.type)));
   return std::make_shared<const ConstantData>(desc_of(Shape(tensor.dims), tensor.type), tensor.type, tensor.data);
 }
 
@@ -262,6 +261,7 @@ int Lowering::blob_of(int id) {
 
 Constant Lowering::weight(size_t input) {
   const Place& place = value(input);
+  if (!place.constant && !is_real(type(input))) throw Error("a weight is " + std::string(dtype_name(type(input))));
   return place.constant ? place.constant : constant(node_->inputs[input], known(input));
 }
 

@@ -129,7 +129,7 @@ class Lowering {
 };
 
 std::vector<int64_t> to_list(const Shape& shape);
-// Weight of a known tensor, keeping its memory alive. Throws Error unless it holds reals.
+// A known tensor, keeping its memory alive.
 Constant constant_of(const HostTensor& tensor);
 
 }  // namespace softneuro::ort

@@ -13,8 +13,8 @@ namespace {
 bool may_hold(Holds holds, const HostValue& value) {
   const auto type = value.type.dtype();
   if (!type || is_real(*type)) return type.has_value();
-  if (value.grid) return holds == Holds::quantized || holds == Holds::bytes;
-  return holds == Holds::anything || (holds == Holds::bytes && dtype_bits(*type) == 8);
+  if (value.grid) return holds == Holds::quantized || holds == Holds::bytes || holds == Holds::all;
+  return holds == Holds::anything || holds == Holds::all || (holds == Holds::bytes && dtype_bits(*type) == 8);
 }
 
 Refusal check_tensor(const HostValue& value, const std::string& what, Holds holds) {

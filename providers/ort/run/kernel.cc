@@ -5,6 +5,7 @@
 #include <cstring>
 #include <exception>
 
+#include "layers/host/host.h"
 #include "providers/ort/abi/api.h"
 #include "providers/ort/abi/status.h"
 #include "providers/ort/graph/read_graph.h"
@@ -115,6 +116,17 @@ void run_net(const RegionKernel& kernel, OrtKernelContext* context, const Ready&
   ready.run(in, out, pool.parallel_for());
 }
 
+// False if inputs have values that only the host can tell what is wrong with.
+bool runs_net(const RegionKernel& kernel, OrtKernelContext* context, const Ready& ready,
+              const std::vector<RunInput>& inputs) {
+  try {
+    run_net(kernel, context, ready, inputs);
+    return true;
+  } catch (const RejectedInput&) {
+    return false;
+  }
+}
+
 OrtStatus* create_state(OrtNodeComputeInfo* info, OrtNodeComputeContext*, void** state) {
   return guarded("CreateState", [&] { *state = info; });
 }
@@ -129,10 +141,13 @@ OrtStatus* compute(OrtNodeComputeInfo*, void* state, OrtKernelContext* context) 
     Region& region = *kernel.region;
     const Signature signature = region.signature(inputs);
     const auto ready = region.core().find(signature, constant_weights);
-    if (ready != nullptr && ready->net != nullptr) return run_net(kernel, context, *ready, inputs);
+    const bool has_net = ready != nullptr && ready->net != nullptr;
+    if (has_net && runs_net(kernel, context, *ready, inputs)) return;
     OrtRegionCall call(region, signature, inputs, run);
     auto side = softneuro::Region::Side::host;
-    if (ready != nullptr) {
+    if (has_net) {
+      region.core().run_after_error(signature, call);
+    } else if (ready != nullptr) {
       call.run_host();
     } else {
       side = region.core().run(signature, constant_weights, call);

@@ -29,6 +29,9 @@ int with_known(Lowering& low, int blob, std::string_view function, size_t input,
 }
 
 void convert_two(Lowering& low, std::string_view function) {
+  if (!is_real(low.type(0))) {
+    return low.set(low.add("integer_binary", {low.blob(0), low.blob(1)}, {{"function", std::string(function)}}));
+  }
   if (low.is_known(0) && !low.is_known(1)) return low.set(with_known(low, low.blob(1), function, 0, true));
   if (low.is_known(1)) return low.set(with_known(low, low.blob(0), function, 1, false));
   low.set(low.add("binary", {low.blob(0), low.blob(1)}, {{"function", std::string(function)}}));
@@ -89,6 +92,15 @@ Refusal modern(const OpView& view) {
   return view.node().since_version >= 7 ? Refusal() : Refusal("its broadcasting rule is older than opset 7");
 }
 
+// Reals, or integers of a size that layers compute with.
+Refusal check_whole(const OpView& view) {
+  const auto type = view.input(0).type.dtype();
+  if (type && !is_real(*type) && *type != DType::int64 && *type != DType::int32) {
+    return "it computes with " + view.input(0).type.name();
+  }
+  return modern(view);
+}
+
 Refusal check_pow(const OpView& view) {
   if (is_real(view.input(1).type)) return modern(view);
   const HostTensor* exponent = view.constant(1);
@@ -113,41 +125,10 @@ Refusal check_dropout(const OpView& view) {
              : Refusal("it is in training mode");
 }
 
-Refusal check_cast(const OpView& view) {
-  const ElementType to(static_cast<int>(view.node().integer("to", 0)));
-  return is_real(to) ? Refusal() : Refusal("it converts to " + to.name());
-}
-
-// Inside, reals of any type are float32 and only integers become something else.
-void convert_cast(Lowering& low) {
-  const int blob = low.blob(0);
-  low.set(low.desc(blob).kind == ValueKind::real ? blob : low.add("cast", {blob}));
-}
-
-Refusal check_expand(const OpView& view) { return known_from(view, 1); }
-
-// A product with ones of the axes that repeat.
-void convert_expand(Lowering& low) {
-  const Shape in = low.shape(0), wanted(low.known(1).integers());
-  Shape ones;
-  bool repeats = wanted.rank() > in.rank();
-  for (int axis = 0; axis < wanted.rank(); ++axis) {
-    const int at = axis - (wanted.rank() - in.rank());
-    const bool stays = wanted[axis] == 1 || (at >= 0 && in[at] == wanted[axis]);
-    ones.push_back(stays ? 1 : wanted[axis]);
-    repeats = repeats || !stays;
-  }
-  if (!repeats) return low.set(low.blob(0));
-  constexpr int64_t most = int64_t{1} << 24;
-  if (ones.elements() > most) throw Error("it repeats " + std::to_string(ones.elements()) + " times");
-  const Constant value = constant_from(ones, std::vector<float>(static_cast<size_t>(ones.elements()), 1.0F));
-  low.set(low.add("binary", {low.blob(0)}, {{"function", "mul"}}, {{"other", value}}));
-}
-
 constexpr OpEntry elementwise_entries[] = {
-    {"Add", modern, convert_binary<add>},
-    {"Sub", modern, convert_binary<sub>},
-    {"Mul", modern, convert_binary<mul>},
+    {"Add", check_whole, convert_binary<add>, false, Holds::anything},
+    {"Sub", check_whole, convert_binary<sub>, false, Holds::anything},
+    {"Mul", check_whole, convert_binary<mul>, false, Holds::anything},
     {"Div", modern, convert_binary<div>},
     {"Pow", check_pow, convert_binary<pow>},
     {"Min", modern, convert_extreme<min>, false, Holds::quantized},
@@ -158,10 +139,8 @@ constexpr OpEntry elementwise_entries[] = {
     {"Reciprocal", accept, convert_reciprocal},
     {"Abs", accept, convert_abs},
     {"Sqrt", accept, convert_sqrt},
-    {"Identity", accept, convert_same, true, Holds::bytes},
+    {"Identity", accept, convert_same, true, Holds::all},
     {"Dropout", check_dropout, convert_same, true},
-    {"Cast", check_cast, convert_cast, true, Holds::anything},
-    {"Expand", check_expand, convert_expand, true},
 };
 
 }  // namespace

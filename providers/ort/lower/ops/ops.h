@@ -56,6 +56,7 @@ enum class Holds : unsigned char {
   quantized,  // tensors of eight bits with a scale, too (HostValue::grid), of which outputs have the same or their own
   bytes,      // and other integers of eight bits and truth values: float32 has each of them
   anything,   // that the core has a type for, without a scale
+  all,        // anything, and quantized tensors
 };
 
 // Whose ops of the name are meant.
@@ -88,6 +89,7 @@ std::span<const OpEntry> quantize_ops();
 std::span<const OpEntry> reduce_ops();
 std::span<const OpEntry> resample_ops();
 std::span<const OpEntry> shape_ops();
+std::span<const OpEntry> whole_ops();
 
 // An op that computes with quantized operands what another does with reals. Operands are followed by their scales and
 // zero points.

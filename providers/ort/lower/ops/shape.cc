@@ -96,46 +96,15 @@ void convert_slice(Lowering& low) {
   low.set(blob);
 }
 
-// One index of an axis, which disappears, or a run of indices.
-Refusal check_gather(const OpView& view) {
-  const HostTensor* indices = view.constant(1);
-  if (indices == nullptr) return "its indices are not constant";
-  if (view.is_known(0)) return "its data is constant";
-  if (indices->dims.empty()) return {};
-  if (indices->dims.size() != 1 || indices->elements() == 0) return "its indices are neither one number nor a list";
-  const auto values = indices->integers();
-  for (size_t i = 1; i < values.size(); ++i) {
-    if (values[i] != values[0] + static_cast<int64_t>(i) || values[i] == 0) return "its indices are not consecutive";
-  }
-  return {};
-}
-
-void convert_gather(Lowering& low) {
-  const Shape in = low.shape(0);
-  const int64_t axis = low.axis(low.node().integer("axis", 0), in.rank()), size = in[static_cast<int>(axis)];
-  const HostTensor& indices = low.known(1);
-  const auto values = indices.integers();
-  const int64_t start = values[0] < 0 ? values[0] + size : values[0];
-  const int blob = low.add("slice", {low.blob(0)},
-                           {{"axis", axis}, {"start", start}, {"end", start + static_cast<int64_t>(values.size())}});
-  if (!indices.dims.empty()) return low.set(blob);
-  Shape out;
-  for (int i = 0; i < in.rank(); ++i) {
-    if (i != axis) out.push_back(in[i]);
-  }
-  low.set(low.reshape(blob, out));
-}
-
 constexpr OpEntry shape_entries[] = {
-    {"Reshape", rest_known, convert_reshape, true, Holds::bytes},
-    {"Flatten", accept, convert_flatten, true, Holds::bytes},
-    {"Squeeze", rest_known, convert_squeeze, true, Holds::bytes},
-    {"Unsqueeze", rest_known, convert_unsqueeze, true, Holds::bytes},
-    {"Transpose", accept, convert_transpose, true, Holds::bytes},
-    {"Concat", accept, convert_concat, true, Holds::quantized},
-    {"Split", rest_known, convert_split, true, Holds::quantized},
-    {"Slice", check_slice, convert_slice, true, Holds::bytes},
-    {"Gather", check_gather, convert_gather, true, Holds::quantized},
+    {"Reshape", rest_known, convert_reshape, true, Holds::all},
+    {"Flatten", accept, convert_flatten, true, Holds::all},
+    {"Squeeze", rest_known, convert_squeeze, true, Holds::all},
+    {"Unsqueeze", rest_known, convert_unsqueeze, true, Holds::all},
+    {"Transpose", accept, convert_transpose, true, Holds::all},
+    {"Concat", accept, convert_concat, true, Holds::all},
+    {"Split", rest_known, convert_split, true, Holds::all},
+    {"Slice", check_slice, convert_slice, true, Holds::all},
 };
 
 }  // namespace

@@ -1,0 +1,149 @@
+// Integers and booleans: what masks and positions are made of, and what lies at given indices.
+#include <algorithm>
+
+#include "providers/ort/lower/ops/ops.h"
+
+namespace softneuro::ort {
+namespace {
+
+bool is_whole(const HostValue& value) {
+  const auto type = value.type.dtype();
+  return type && (*type == DType::int64 || *type == DType::int32 || *type == DType::boolean);
+}
+
+// The input's values are reals, or integers and booleans that layers compute with.
+Refusal computes(const OpView& view, size_t input) {
+  const HostValue& value = view.input(input);
+  const auto type = value.type.dtype();
+  if ((type && is_real(*type)) || is_whole(value)) return {};
+  return "its input " + std::to_string(input) + " is " + value.type.name();
+}
+
+Refusal check_cast(const OpView& view) {
+  const ElementType to(static_cast<int>(view.node().integer("to", 0)));
+  const bool whole =
+      to == ElementType(DType::int64) || to == ElementType(DType::int32) || to == ElementType(DType::boolean);
+  return is_real(to) || whole ? Refusal() : Refusal("it converts to " + to.name());
+}
+
+// Inside, reals of any type are float32 and only integers become something else.
+void convert_cast(Lowering& low) {
+  const int blob = low.blob(0);
+  const ElementType to(static_cast<int>(low.node().integer("to", 0)));
+  const bool real = low.desc(blob).kind == ValueKind::real;
+  if (is_real(to)) return low.set(real ? blob : low.add("cast", {blob}));
+  if (!real && natural_schema(low.desc(blob)).dtype == to.known()) return low.set(blob);
+  low.set(low.add("cast", {blob}, {{"to", std::string(dtype_name(to.known()))}}));
+}
+
+Refusal check_expand(const OpView& view) { return known_from(view, 1); }
+
+void convert_expand(Lowering& low) {
+  const Shape in = low.shape(0), wanted(low.known(1).integers());
+  Shape out;
+  for (int rank = std::max(in.rank(), wanted.rank()), axis = 0; axis < rank; ++axis) {
+    const int at = axis - (rank - in.rank()), bt = axis - (rank - wanted.rank());
+    const int64_t own = at < 0 ? 1 : in[at], other = bt < 0 ? 1 : wanted[bt];
+    out.push_back(own == 1 ? other : own);
+  }
+  low.set(out == in ? low.blob(0) : low.add("expand", {low.blob(0)}, {{"shape", to_list(out)}}));
+}
+
+// Whether known indices are one after the other: a slice.
+bool in_a_row(const HostTensor& indices) {
+  if (indices.dims.empty()) return true;
+  if (indices.dims.size() != 1 || indices.elements() == 0) return false;
+  const auto values = indices.integers();
+  for (size_t i = 1; i < values.size(); ++i) {
+    if (values[i] != values[0] + static_cast<int64_t>(i) || values[i] == 0) return false;
+  }
+  return true;
+}
+
+Refusal check_gather(const OpView& view) {
+  const HostTensor* indices = view.constant(1);
+  if (view.is_known(0) && view.is_known(1)) return "its operands are known";
+  if (indices != nullptr && in_a_row(*indices)) return {};
+  if (view.input(0).grid) return "its data has a scale";
+  if (Refusal no = computes(view, 0); !no.accepted()) return no;
+  return view.input(1).type == ElementType(DType::boolean) ? Refusal("its indices are bool") : computes(view, 1);
+}
+
+// One index of an axis, which disappears, or a run of indices.
+void convert_run(Lowering& low, int64_t axis, const HostTensor& indices) {
+  const Shape in = low.shape(0);
+  const int64_t size = in[static_cast<int>(axis)];
+  const auto values = indices.integers();
+  const int64_t start = values[0] < 0 ? values[0] + size : values[0];
+  const int blob = low.add("slice", {low.blob(0)},
+                           {{"axis", axis}, {"start", start}, {"end", start + static_cast<int64_t>(values.size())}});
+  if (!indices.dims.empty()) return low.set(blob);
+  Shape out;
+  for (int i = 0; i < in.rank(); ++i) {
+    if (i != axis) out.push_back(in[i]);
+  }
+  low.set(low.reshape(blob, out));
+}
+
+// Rows of a matrix that is constant stay where the model has them.
+void convert_gather(Lowering& low) {
+  const int64_t axis = low.axis(low.node().integer("axis", 0), low.rank(0));
+  if (low.is_known(1) && in_a_row(low.known(1))) return convert_run(low, axis, low.known(1));
+  if (low.is_known(0) && is_real(low.type(0)) && axis == 0 && low.rank(0) == 2) {
+    return low.set(low.add("embedding", {low.blob(1)}, {{"from_end", int64_t{1}}}, {{"weight", low.weight(0)}}));
+  }
+  low.set(low.add("take", {low.blob(0), low.blob(1)}, {{"axis", axis}, {"from_end", int64_t{1}}}));
+}
+
+Refusal check_where(const OpView& view) { return computes(view, 1); }
+void convert_where(Lowering& low) { low.set(low.add("where", {low.blob(0), low.blob(1), low.blob(2)})); }
+
+// Opset 6 and earlier broadcast along an attribute's axis.
+Refusal check_compare(const OpView& view) {
+  if (view.node().since_version < 7) return "its broadcasting rule is older than opset 7";
+  return computes(view, 0);
+}
+template <const char* function>
+void convert_compare(Lowering& low) {
+  low.set(low.add("compare", {low.blob(0), low.blob(1)}, {{"function", std::string(function)}}));
+}
+constexpr char eq[] = "eq", lt[] = "lt", le[] = "le", gt[] = "gt", ge[] = "ge";
+
+template <const char* function>
+void convert_logical(Lowering& low) {
+  low.set(low.add("logical", {low.blob(0), low.blob(1)}, {{"function", std::string(function)}}));
+}
+constexpr char both[] = "and", either[] = "or", one_of[] = "xor";
+void convert_not(Lowering& low) { low.set(low.add("logical", {low.blob(0)}, {{"function", std::string("not")}})); }
+
+Refusal check_cumsum(const OpView& view) {
+  if (view.node().integer("exclusive", 0) != 0 || view.node().integer("reverse", 0) != 0) return "it is not plain";
+  if (!is_whole(view.input(0))) return "its input is " + view.input(0).type.name();
+  return known_from(view, 1);
+}
+void convert_cumsum(Lowering& low) {
+  low.set(low.add("cumsum", {low.blob(0)}, {{"axis", low.axis(low.known(1).integers().at(0), low.rank(0))}}));
+}
+
+constexpr OpEntry whole_entries[] = {
+    {"Cast", check_cast, convert_cast, true, Holds::anything},
+    {"Expand", check_expand, convert_expand, true, Holds::all},
+    {"Gather", check_gather, convert_gather, false, Holds::all},
+    {"Where", check_where, convert_where, false, Holds::anything},
+    {"Equal", check_compare, convert_compare<eq>, false, Holds::anything},
+    {"Less", check_compare, convert_compare<lt>, false, Holds::anything},
+    {"LessOrEqual", check_compare, convert_compare<le>, false, Holds::anything},
+    {"Greater", check_compare, convert_compare<gt>, false, Holds::anything},
+    {"GreaterOrEqual", check_compare, convert_compare<ge>, false, Holds::anything},
+    {"And", accept, convert_logical<both>, false, Holds::anything},
+    {"Or", accept, convert_logical<either>, false, Holds::anything},
+    {"Xor", accept, convert_logical<one_of>, false, Holds::anything},
+    {"Not", accept, convert_not, false, Holds::anything},
+    {"CumSum", check_cumsum, convert_cumsum, false, Holds::anything},
+};
+
+}  // namespace
+
+std::span<const OpEntry> whole_ops() { return whole_entries; }
+
+}  // namespace softneuro::ort
