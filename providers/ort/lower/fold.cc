@@ -45,15 +45,34 @@ void fold_arithmetic(Lowering& low) {
   put(low, total, low.known(0).type);
 }
 
-void fold_equal(Lowering& low) {
+template <typename T>
+bool holds(const std::string& op, T x, T y) {
+  if (op == "Equal") return x == y;
+  if (op == "Less") return x < y;
+  if (op == "LessOrEqual") return x <= y;
+  if (op == "Greater") return x > y;
+  if (op == "GreaterOrEqual") return x >= y;
+  if (op == "And") return x != 0 && y != 0;
+  if (op == "Or") return x != 0 || y != 0;
+  return (x != 0) != (y != 0);  // Xor
+}
+
+void fold_truth(Lowering& low) {
+  const std::string& op = low.node().op;
   const Numbers a = numbers(low.known(0)), b = numbers(low.known(1));
   const auto dims = broadcast(a.dims, b.dims);
   const Numbers x = expanded(a, dims), y = expanded(b, dims);
   Numbers made{false, dims, {}, {}};
   for (size_t i = 0; i < elements(dims); ++i) {
-    made.integers.push_back(x.real ? x.reals[i] == y.reals.at(i) : x.integers[i] == y.integers.at(i));
+    made.integers.push_back(x.real ? holds(op, x.reals[i], y.reals.at(i)) : holds(op, x.integers[i], y.integers.at(i)));
   }
   put(low, made, DType::boolean);
+}
+
+void fold_not(Lowering& low) {
+  Numbers values = numbers(low.known(0));
+  for (int64_t& value : values.integers) value = value == 0 ? 1 : 0;
+  put(low, values, DType::boolean);
 }
 
 void fold_where(Lowering& low) {
@@ -247,7 +266,15 @@ const std::map<std::string, Fold, std::less<>>& folds() {
                                                               {"Div", fold_arithmetic},
                                                               {"Min", fold_arithmetic},
                                                               {"Max", fold_arithmetic},
-                                                              {"Equal", fold_equal},
+                                                              {"Equal", fold_truth},
+                                                              {"Less", fold_truth},
+                                                              {"LessOrEqual", fold_truth},
+                                                              {"Greater", fold_truth},
+                                                              {"GreaterOrEqual", fold_truth},
+                                                              {"And", fold_truth},
+                                                              {"Or", fold_truth},
+                                                              {"Xor", fold_truth},
+                                                              {"Not", fold_not},
                                                               {"Where", fold_where},
                                                               {"Neg", fold_unary},
                                                               {"Floor", fold_unary},

@@ -1,6 +1,7 @@
 // Integers and booleans: what masks and positions are made of, and what lies at given indices.
 #include <algorithm>
 
+#include "providers/ort/lower/numbers.h"
 #include "providers/ort/lower/ops/ops.h"
 
 namespace softneuro::ort {
@@ -95,7 +96,46 @@ void convert_gather(Lowering& low) {
   low.set(low.add("take", {low.blob(0), low.blob(1)}, {{"axis", axis}, {"from_end", int64_t{1}}}));
 }
 
-Refusal check_where(const OpView& view) { return computes(view, 1); }
+// Indices of leading axes together, which are known, or of the first one.
+Refusal check_gather_nd(const OpView& view) {
+  if (view.node().integer("batch_dims", 0) != 0) return "it gathers by batches";
+  if (view.is_known(0) && view.is_known(1)) return "its operands are known";
+  if (!view.is_known(1) && view.dim(1, -1) != 1) return "its indices of several axes are not constant";
+  return computes(view, 0);
+}
+
+void convert_gather_nd(Lowering& low) {
+  const Shape data = low.shape(0), indices = low.shape(1);
+  if (indices.rank() == 0) throw Error("its indices are one number");
+  const auto axes = static_cast<int>(indices[indices.rank() - 1]);
+  if (axes > data.rank()) throw Error("its data has fewer axes than its indices");
+  Shape places, joined{data.product(0, axes)}, out;
+  for (int i = 0; i + 1 < indices.rank(); ++i) places.push_back(indices[i]), out.push_back(indices[i]);
+  for (int i = axes; i < data.rank(); ++i) joined.push_back(data[i]), out.push_back(data[i]);
+  const auto take = [&](int ids) {
+    const int blob = low.reshape(low.blob(0), joined);
+    return low.add("take", {blob, ids}, {{"axis", int64_t{0}}, {"from_end", int64_t{1}}});
+  };
+  if (!low.is_known(1)) return low.set(take(low.reshape(low.blob(1), places)));
+  const std::vector<int64_t> given = low.known(1).integers();
+  std::vector<int64_t> flat(static_cast<size_t>(places.elements()));
+  bool in_order = places.elements() == joined[0];
+  for (size_t i = 0; i < flat.size(); ++i) {
+    for (int axis = 0; axis < axes; ++axis) {
+      const int64_t index = given[i * static_cast<size_t>(axes) + static_cast<size_t>(axis)], size = data[axis];
+      if (index < -size || index >= size) throw Error("index " + std::to_string(index) + " is beyond its axis");
+      flat[i] = flat[i] * size + (index < 0 ? index + size : index);
+    }
+    in_order = in_order && flat[i] == static_cast<int64_t>(i);
+  }
+  if (in_order) return low.set(low.reshape(low.blob(0), out));
+  low.set(take(low.blob_of(low.added_value(constant_of(tensor_of(to_list(places), flat))))));
+}
+
+// The host itself chooses no booleans.
+Refusal check_where(const OpView& view) {
+  return view.input(1).type == ElementType(DType::boolean) ? Refusal("its values are bool") : computes(view, 1);
+}
 void convert_where(Lowering& low) { low.set(low.add("where", {low.blob(0), low.blob(1), low.blob(2)})); }
 
 // Opset 6 and earlier broadcast along an attribute's axis.
@@ -108,6 +148,10 @@ void convert_compare(Lowering& low) {
   low.set(low.add("compare", {low.blob(0), low.blob(1)}, {{"function", std::string(function)}}));
 }
 constexpr char eq[] = "eq", lt[] = "lt", le[] = "le", gt[] = "gt", ge[] = "ge";
+
+void convert_isnan(Lowering& low) {
+  low.set(low.add("compare", {low.blob(0), low.blob(0)}, {{"function", std::string("ne")}}));
+}
 
 template <const char* function>
 void convert_logical(Lowering& low) {
@@ -129,6 +173,8 @@ constexpr OpEntry whole_entries[] = {
     {"Cast", check_cast, convert_cast, true, Holds::anything},
     {"Expand", check_expand, convert_expand, true, Holds::all},
     {"Gather", check_gather, convert_gather, false, Holds::all},
+    {"GatherND", check_gather_nd, convert_gather_nd, false, Holds::anything},
+    {"IsNaN", accept, convert_isnan, false, Holds::anything},
     {"Where", check_where, convert_where, false, Holds::anything},
     {"Equal", check_compare, convert_compare<eq>, false, Holds::anything},
     {"Less", check_compare, convert_compare<lt>, false, Holds::anything},
