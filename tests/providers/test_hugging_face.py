@@ -10,12 +10,13 @@ import pytest
 
 if any(importlib.util.find_spec(name) is None for name in ("torch", "transformers", "onnxscript")):
     pytest.skip("torch, transformers or onnxscript is not installed", allow_module_level=True)
+import numpy as np
 import onnxruntime
 import torch
 
 from benchmarks import hugging_face
 from softneuro import providers
-from tests.providers.conftest import reasons, relative_error
+from tests.providers.conftest import cpu_session, reasons, relative_error
 
 SAME_WHEN_TINY = {"bert_base_16", "minilm_l6"}  # both are BERT in other sizes
 NETWORKS = [name for name in hugging_face.NETWORKS if name not in SAME_WHEN_TINY]
@@ -68,6 +69,19 @@ def test_attention_as_one_op_without_masks(name: str, tmp_path: Path) -> None:
 def test_the_other_way_around(name: str, opset: int, masked: bool, tmp_path: Path) -> None:
     model, inputs = hugging_face.build(name, tiny=True, masked=masked, batch=2)
     check(session(model, inputs, tmp_path / "model.onnx", opset), model, inputs)
+
+
+@pytest.mark.parametrize("opset", [SPELT_OUT, AS_ONE_OP])
+def test_padding_on_the_left(opset: int, tmp_path: Path) -> None:
+    """The first words of the shorter text see no key at all: what the CPU provider makes of them counts."""
+    model, inputs = hugging_face.build("gpt2", tiny=True, masked=True, batch=2)
+    ours = session(model, inputs, tmp_path / "model.onnx", opset)
+    inputs["attention_mask"] = inputs["attention_mask"].flip(-1).contiguous()
+    feeds = {name: tensor.numpy() for name, tensor in inputs.items()}
+    (result,), (reference,) = (run.run(None, feeds) for run in (ours, cpu_session(str(tmp_path / "model.onnx"))))
+    assert relative_error(np.nan_to_num(result), np.nan_to_num(reference)) <= BOUND
+    np.testing.assert_array_equal(np.isnan(result), np.isnan(reference))
+    assert not reasons(ours)
 
 
 # torch.onnx writes a RotaryEmbedding for open sizes in opset 23 that the CPU provider refuses for a batch.
