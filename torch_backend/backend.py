@@ -19,6 +19,7 @@ from softneuro.torch_backend.call.kept import KeptOutputs
 from softneuro.torch_backend.compile.host import host
 from softneuro.torch_backend.compile.host.apart import put_regions
 from softneuro.torch_backend.compile.partitioning.partitioner import find_regions
+from softneuro.torch_backend.compile.tracing.in_place import write_in_place
 from softneuro.torch_backend.compile.tracing.tracing import trace_inference
 from softneuro.torch_backend.freshness import guards, shortcuts
 from softneuro.torch_backend.freshness.fetching import fetch_apart
@@ -27,13 +28,20 @@ from softneuro.torch_backend.options import Options, parse
 log = logging.getLogger("softneuro.torch_backend")
 
 
+def _changed_inputs() -> list[int]:
+    """Indices of the graph's inputs that it changes, whose new values are its first outputs."""
+    context = TracingContext.try_get()
+    metadata = context.fw_metadata if context else None
+    return list(metadata.mutated_inp_runtime_indices) if metadata is not None else []
+
+
 def _static_inputs(count: int) -> list[int]:
     """Indices of the graph's inputs that are parameters or buffers which it does not itself change."""
     context = TracingContext.try_get()
     metadata = context.fw_metadata if context else None
     if metadata is None:
         return []
-    changed = set(metadata.mutated_inp_runtime_indices)
+    changed = set(_changed_inputs())
     return [i for i in metadata.static_input_indices if i < count and i not in changed]
 
 
@@ -108,6 +116,7 @@ class Backend:
 
         def inference(module: GraphModule, inputs: Sequence[Any]) -> Any:
             nonlocal graph
+            write_in_place(module, _changed_inputs())
             compiled = compile_inference(module, inputs, parsed, _static_inputs(len(inputs)))
             graph = compiled if isinstance(compiled, CompiledGraph) else None
             return compiled

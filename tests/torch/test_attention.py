@@ -5,7 +5,6 @@ import torch
 from torch import nn
 
 from softneuro.torch_backend import explain
-from softneuro.torch_backend.compile.converters import attention
 from tests.torch.conftest import OPTIONS
 
 BATCH, ROWS, WIDTH, HEADS = 2, 5, 8, 2
@@ -66,13 +65,6 @@ def test_attention(dtype, compile_model, agree, states):
     given = (*given[:3], given[3].to(dtype))
     agree(compile_model(model), model, x, *given, tolerance=1e-5 if dtype == torch.float32 else 2e-2)
     assert states() == [None] * len(CASES)
-
-
-@pytest.mark.parametrize("source", ["self", "others"])
-def test_many_scores_are_left_to_the_host(source, compile_model, agree, monkeypatch):
-    monkeypatch.setattr(attention, "_MOST_SCORES", 1)
-    model = Attentions([(source, None, None, False, True)])
-    agree(compile_model(model), model, torch.randn(BATCH, ROWS, WIDTH))
 
 
 def test_rows_that_attend_to_nothing(compile_model, states, no_grad):
