@@ -52,10 +52,10 @@ class Decoder:
 
 def read_bytes(model: Any) -> int:
     """What one token reads of the weights. Of the embedding it reads a row."""
-    every = sum(weight.numel() * weight.element_size() for weight in model.parameters())
+    every = sum(int(weight.numel()) * int(weight.element_size()) for weight in model.parameters())
     embedding = model.get_input_embeddings().weight
     tied = embedding is model.get_output_embeddings().weight
-    return every if tied else every - embedding.numel() * embedding.element_size()
+    return every if tied else every - int(embedding.numel()) * int(embedding.element_size())
 
 
 def measure(
@@ -97,8 +97,8 @@ def measure(
     measured, rows = {}, []
     for name, found in samples.items():
         ms = median(found)
-        rate, error = size / (ms * 1e-3), relative_error(results[name], results["eager"])
-        measured[name] = {"ms": ms, "bytes_per_s": rate, "error": error, "first_call_s": seconds[name]}
-        cells = [f"{ms:.2f}", f"{1e3 / ms:.1f}", f"{rate / 1e9:.1f} ({rate / memory:.0%})", f"{error:.1e}"]
+        rate, away = size / (ms * 1e-3), relative_error(results[name], results["eager"])
+        measured[name] = {"ms": ms, "bytes_per_s": rate, "error": away, "first_call_s": seconds[name]}
+        cells = [f"{ms:.2f}", f"{1e3 / ms:.1f}", f"{rate / 1e9:.1f} ({rate / memory:.0%})", f"{away:.1e}"]
         rows.append([name, *cells, f"{seconds[name]:.1f}"])
     return measured, HEADER, rows

@@ -10,12 +10,12 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
-Example = torch.Tensor | Mapping[str, torch.Tensor]
+Example: TypeAlias = torch.Tensor | Mapping[str, torch.Tensor]
 Runner = Callable[..., Any]
 
 
