@@ -17,7 +17,7 @@ def test_default(mode):
 @pytest.mark.parametrize("mode", ["max-autotune", "max-autotune-no-cudagraphs"])
 def test_patience(mode):
     assert dict(options.parse({}, mode).texts)["time_budget_s"] == "60"
-    assert dict(options.parse({"time_budget_s": 3}, mode).texts)["time_budget_s"] == "3"
+    assert dict(options.parse({"time_budget_s": 3}, mode).texts)["time_budget_s"] == "3.0"
 
 
 def test_told_once(caplog):
