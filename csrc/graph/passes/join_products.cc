@@ -1,5 +1,5 @@
 // Queries, keys and values that are products of one blob become one product: it is read once, and what attention reads
-// lies side by side. Attention reads such parts as they lie, so nothing is copied.
+// lies side by side. Attention, and what turns its operands, read such parts as they lie, so nothing is copied.
 #include <algorithm>
 #include <map>
 #include <vector>
@@ -10,13 +10,14 @@
 namespace softneuro {
 namespace {
 
-// Whether a blob goes into an attention and nowhere else, through moves that are views.
+// Whether a blob goes into an attention, or what turns its operands, and nowhere else, through moves that are views.
 bool feeds_attention(const Graph& graph, int blob) {
   while (true) {
     const int reader = sole_reader(graph, blob);
     if (reader < 0) return false;
     const Layer& layer = graph.layers()[static_cast<size_t>(reader)];
     if (layer.type == "attention") return true;
+    if (layer.type == "rotary" && layer.inputs[0] == blob) return true;
     const bool moves = layer.type == "reshape" || layer.type == "transpose";
     if (!moves || !layer.post.empty()) return false;
     const std::vector<int64_t>* perm = layer.type == "transpose" ? &layer.attrs.integers("perm") : nullptr;
