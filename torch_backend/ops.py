@@ -28,6 +28,7 @@ _ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "silu": functional.silu,
     "gelu": functional.gelu,
     "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
+    "softplus": functional.softplus,
     "mish": functional.mish,
     "exp": torch.exp,
     "log": torch.log,

@@ -21,6 +21,7 @@ namespace softneuro {
   X(gelu, "x * (1 + erf(x / sqrt(2))) / 2")                               \
   X(gelu_tanh, "x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2") \
   X(elu, "x > 0 ? x : a * (exp(x) - 1)")                                  \
+  X(softplus, "log(1 + exp(x))")                                          \
   X(mish, "x * tanh(log(1 + exp(x)))")                                    \
   X(exp, "exp(x)")                                                        \
   X(log, "log(x)")                                                        \

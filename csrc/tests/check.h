@@ -127,6 +127,8 @@ inline double apply(const Activation& act, double x) {
       return x * 0.5 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
     case K::elu:
       return x > 0 ? x : act.a * std::expm1(x);
+    case K::softplus:
+      return std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x)));
     case K::mish:
       return x * std::tanh(std::log1p(std::exp(x)));
     case K::exp:

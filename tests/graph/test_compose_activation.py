@@ -90,6 +90,13 @@ def test_swish(a: float) -> None:
     assert functions(net, y) == ["mish", "silu" if a == 1 else "swish"]
 
 
+def test_mish() -> None:
+    net, x = source()
+    y = net.act(net.input(2, 7, 5), "exp")
+    outputs = [net.binary("mul", net.act(net.act(one, "softplus"), "tanh"), x) for one in (x, y)]
+    assert sorted(functions(net, *outputs)) == ["exp", "mish", "mish", "softplus", "tanh"]
+
+
 def test_gates_of_feed_forward_layers() -> None:
     """A product with something else is none of the activation's."""
     net, x = source()

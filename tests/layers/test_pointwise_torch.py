@@ -68,6 +68,7 @@ ACTIVATIONS: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
     "gelu": ({}, F.gelu),
     "gelu_tanh": ({}, lambda x: F.gelu(x, approximate="tanh")),
     "elu": ({"a": 0.7}, lambda x: F.elu(x, 0.7)),
+    "softplus": ({}, F.softplus),
     "mish": ({}, F.mish),
     "exp": ({}, torch.exp),
     "log": ({}, torch.log),

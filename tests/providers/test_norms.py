@@ -43,7 +43,7 @@ CONSTANTS = {
 
 
 def spelt(steps: str, outputs: str = "y", opset: int = 18) -> bytes:
-    """Nodes "op inputs -> output", between a Softplus-like layer that takes nothing in and the outputs."""
+    """Nodes "op inputs -> output" behind a layer that takes nothing in."""
     nodes = [helper.make_node("Elu", ["in"], ["x"])]
     for step in steps.split(", "):
         op, *inputs, _, output = step.split()
@@ -100,6 +100,7 @@ def test_a_mean_that_is_wanted() -> None:
 
 
 ACTIVATIONS = {
+    "Mish": "Softplus x -> s, Tanh s -> t, Mul x t -> y",
     "quick GELU": "Mul x sigma -> s, Sigmoid s -> g, Mul x g -> y",
     "new GELU": (
         "Pow x three -> c, Mul c cube -> k, Add x k -> s, Mul s root -> i, Tanh i -> t, Add t one -> g, "

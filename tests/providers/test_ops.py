@@ -75,7 +75,10 @@ LINEAR = [
     case("MatMul", (3, 5), f32(5)),
 ]
 ACTIVATION = [
-    *(case(op, (2, 3, 5)) for op in ("Relu", "Sigmoid", "Tanh", "HardSwish", "Mish", "Elu", "LeakyRelu", "Selu")),
+    *(
+        case(op, (2, 3, 5))
+        for op in ("Relu", "Sigmoid", "Tanh", "HardSwish", "Softplus", "Mish", "Elu", "LeakyRelu", "Selu")
+    ),
     *(case(op, (2, 3, 5)) for op in ("Exp", "Log", "Erf")),
     case("LeakyRelu", (2, 3, 5), alpha=0.3),
     case("Celu", (2, 3, 5), alpha=0.7),

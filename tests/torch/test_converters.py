@@ -53,6 +53,8 @@ ACTIVATIONS = {
     "silu": F.silu,
     "hardswish": F.hardswish,
     "mish": F.mish,
+    "softplus": F.softplus,
+    "softplus_steep": lambda x: F.softplus(x, 3, 40),
     "exp": torch.exp,
     "log": lambda x: (x * x + 0.1).log(),
     "erf": torch.erf,
@@ -198,6 +200,7 @@ def test_constant_operands(all_agree):
 DECLINED = {
     "weight that is no constant": lambda x: F.conv2d(x, x[:, :, :2, :2]),
     "alpha": lambda x: torch.add(x, x, alpha=2),
+    "threshold": lambda x: F.softplus(x, threshold=1),
     "integers": lambda x: (x * 4).long() + 1,
     "bool": lambda x: (x > 0) & (x < 1),
     "indices": lambda x: F.max_pool2d(x, 2, return_indices=True)[1],

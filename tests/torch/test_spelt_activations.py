@@ -20,6 +20,7 @@ SPELT = {
     "SiLU": lambda x: x * torch.sigmoid(x),
     "GELU": F.gelu,
     "Mish": F.mish,
+    "Mish by softplus": lambda x: x * torch.tanh(F.softplus(x)),
 }
 
 

@@ -2,6 +2,7 @@
 //
 //   hardsigmoid = clamp(x + 3, 0, 6) / 6       hardswish = x * hardsigmoid(x)
 //   silu = x * sigmoid(x)                      swish = x * sigmoid(a * x)
+//   mish = x * tanh(softplus(x))
 //   gelu = x / 2 * (1 + erf(x / sqrt(2)))      gelu_tanh = x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
 #include <algorithm>
 #include <array>
@@ -140,6 +141,11 @@ Found gated(const Graph& graph, double number, int x, const Factors::Blob& gate)
   if (std::abs(number - 1.0 / 6) < 1e-7 && is_relu6(layer)) {
     const auto line = inside(layer);
     return line && *line == Polynomial{3, 1} ? Found{x, ActivationKind::hardswish} : Found{};
+  }
+  if (number == 1 && is(ActivationKind::tanh)) {
+    const Layer* inner = private_producer(graph, layer->inputs[0], index_of(graph, layer));
+    const bool smooth = is_activation(inner, ActivationKind::softplus) && inner->inputs[0] == x;
+    return smooth ? Found{x, ActivationKind::mish} : Found{};
   }
   const auto one = number_operand(graph, layer, "add");
   if (!one || *one != 1 || number != 0.5) return {};

@@ -42,6 +42,10 @@ SN_INLINE Vf activate(Vf x, Vf a, Vf b) {
     return log(x);
   } else if constexpr (kind == K::erf) {
     return erf(x);
+  } else if constexpr (kind == K::softplus) {
+    // log(1 + t), of which 1 + t has lost digits of t: the quotient makes up for them.
+    const Vf t = exp(-abs(x)), sum = set(1.0f) + t, kept = sum - set(1.0f);
+    return at_least(x, zero()) + select(lt(zero(), kept), log(sum) * (t / kept), t);
   } else {
     static_assert(kind == K::mish);
     // tanh(log(1 + t)) = (t^2 + 2t) / (t^2 + 2t + 2), which is 1 in float32 from x = 20 on.

@@ -42,6 +42,8 @@ double reference_activation(const Activation& act, double x) {
       return std::log(x);
     case ActivationKind::erf:
       return std::erf(x);
+    case ActivationKind::softplus:
+      return (x < 0 ? 0 : x) + std::log1p(std::exp(-std::fabs(x)));
     case ActivationKind::mish:
       return x * std::tanh(x > 20 ? x : std::log1p(std::exp(x)));
   }

@@ -25,6 +25,7 @@ FUNCTIONS: list[dict[str, Any]] = [
     {"function": "gelu"},
     {"function": "gelu_tanh"},
     {"function": "elu", "a": 1.5},
+    {"function": "softplus"},
     {"function": "mish"},
     {"function": "exp"},
     {"function": "log"},

@@ -22,6 +22,7 @@ ACTIVATIONS = [
     {"activation": "gelu"},
     {"activation": "gelu_tanh"},
     {"activation": "elu", "a": 0.7},
+    {"activation": "softplus"},
     {"activation": "mish"},
 ]
 

@@ -75,6 +75,20 @@ def leaky_relu(low: Lowering, call: Call) -> int:
     return low.add("activation", [low.blob(call["self"])], function="leaky_relu", a=float(call["negative_slope"]))
 
 
+def _softplus_bound(call: Call) -> str | None:
+    return None if call["threshold"] >= 20 else f"threshold={call['threshold']} is not supported"
+
+
+@converter(aten.softplus.default, check=_softplus_bound)
+def softplus(low: Lowering, call: Call) -> int:
+    """A smooth relu; from 20 on float32 has no difference to the line that torch makes of it."""
+    beta, blob = float(call["beta"]), low.blob(call["self"])
+    if beta == 1:
+        return low.add("activation", [blob], function="softplus")
+    blob = low.add("activation", [low.binary("mul", blob, beta, False)], function="softplus")
+    return low.binary("div", blob, beta, False)
+
+
 @converter(aten.elu.default, check=equals(scale=1, input_scale=1))
 def elu(low: Lowering, call: Call) -> int:
     """Exponential for negative values."""

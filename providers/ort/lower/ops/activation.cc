@@ -28,7 +28,7 @@ void convert_plain(Lowering& low) {
   low.set(activation(low, low.blob(0), name));
 }
 constexpr char sigmoid[] = "sigmoid", tanh_[] = "tanh", hardswish[] = "hardswish", mish[] = "mish";
-constexpr char exp[] = "exp", log[] = "log", erf[] = "erf";
+constexpr char softplus[] = "softplus", exp[] = "exp", log[] = "log", erf[] = "erf";
 
 // A ReLU on bytes compares with the number zero, not with the zero point.
 void convert_relu(Lowering& low) {
@@ -163,6 +163,7 @@ constexpr OpEntry activation_entries[] = {
     {"Tanh", accept, convert_plain<tanh_>},
     {"HardSwish", accept, convert_plain<hardswish>},
     {"Mish", accept, convert_plain<mish>},
+    {"Softplus", accept, convert_plain<softplus>},
     {"Exp", accept, convert_plain<exp>},
     {"Log", accept, convert_plain<log>},
     {"Erf", accept, convert_plain<erf>},
