@@ -150,3 +150,34 @@ def test_a_table_that_is_changed(compile_model, agree):
     with torch.no_grad():
         model.words.weight.mul_(2)
     agree(compiled, model, ids)
+
+
+class Masked(nn.Module):
+    """Scores of positions that a mask and their order leave, as transformers spell them."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = Words()
+
+    def forward(self, ids, mask):
+        batch, length = ids.shape
+        rows, places = torch.arange(batch), torch.arange(length)
+        seen = mask.bool()[rows[:, None, None, None], places]
+        seen = seen & (places <= places[:, None])
+        x = self.words(ids)
+        scores = x @ x.transpose(1, 2)
+        low = torch.finfo(scores.dtype).min
+        return torch.softmax(scores + torch.where(seen.expand(batch, 1, length, length), 0.0, low)[:, 0], -1)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_what_follows_from_sizes_is_constant(dynamic, compile_model, agree, regions):
+    """No step, and one region: ranges and their comparisons are known once sizes are."""
+    model = Masked()
+    compiled = compile_model(model, dynamic=dynamic)
+    for batch, length in ((2, 7), (2, 7), (3, 9), (2, 5)):
+        mask = (torch.rand(batch, length) > 0.3).long()
+        mask[:, 0] = 1
+        agree(compiled, model, torch.randint(0, 50, (batch, length)), mask)
+    assert len(regions()) == (1 if dynamic else 3)
+    assert not any(region.region.steps or region.region.declined for region in regions())

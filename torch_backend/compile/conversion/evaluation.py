@@ -16,11 +16,15 @@ from softneuro.torch_backend.compile.ops.walks import with_sources
 
 
 class Evaluation:
-    """The real values of nodes that follow from weights alone, not rounded to halves on the way."""
+    """The real values of nodes that follow from weights and sizes alone, not rounded to halves on the way."""
 
     def __init__(self, weights: Mapping[Node, tuple[int, torch.Tensor]]) -> None:
         self._weights = weights  # by placeholder: index and tensor
         self._evaluated: dict[Node, Any] = {}
+
+    def know_sizes(self, values: Mapping[Node, Any]) -> None:
+        """Takes the numbers among what nodes stand for: constants may follow from them, too."""
+        self._evaluated |= {node: value for node, value in values.items() if isinstance(value, int)}
 
     def __call__(self, node: Node) -> Any:
         """One of them."""

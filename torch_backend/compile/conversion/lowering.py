@@ -79,6 +79,7 @@ class Lowering:
         weights = [tensor for _, tensor in self._weights.values()]
         known = shapes.values(inputs, sizes, weights) if shapes is not None else None
         self._values = known if known is not None else self._propagated(inputs, sizes)
+        self.evaluate.know_sizes(self._values)
         rim = iter(zip(borders, names, strict=True))
         for node in self._module.graph.nodes:
             if node.op == "placeholder":
@@ -240,8 +241,7 @@ class Lowering:
         if self.result.graph.dtype(blob) == name:
             return blob
         if (blob, name) not in self._casts:
-            to = {} if dtype == torch.float32 else {"to": name}
-            self._casts[blob, name] = self.add("cast", [blob], **to)
+            self._casts[blob, name] = self.add("cast", [blob], **({} if dtype == torch.float32 else {"to": name}))
         return self._casts[blob, name]
 
     def operand(self, value: Any, dtype: torch.dtype) -> int:

@@ -9,6 +9,7 @@ import torch
 from torch.fx import Node
 
 from softneuro.torch_backend.compile.converters.registry import Call, aten, converter, ranks
+from softneuro.torch_backend.compile.ops.reals import WHOLE
 
 if TYPE_CHECKING:
     from softneuro.torch_backend.compile.conversion.lowering import Lowering
@@ -45,11 +46,12 @@ def _number(call: Call) -> str | None:
     return None if isinstance(call.args.get("fill_value", 0), int | float) else "what it fills with is no number"
 
 
-@converter(aten.zeros_like.default, aten.full_like.default, check=_number, moves_only=True)
+@converter(aten.zeros_like.default, aten.full_like.default, check=_number, moves_only=True, whole=True)
 def filled(low: Lowering, call: Call) -> int:
     """One number everywhere, in the shape of a tensor."""
     number = call["fill_value"] if call.has("fill_value") else 0
-    return low.add("constant", [], {"value": torch.full(call.output_shape, float(number))})
+    dtype = call.output.dtype if low.is_whole(call["self"]) and call.output.dtype in WHOLE else torch.float32
+    return low.operand_of(torch.full(call.output_shape, number, dtype=dtype))
 
 
 @converter(aten.permute.default, moves_only=True, whole=True)

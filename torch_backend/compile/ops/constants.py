@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Mapping, Set
 from typing import Any
 
 import torch
 from torch.fx import Graph, Node
+from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
 
 from softneuro.torch_backend.compile.converters.registry import Call
+from softneuro.torch_backend.compile.ops.orders import hints
 from softneuro.torch_backend.compile.ops.purity import is_pure
 
 aten = torch.ops.aten
@@ -97,6 +100,29 @@ def find_constants(graph: Graph, static: Set[Node]) -> set[Node]:
             function = (node.all_input_nodes or _is_small(value)) and is_pure(node)
             constants.update([node] if function or node.target is operator.getitem else [])
     return constants
+
+
+def find_sized(graph: Graph, constants: Set[Node]) -> set[Node]:
+    """Nodes whose values follow from weights and from sizes: they are the same in all calls with inputs of a shape."""
+    found: set[Node] = set()
+    for node in graph.nodes:
+        if node.op != "call_function" or node in constants or not is_pure(node):
+            continue
+        read = [n for n in node.all_input_nodes if n not in constants and n not in found]
+        if all(_is_size(n) for n in read) and _is_kept(node.meta.get("val")):
+            found.add(node)
+    return found
+
+
+def _is_kept(value: Any) -> bool:
+    if not isinstance(value, torch.Tensor) or value.device.type != "cpu" or has_free_unbacked_symbols(value):
+        return False
+    return math.prod(hints(value.shape)) <= _LARGEST
+
+
+def _is_size(node: Node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, torch.SymInt) and not has_free_unbacked_symbols(value)
 
 
 def _is_small(value: Any) -> bool:

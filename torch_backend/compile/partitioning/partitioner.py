@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from softneuro.torch_backend.compile.ops.constants import find_constants, free_of_sizes, free_of_values
+from softneuro.torch_backend.compile.ops.constants import find_constants, find_sized, free_of_sizes, free_of_values
 from softneuro.torch_backend.compile.ops.names import layer_name, op_name
 from softneuro.torch_backend.compile.ops.orders import axis_order, hints
 from softneuro.torch_backend.compile.ops.sorting import sort_stable
@@ -85,7 +85,8 @@ def build_region(
 ) -> Region:
     """Copies the nodes, and the constants that they need, into a module of their own.
 
-    `ops`: how many of them compute. `steps`: ops of the host that follow each other; `reasons`: by step, why it is one.
+    `constants`: what is the same in all calls with inputs of a shape. `ops`: how many of the nodes compute. `steps`:
+    ops of the host that follow each other; `reasons`: by step, why it is one.
     """
     inside = set(nodes)
     computed_before = {n for n in constants if n.op == "call_function"}
@@ -168,15 +169,16 @@ def find_regions(
     free_of_values(graph)
     free_of_sizes(graph)
     partition.constants = constants = find_constants(graph, static)
+    same = constants | find_sized(graph, constants)
     known = declined or {}
-    told = tell(graph, constants, known, join=join)
+    told = tell(graph, same, known, join=join)
     found = told.graph.find_parts(min_region_size=min_region_size, join=join)
     order = {node: i for i, node in enumerate(graph.nodes)}
     for part in found.parts:
         steps = [told.all_nodes(step) for step in part.steps]
         reasons = {told.nodes[i]: found.step_reasons[i] for step in part.steps for i in step}
         nodes = sorted(told.all_nodes(part.nodes), key=order.__getitem__)
-        partition.regions.append(build_region(nodes, constants, ops=part.ops, steps=steps, reasons=reasons))
+        partition.regions.append(build_region(nodes, same, ops=part.ops, steps=steps, reasons=reasons))
     _note_host(partition, {told.nodes[i]: reason for i, reason in found.host.items()})
     for before, after, between in found.cuts:
         if ops := [(op_name(node), layer_name(node)) for node in told.ops(between)]:
