@@ -111,6 +111,72 @@ def test_exactly_as_the_host(name: str, fixed: bool) -> None:
     assert not event["steps"]
 
 
+# Ops from the whole numbers up to the open size of x's last axis, `r`, to `t`, which is added to x.
+KNOWN: dict[str, tuple[list[Any], dict[str, np.ndarray]]] = {
+    "cosines": ([node("Cast", ["r"], ["f"], to=1), node("Cos", ["f"], ["t"])], {}),
+    "sines of a row": (
+        [node("Cast", ["r"], ["f"], to=1), node("Sin", ["f"], ["g"]), node("Unsqueeze", ["g", "zero"], ["t"])],
+        {},
+    ),
+    "joined": (
+        [
+            node("Unsqueeze", ["r", "one"], ["a"]),
+            node("Concat", ["a", "a"], ["b"], axis=1),
+            node("Slice", ["b", "zero", "one", "one"], ["c"]),
+            node("Squeeze", ["c", "one"], ["d"]),
+            node("Cast", ["d"], ["t"], to=1),
+        ],
+        {},
+    ),
+    "sums": ([node("CumSum", ["r", "zero"], ["c"]), node("Cast", ["c"], ["t"], to=1)], {}),
+    "by elements": (
+        [node("CumSum", ["r", "zero"], ["c"]), node("GatherElements", ["c", "at"], ["d"]),
+         node("Cast", ["d"], ["t"], to=1)],
+        {"at": i64(2)},
+    ),
+    "by places": (
+        [node("CumSum", ["r", "zero"], ["c"]), node("GatherND", ["c", "at"], ["d"]), node("Cast", ["d"], ["t"], to=1)],
+        {"at": i64(-1).reshape(1, 1)},
+    ),
+    "logic": (
+        [
+            node("Greater", ["r", "one"], ["a"]),
+            node("LessOrEqual", ["r", "three"], ["b"]),
+            node("And", ["a", "b"], ["c"]),
+            node("Less", ["r", "one"], ["d"]),
+            node("Or", ["c", "d"], ["e"]),
+            node("GreaterOrEqual", ["r", "three"], ["f"]),
+            node("Xor", ["e", "f"], ["g"]),
+            node("Not", ["g"], ["h"]),
+            node("Cast", ["h"], ["t"], to=1),
+        ],
+        {"three": i64(3)},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_what_follows_from_shapes_is_constant(name: str) -> None:
+    ops, constants = KNOWN[name]
+    nodes = [
+        node("Shape", ["x"], ["s"]),
+        node("Gather", ["s", "last"], ["n"]),
+        node("Range", ["from", "n", "step"], ["r"]),
+        *ops,
+        node("Add", ["x", "t"], ["z"]),
+        node("Relu", ["z"], ["y"]),
+    ]
+    numbers = {"last": np.int64(-1), "from": np.int64(0), "step": np.int64(1), "zero": i64(0), "one": i64(1)}
+    model = make_model(nodes, {"x": ("a", "b")}, {"y": None}, numbers | constants)
+    ours, cpu = whole_session(model), cpu_session(model)
+    for shape in ((4, 5), (3, 7)):
+        given = {"x": f32(*shape)}
+        assert relative_error(ours.run(None, given)[0], cpu.run(None, given)[0]) < 1e-6
+    assert not reasons(ours)
+    (event,) = (event for event in events(ours) if event["event"] == "partition")
+    assert not event["steps"]
+
+
 @pytest.mark.parametrize("kind", [np.int64, np.int32])
 def test_a_row_that_there_is_not(kind: Any) -> None:
     """The host says so, and calls after that one run the net."""

@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 
+#include "providers/ort/lower/fold_indices.h"
 #include "providers/ort/lower/lowering.h"
 #include "providers/ort/lower/numbers.h"
 #include "providers/ort/lower/shape_rules.h"
@@ -104,28 +105,6 @@ void fold_shape(Lowering& low) {
   low.set(tensor_of({count}, sizes));
 }
 
-void fold_gather(Lowering& low) {
-  const Numbers data = numbers(low.known(0));
-  const HostTensor& indices = low.known(1);
-  const auto wanted = indices.integers();
-  const auto axis = static_cast<size_t>(low.axis(low.node().integer("axis", 0), low.rank(0)));
-  const auto size = static_cast<size_t>(data.dims[axis]);
-  std::vector<int64_t> dims(data.dims.begin(), data.dims.begin() + static_cast<ptrdiff_t>(axis));
-  dims.insert(dims.end(), indices.dims.begin(), indices.dims.end());
-  const std::vector<int64_t> rest(data.dims.begin() + static_cast<ptrdiff_t>(axis) + 1, data.dims.end());
-  dims.insert(dims.end(), rest.begin(), rest.end());
-  const size_t inner = elements(rest), count = wanted.size();
-  put(low,
-      picked(data, dims,
-             [&](size_t i) {
-               const int64_t index = wanted[i / inner % count];
-               const auto at = static_cast<size_t>(index < 0 ? index + static_cast<int64_t>(size) : index);
-               if (at >= size) throw Error("index " + std::to_string(index) + " is outside");
-               return (i / inner / count * size + at) * inner + i % inner;
-             }),
-      low.known(0).type);
-}
-
 void fold_concat(Lowering& low) {
   const auto axis = static_cast<size_t>(low.axis(low.node().integer("axis", 0), low.rank(0)));
   std::vector<Numbers> parts;
@@ -155,6 +134,18 @@ void fold_concat(Lowering& low) {
     }
   }
   put(low, made, low.known(0).type);
+}
+
+void fold_cumsum(Lowering& low) {
+  Numbers sums = numbers(low.known(0));
+  const bool plain = low.node().integer("exclusive", 0) == 0 && low.node().integer("reverse", 0) == 0;
+  if (!plain || sums.real) throw Error("only plain sums of integers are known ahead");
+  const auto axis = static_cast<size_t>(low.axis(low.known(1).integers().at(0), low.rank(0)));
+  const size_t inner = elements({sums.dims.begin() + static_cast<ptrdiff_t>(axis) + 1, sums.dims.end()});
+  for (size_t i = inner; i < sums.integers.size(); ++i) {
+    if (i / inner % static_cast<size_t>(sums.dims[axis]) != 0) sums.integers[i] += sums.integers[i - inner];
+  }
+  put(low, sums, low.known(0).type);
 }
 
 void fold_slice(Lowering& low) {
@@ -201,7 +192,13 @@ void fold_cast(Lowering& low) {
 void fold_unary(Lowering& low) {
   Numbers values = numbers(low.known(0));
   const std::string& op = low.node().op;
-  for (float& value : values.reals) value = op == "Neg" ? -value : op == "Floor" ? std::floor(value) : std::ceil(value);
+  for (float& value : values.reals) {
+    value = op == "Neg"     ? -value
+            : op == "Floor" ? std::floor(value)
+            : op == "Ceil"  ? std::ceil(value)
+            : op == "Cos"   ? std::cos(value)
+                            : std::sin(value);
+  }
   if (op == "Neg") {
     for (int64_t& value : values.integers) value = -value;
   }
@@ -279,6 +276,11 @@ const std::map<std::string, Fold, std::less<>>& folds() {
                                                               {"Neg", fold_unary},
                                                               {"Floor", fold_unary},
                                                               {"Ceil", fold_unary},
+                                                              {"Cos", fold_unary},
+                                                              {"Sin", fold_unary},
+                                                              {"GatherElements", fold_gather_elements},
+                                                              {"GatherND", fold_gather_nd},
+                                                              {"CumSum", fold_cumsum},
                                                               {"Range", fold_range},
                                                               {"ReduceProd", fold_product},
                                                               {"Reshape", fold_reshape},
