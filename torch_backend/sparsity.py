@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from softneuro.report.sparsity import LayerSparsity, Measured, Sparsity, look_at
-from softneuro.torch_backend.compile.conversion.lowering import memory_of
+from softneuro.torch_backend.compile.conversion.evaluation import memory_of
 from softneuro.torch_backend.compile.ops.reals import REALS
 from softneuro.torch_backend.explain import tune_ahead
 from softneuro.torch_backend.exported import LoadedProgram

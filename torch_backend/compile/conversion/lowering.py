@@ -237,11 +237,11 @@ class Lowering:
 
     def as_type(self, blob: int, dtype: torch.dtype) -> int:
         """The same values as integers or booleans of a type, or as reals."""
-        name = TYPES[dtype]
-        if self.result.graph.dtype(blob) == name:
+        if self.result.graph.dtype(blob) == (name := TYPES[dtype]):
             return blob
         if (blob, name) not in self._casts:
-            self._casts[blob, name] = self.add("cast", [blob], **({} if dtype == torch.float32 else {"to": name}))
+            to: dict[str, Any] = {} if dtype == torch.float32 else {"to": name}
+            self._casts[blob, name] = self.add("cast", [blob], **to)
         return self._casts[blob, name]
 
     def operand(self, value: Any, dtype: torch.dtype) -> int:

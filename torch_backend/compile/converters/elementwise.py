@@ -105,7 +105,7 @@ def negative(low: Lowering, call: Call) -> int:
     if low.is_whole(call["self"]):
         blobs = [low.operand(number, call.output.dtype) for number in (0, call["self"])]
         return low.add("integer_binary", blobs, function="sub")
-    return _with_number("mul", -1.0)(low, call)
+    return low.binary("mul", low.blob(call["self"]), -1.0, False)
 
 
 converter(aten.square.default)(_with_number("pow", 2.0))
