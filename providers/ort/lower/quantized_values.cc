@@ -68,8 +68,7 @@ Grid find_grid(const HostGraph& graph, const HostNode& node, const HostValue& va
 // Passes bytes on whose meaning it does not need: all inputs that are bytes mean the same as the result.
 bool passes_on(const HostNode& node) {
   const OpEntry* entry = find_op(node);
-  return entry != nullptr && (entry->holds == Holds::quantized || entry->holds == Holds::bytes) &&
-         quantized_inputs(node).empty() && !quantized_output(node);
+  return entry != nullptr && holds_quantized(entry->holds) && quantized_inputs(node).empty() && !quantized_output(node);
 }
 
 class Finder {

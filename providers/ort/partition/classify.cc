@@ -13,7 +13,7 @@ namespace {
 bool may_hold(Holds holds, const HostValue& value) {
   const auto type = value.type.dtype();
   if (!type || is_real(*type)) return type.has_value();
-  if (value.grid) return holds == Holds::quantized || holds == Holds::bytes || holds == Holds::all;
+  if (value.grid) return holds_quantized(holds);
   return holds == Holds::anything || holds == Holds::all || (holds == Holds::bytes && dtype_bits(*type) == 8);
 }
 

@@ -59,6 +59,10 @@ enum class Holds : unsigned char {
   all,        // anything, and quantized tensors
 };
 
+constexpr bool holds_quantized(Holds holds) {
+  return holds == Holds::quantized || holds == Holds::bytes || holds == Holds::all;
+}
+
 // Whose ops of the name are meant.
 enum class Domain : unsigned char { onnx, microsoft, both };
 

@@ -171,7 +171,7 @@ void convert_cumsum(Lowering& low) {
 
 constexpr OpEntry whole_entries[] = {
     {"Cast", check_cast, convert_cast, true, Holds::anything},
-    {"Expand", check_expand, convert_expand, true, Holds::all},
+    {"Expand", check_expand, convert_expand, true, Holds::anything},
     {"Gather", check_gather, convert_gather, false, Holds::all},
     {"GatherND", check_gather_nd, convert_gather_nd, false, Holds::anything},
     {"IsNaN", accept, convert_isnan, false, Holds::anything},
