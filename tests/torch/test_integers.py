@@ -59,6 +59,8 @@ FUNCTIONS = {
     "moved_bool": lambda x, n, k, m, row: ~torch.stack([m, m.flip(0)], 1).permute(2, 0, 1),
     "index": lambda x, n, k, m, row: m[torch.arange(4)[:, None, None, None], torch.arange(5)] & (row > 0),
     "index_any": lambda x, n, k, m, row: (x * 2)[POSITIONS] + 1,
+    "index_pairs": lambda x, n, k, m, row: (x * 2)[torch.arange(4), -(n[:, 1] > 0).long()],
+    "index_mixed": lambda x, n, k, m, row: n[(row[0] > 0).long(), torch.where(row > 0, -1, 2)] + 1,
     "index_long": lambda x, n, k, m, row: n[:, torch.tensor([3, 0])] + 1,
     "index_run": lambda x, n, k, m, row: (x * 2)[(n % 4)[:, 0]],
     "index_select": lambda x, n, k, m, row: torch.index_select(x * 2, 1, torch.where(row[0] > 0, 1, 4)),
@@ -100,6 +102,23 @@ def test_exactly_as_the_host(states, regions):
     )
     assert others <= {"aten.flip.default", "aten.remainder.Scalar"}
     assert not any(region.region.declined for region in regions())
+
+
+def test_an_index_of_several_that_there_is_not(compile_model, agree):
+    """It is looked for in its own axis, not in the axes as one."""
+
+    def model(x, ids):
+        return (x * 2)[torch.arange(4), ids].relu() + 1
+
+    compiled = compile_model(model, min_region_size=1)
+    x, good = torch.randn(4, 5), torch.tensor([0, 4, -5, 2])
+    for wrong in (5, -6):
+        bad = good.clone()
+        bad[1] = wrong
+        for _ in range(2):
+            with pytest.raises(IndexError, match="out of bounds"), torch.no_grad():
+                compiled(x, bad)
+            agree(compiled, model, x, good)
 
 
 class Words(nn.Module):

@@ -52,7 +52,7 @@ def index_select(low: Lowering, call: Call) -> int:
 
 
 def _places(call: Call) -> str | None:
-    """Constant indices of neighbouring axes, or indices of one axis."""
+    """Indices of neighbouring axes."""
     listed = call.args["indices"]
     given = [axis for axis, node in enumerate(listed) if node is not None]
     if given != list(range(given[0], given[-1] + 1)):
@@ -60,8 +60,6 @@ def _places(call: Call) -> str | None:
     for node in (listed[axis] for axis in given):
         if call.value(node).dtype not in _INDICES:
             return "it chooses by truth values"
-    if len(given) > 1 and not all(call.is_fixed(listed[axis]) for axis in given):
-        return "its indices of several axes are no constants"
     return None
 
 
@@ -74,6 +72,8 @@ def index(low: Lowering, call: Call) -> int:
     if len(given) == 1 and not call.is_fixed(listed[first]):
         return low.add("take", [blob, low.value(listed[first])], axis=first, from_end=1)
     sizes = shape[first : last + 1]
+    if not all(call.is_fixed(listed[axis]) for axis in given):
+        return _taken(low, blob, [low.operand(listed[axis], torch.int64) for axis in given], first, shape)
     places = torch.zeros((), dtype=torch.int64)
     for size, axis in zip(sizes, given, strict=True):
         own = low.evaluate(listed[axis]).to(torch.int64)
@@ -85,6 +85,18 @@ def index(low: Lowering, call: Call) -> int:
         return low.add("reshape", [blob], shape=list(call.output_shape))
     joined = low.add("reshape", [blob], shape=[*shape[:first], count, *shape[last + 1 :]])
     return low.add("take", [joined, low.operand_of(places)], axis=first)
+
+
+def _taken(low: Lowering, blob: int, indices: list[int], first: int, shape: tuple[int, ...]) -> int:
+    """What lies at indices of several axes, each of which is looked up in its own axis, and so may be rejected."""
+    last, place = first + len(indices), low.operand(0, torch.int64)
+    for size, own in zip(shape[first:last], indices, strict=True):
+        known = low.add("take", [low.operand_of(torch.arange(size)), own], axis=0, from_end=1)
+        scaled = low.add("integer_binary", [place, low.operand(size, torch.int64)], function="mul")
+        place = low.add("integer_binary", [scaled, known], function="add")
+    count = int(torch.Size(shape[first:last]).numel())
+    joined = low.add("reshape", [blob], shape=[*shape[:first], count, *shape[last:]])
+    return low.add("take", [joined, place], axis=first)
 
 
 @converter(aten.where.self, check=_given_as(*REALS, *WHOLE), whole=True)
