@@ -29,7 +29,8 @@ int with_known(Lowering& low, int blob, std::string_view function, size_t input,
 }
 
 void convert_two(Lowering& low, std::string_view function) {
-  if (!is_real(low.type(0))) {
+  const int flows = low.blob(low.is_known(0) ? 1 : 0);
+  if (low.desc(flows).kind == ValueKind::integer) {
     return low.set(low.add("integer_binary", {low.blob(0), low.blob(1)}, {{"function", std::string(function)}}));
   }
   if (low.is_known(0) && !low.is_known(1)) return low.set(with_known(low, low.blob(1), function, 0, true));
@@ -92,8 +93,9 @@ Refusal modern(const OpView& view) {
   return view.node().since_version >= 7 ? Refusal() : Refusal("its broadcasting rule is older than opset 7");
 }
 
-// Reals, or integers of a size that layers compute with.
+// Reals, bytes that stand for reals, or integers of a size that layers compute with.
 Refusal check_whole(const OpView& view) {
+  if (view.input(0).grid || view.input(1).grid) return modern(view);
   const auto type = view.input(0).type.dtype();
   if (type && !is_real(*type) && *type != DType::int64 && *type != DType::int32) {
     return "it computes with " + view.input(0).type.name();
