@@ -2,7 +2,6 @@
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 ODD = {
     "cumsum": lambda x: torch.cumsum(x, 2),
@@ -15,11 +14,7 @@ ODD = {
     "strange order": lambda x: torch.cumsum(x.permute(0, 2, 3, 1), 1).permute(0, 3, 1, 2),
     "several in a row": lambda x: torch.flip(torch.cumsum(torch.cumprod(x, 3), 2), (2, 3)),
     "a number of its own": lambda x: torch.searchsorted(torch.linspace(-1, 1, 20), x).float() + x,
-    "attention": lambda x: (
-        F.scaled_dot_product_attention(*(x.view(2, 4, 2, 192).transpose(1, 2) + i for i in range(3)))
-        .transpose(1, 2)
-        .reshape(2, 8, 12, 16)
-    ),
+    "views": lambda x: torch.cumsum(x.view(2, 4, 2, 192).transpose(1, 2), 3).transpose(1, 2).reshape(2, 8, 12, 16),
     "a way around": lambda x: torch.cumsum(x, 2) + x,
 }
 

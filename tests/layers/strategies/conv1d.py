@@ -38,10 +38,20 @@ def problems(draw: st.DrawFn, first: bool = False, depthwise: bool = False, prod
 
 
 @st.composite
+def plain(draw: st.DrawFn) -> Problem:
+    """What Winograd's algorithm is for: a few taps, side by side, of many channels."""
+    rng = generator(draw)
+    c, k, taps, length = (draw(st.integers(*ends)) for ends in ((1, 40), (8, 40), (3, 5), (8, 60)))
+    attrs = {"stride": [1], "padding": [1, 1], "dilation": [1], "groups": 1}
+    weights = {"weight": normal(rng, k, c, taps), "bias": normal(rng, k)}
+    return {"attrs": attrs, "weights": weights, "inputs": [normal(rng, 1, c, length)], "post": {}}
+
+
+@st.composite
 def quantized(draw: st.DrawFn) -> Problem:
-    """What networks of bytes are made of: depthwise kernels, mostly clamped."""
+    """What networks of bytes are made of: depthwise kernels and products, mostly clamped."""
     post = draw(st.sampled_from([{}, {"activation": "relu"}, {"activation": "clamp", "a": 0.0, "b": 6.0}]))
-    problem = draw(problems(depthwise=True))
+    problem = draw(problems(depthwise=True) | plain() | with_zeros(plain()))
     return {**problem, "inputs": problem["inputs"][:1], "post": post}
 
 

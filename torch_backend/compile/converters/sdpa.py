@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -34,7 +34,7 @@ def _mask_reason(call: Call) -> str | None:
 def attention(low: Lowering, call: Call) -> int:
     """The first result; a row of which no key counts is zero."""
     inputs = [low.blob(call[name]) for name in ("query", "key", "value")]
-    attributes = {} if call["scale"] is None else {"scale": float(call["scale"])}
+    attributes: dict[str, Any] = {} if call["scale"] is None else {"scale": float(call["scale"])}
     mask = call["attn_mask"]
     if mask is not None:
         keeps = call.value(mask).dtype == torch.bool and call.is_blob("attn_mask")
