@@ -116,7 +116,8 @@ class Backend:
 
         def inference(module: GraphModule, inputs: Sequence[Any]) -> Any:
             nonlocal graph
-            write_in_place(module, _changed_inputs())
+            if parsed.host == "eager":  # inductor wants a functional graph
+                write_in_place(module, _changed_inputs())
             compiled = compile_inference(module, inputs, parsed, _static_inputs(len(inputs)))
             graph = compiled if isinstance(compiled, CompiledGraph) else None
             return compiled
