@@ -17,7 +17,7 @@ TYPES = {"n": "INT64", "k": "INT32", "m": "BOOL", "row": "INT64"}
 INPUTS = {"x": (4, 5), "n": (4, 5), "k": (4, 5), "m": (4, 5), "row": (1, 5)}
 LOW = np.float32(np.finfo(np.float32).min)
 
-# By name: ops from the inputs to y, whose type is last, and constants.
+# Each name stands for ops from the inputs to y, whose type is last, and constants.
 CASES: dict[str, tuple[list[Any], str, dict[str, np.ndarray]]] = {
     "where": ([node("Where", ["m", "x", "c"], ["y"])], "FLOAT", {"c": LOW}),
     "where int64": ([node("Where", ["m", "n", "row"], ["y"])], "INT64", {}),

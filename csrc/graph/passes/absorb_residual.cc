@@ -16,8 +16,8 @@ int fitness(const Graph& graph, int blob, int sum) {
   return graph.blob(blob).producer + (producer->type == "binary" ? 0 : layers);
 }
 
-// What makes a blob under another shape, if that is a product and nobody else reads it; else -1. Sums are of elements,
-// whatever their shape.
+// Returns what makes a blob under another shape, if that is a product that nobody else reads; else -1. Sums are of
+// elements, whatever their shape.
 int before_reshape(const Graph& graph, int blob, int sum) {
   const Layer* layer = producer_of(graph, blob);
   if (layer == nullptr || layer->type != "reshape" || !layer->post.empty() || sole_reader(graph, blob) != sum)

@@ -1,5 +1,5 @@
-// What an attention reads in a simpler form: a mask of 0 and -inf that is made of booleans is these booleans, and keys
-// and values that are repeated for each head that shares them are read once.
+// Attention reads simpler operands: a mask of 0 and -inf that is made of booleans is these booleans, and keys and
+// values that are repeated for each head that shares them are read once.
 #include <algorithm>
 #include <limits>
 #include <vector>

@@ -71,7 +71,7 @@ std::optional<Polynomial> product(const Polynomial& a, const Polynomial& b) {
   return result;
 }
 
-// What arithmetic makes of x for `reader` alone.
+// The polynomial is what arithmetic makes of x for `reader` alone.
 std::optional<Polynomial> polynomial(const Graph& graph, int blob, int reader, int x, int depth = 0) {
   if (blob == x) return Polynomial{0, 1};
   const Layer* layer = private_producer(graph, blob, reader);
@@ -101,7 +101,7 @@ std::optional<Polynomial> polynomial(const Graph& graph, int blob, int reader, i
 
 bool is_line(const Polynomial& p) { return p[0] == 0 && p[2] == 0 && p[3] == 0; }
 
-// What is multiplied by each other, and with which number; layers between them are read by nothing else.
+// A product has blobs as factors, and a number; layers between them are read by nothing else.
 struct Factors {
   double number = 1;
   struct Blob {
@@ -125,7 +125,7 @@ struct Found {
   double a = 0;
 };
 
-// What number * x * gate is.
+// The function names what number * x * gate is.
 Found gated(const Graph& graph, double number, int x, const Factors::Blob& gate) {
   const Layer* layer = private_producer(graph, gate.id, gate.reader);
   if (layer == nullptr || !same_shapes(graph, gate.id, x)) return {};

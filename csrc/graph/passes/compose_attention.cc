@@ -88,7 +88,7 @@ class AttentionMatch {
     }
   }
 
-  // Of where(p != p, 0, p) what makes p; null if it is not that.
+  // Returns the layer that makes p of where(p != p, 0, p); null if it is not that.
   const Layer* without_nan(const Layer& where, SpeltAttention& found) const {
     const int weights = where.inputs[2];
     const Layer* unequal = sole_producer(where.inputs[0]);
@@ -101,7 +101,7 @@ class AttentionMatch {
     return producer_of(graph_, weights);
   }
 
-  // What an addition of a mask adds it to; null if it is none. The mask is taken.
+  // Returns the layer that an addition adds a mask to, and takes the mask; null if it adds none.
   const Layer* without_mask(const Layer& sum, SpeltAttention& found) const {
     if (sum.type != "binary" || sum.attrs.text("function", "") != "add" || !sum.post.empty()) return nullptr;
     if (shape(sum.output()) != found.scores) return nullptr;
@@ -123,7 +123,7 @@ class AttentionMatch {
     return nullptr;
   }
 
-  // As the layer wants masks: keys in full, other axes in full or one.
+  // The layer wants masks with keys in full, other axes in full or one.
   static bool broadcasts(const Shape& mask, const Shape& scores) {
     if (mask.rank() > scores.rank() || mask.rank() < 1 || scores.rank() > 4) return false;
     for (int i = 1; i <= mask.rank(); ++i) {
@@ -133,7 +133,7 @@ class AttentionMatch {
     return true;
   }
 
-  // What is scaled, for scores: the scales are collected once the pattern is known to end in a product.
+  // Returns the layer that is scaled. Its scales are collected once it is known to be a product.
   const Layer* through_factors(const Layer* layer, SpeltAttention& found) const {
     double scale = 1;
     while (layer != nullptr) {

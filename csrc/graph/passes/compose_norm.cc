@@ -86,7 +86,7 @@ struct Norm {
   int scaled = -1;   // the layer that multiplies an operand by a constant
 };
 
-// Of mean(x^2) + eps, which is not read otherwise.
+// This describes mean(x^2) + eps, which is not read otherwise.
 std::optional<Norm> mean_square(const Graph& graph, const Layer* sum) {
   const auto above = [&](const Layer* of) { return private_producer(graph, of->inputs[0], index_of(graph, of)); };
   if (!is_binary(sum, "add", 1)) return std::nullopt;
@@ -104,14 +104,14 @@ std::optional<Norm> mean_square(const Graph& graph, const Layer* sum) {
   return norm;
 }
 
-// Of what a layer takes the root of.
+// This describes what a layer takes the root of.
 std::optional<Norm> of_root(const Graph& graph, const Layer* root, bool inverse) {
   const Layer* sum = under_root(graph, root, inverse);
   const std::optional<Norm> norm = sum == nullptr ? std::nullopt : mean_square(graph, sum);
   return norm && same_shapes(graph, root->output(), sum->output()) ? norm : std::nullopt;
 }
 
-// What a layer divides by the root of its own mean square.
+// This is a blob that a layer divides by the root of its own mean square.
 std::optional<Norm> rms_norm_of(const Graph& graph, int index) {
   const Layer& layer = graph.layers()[static_cast<size_t>(index)];
   const bool product = is_binary(&layer, "mul", 2);

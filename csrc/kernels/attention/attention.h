@@ -46,7 +46,7 @@ struct AttentionKeys {
   int64_t v_first = 0, v_rows = 0;  // the row of v's panels that is the first key's, and how many they have
 };
 
-// Of rows [begin, end): start, then step for blocks of keys in any order, then finish. Between them, all is in scratch.
+// Rows [begin, end) take start, then step for blocks of keys in any order, then finish. All between is in scratch.
 struct AttentionKernels {
   int tile_rows;  // that scores are computed of at a time
   size_t (*scratch_bytes)(int64_t rows, int depth, int width);

@@ -125,7 +125,7 @@ inline Span keys_of(const AttentionRows& a, const AttentionKeys& keys, int64_t r
                                               : end)};
 }
 
-// What the mask and the cap make of a row's scores [begin, end).
+// The cap and the mask are applied to a row's scores [begin, end).
 inline void adjust(const AttentionRows& a, int64_t row, int64_t key, int begin, int end, float* scores) {
   if (a.softcap != 0) {
     const Vf cap = set(a.softcap), per = set(1 / a.softcap);

@@ -8,7 +8,7 @@
 
 namespace softneuro::SN_ISA {
 
-// What is subtracted from elements of this maximum, and what they are divided by.
+// The base is subtracted from elements of this maximum, and the divisor divides them.
 SN_INLINE Vf base_of(Vf most, bool safe) {
   return safe ? select(eq(most, set(-__builtin_inff())), zero(), most) : most;
 }

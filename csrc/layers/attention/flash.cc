@@ -161,7 +161,7 @@ class Flash final : public Routine {
     const AttentionParams p = attention_params(*problem.layer, problem.in);
     const int64_t tiles = ceil_div(p.rows * p.heads_of_group(), int64_t{attention_kernels(info().isa)->tile_rows});
     std::vector<Tuning> choices{FlashParams{4}};
-    // What shares a block of keys matters where all of them are not in the caches.
+    // Sharing of a block of keys matters where not all of them are in the caches.
     for (const int count : {1, 16}) {
       if (tiles > count / 4) choices.push_back(FlashParams{count});
     }

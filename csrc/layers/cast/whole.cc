@@ -15,7 +15,7 @@ To whole(From x) {
   } else if constexpr (std::is_same_v<To, Bool>) {
     return {static_cast<uint8_t>(x != 0 ? 1 : 0)};
   } else if constexpr (std::is_floating_point_v<From>) {
-    // What is beyond the type becomes its least number, as CPUs have it.
+    // A value beyond the type becomes its least number, as CPUs have it.
     constexpr auto beyond = -static_cast<float>(std::numeric_limits<To>::min());
     return x >= -beyond && x < beyond ? static_cast<To>(x) : std::numeric_limits<To>::min();
   } else {

@@ -70,7 +70,7 @@ struct RunArgs {
   const TensorView& out;   // the first of them
   Workspace workspace;     // of Prepared::workspace()
   const ParallelFor& parallel_for;
-  // Which step of the run has rejected its inputs; null where nobody asks.
+  // It gets the number of a step that has rejected its inputs; it is null where nobody asks.
   std::atomic<int>* rejecting = nullptr;
   int step = 0;
   // Where a platform takes its work; null on the CPU, which has none. Steps of one queue run in order, and memory that

@@ -24,7 +24,7 @@ double apply(IntegerOp op, double a, double b) {
 
 }  // namespace
 
-// Of results that are no more than float64 holds exactly.
+// It is right for results that float64 holds exactly.
 void integer_binary_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out) {
   const IntegerOp op = integer_op(layer);
   for (int64_t i = 0; i < out.shape.elements(); ++i) {

@@ -1,4 +1,4 @@
-// What layers ask of inputs that are integers or booleans.
+// Layers ask this of inputs that are integers or booleans.
 #pragma once
 
 #include <span>

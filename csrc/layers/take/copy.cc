@@ -20,7 +20,7 @@ class PreparedTake final : public Prepared {
     const int64_t count = ids.shape.elements(), items = p_.outer * count;
     if (items == 0) return;
     const int64_t image = count / images(ids);
-    // Of axis 0, the one that may have a stride of its own, where others come before the one that is taken of.
+    // Axis 0 may have a stride of its own; it is this one where other axes come before the one that is taken of.
     const int64_t outer = axis_ == 0 ? 1 : std::max<int64_t>(p_.outer / x.shape[0], 1);
     // One index of axis 0 alone leaves the output the input's other axes, of which the first may be apart.
     if (axis_ == 0 && ids.shape.rank() == 0 && out.shape.rank() > 0) return run_one(args);

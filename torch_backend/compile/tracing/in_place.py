@@ -12,7 +12,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 aten = torch.ops.aten
-# By op that gives a changed copy of its first argument: the op that changes it.
+# An op that gives a changed copy of its first argument has another that changes it.
 _IN_PLACE = {aten.index_copy.default: aten.index_copy_.default, aten.index_put.default: aten.index_put_.default}
 
 

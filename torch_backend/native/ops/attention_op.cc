@@ -12,6 +12,7 @@
 
 #include "net/layer_call.h"
 #include "runtime/region_table.h"
+#include "torch_backend/native/ops/row_major.h"
 #include "torch_backend/native/ops/run_net.h"
 
 namespace {
@@ -31,8 +32,6 @@ Shape shape_of_four(const Tensor& tensor) {
   for (size_t axis = 0; axis < sizes.size(); ++axis) shape.push_back(sizes[axis]);
   return shape;
 }
-
-Tensor row_major(const Tensor& tensor) { return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor); }
 
 softneuro::Layer attention_layer(const std::optional<Tensor>& mask, bool is_causal, std::optional<double> scale) {
   softneuro::Layer layer;
@@ -68,7 +67,7 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, co
                     "softneuro: attention takes float32 tensors on the CPU");
     STD_TORCH_CHECK(tensor->dim() == query.dim() && tensor->dim() >= 2,
                     "softneuro: query, key and value have the same rank, 2 or more");
-    inputs.push_back(row_major(*tensor));
+    inputs.push_back(softneuro::row_major(*tensor));
     descs.push_back({shape_of_four(*tensor)});
   }
   STD_TORCH_CHECK(enable_gqa || descs[0].shape[1] == descs[1].shape[1],
@@ -78,7 +77,7 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, co
     const bool keeps = attn_mask->scalar_type() == ScalarType::Bool;
     STD_TORCH_CHECK((keeps || attn_mask->scalar_type() == ScalarType::Float) && attn_mask->is_cpu(),
                     "softneuro: a mask is bool or float32, on the CPU");
-    inputs.push_back(row_major(*attn_mask));
+    inputs.push_back(softneuro::row_major(*attn_mask));
     descs.push_back(
         softneuro::desc_of(shape_of_four(*attn_mask), keeps ? softneuro::DType::boolean : softneuro::DType::float32));
   }

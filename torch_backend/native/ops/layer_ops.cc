@@ -18,6 +18,7 @@
 #include "base/memory_snapshot.h"
 #include "net/layer_call.h"
 #include "runtime/region_table.h"
+#include "torch_backend/native/ops/row_major.h"
 #include "torch_backend/native/ops/run_net.h"
 
 namespace {
@@ -39,8 +40,6 @@ softneuro::Shape shape_of(const Tensor& tensor) {
   const auto sizes = tensor.sizes();
   return softneuro::Shape(std::span<const int64_t>(sizes.data(), sizes.size()));
 }
-
-Tensor dense(const Tensor& tensor) { return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor); }
 
 // What a net is made of: all of it is compared.
 class Content {
@@ -66,11 +65,11 @@ class Content {
 class LayerCall {
  public:
   LayerCall(softneuro::Layer layer, const Tensor& x, TensorDesc desc)
-      : layer_(std::move(layer)), x_(dense(x)), desc_(std::move(desc)) {}
+      : layer_(std::move(layer)), x_(softneuro::row_major(x)), desc_(std::move(desc)) {}
 
   // Memory that the net is made of. It lives in the net as the layer's weight of this name, if it has one.
   void add(const char* role, const Tensor& tensor, softneuro::DType dtype, const TensorDesc& desc) {
-    const Tensor& kept = weights_.emplace_back(dense(tensor));
+    const Tensor& kept = weights_.emplace_back(softneuro::row_major(tensor));
     if (role == nullptr) return;
     auto memory = std::shared_ptr<const void>(kept.data_ptr(), [kept](const void*) {});
     layer_.set_weight(role, std::make_shared<const softneuro::ConstantData>(desc, dtype, std::move(memory)));
@@ -160,7 +159,7 @@ Tensor run_bytes(softneuro::Layer layer, const QuantizedOperands& o, const std::
   STD_TORCH_CHECK(o.weight_scale.dim() <= 1 && (count == 1 || count == rows), "softneuro: the weight has ", rows,
                   " rows and ", count, " scales; give one for each or one for all");
   if (o.out_scale) layer.post.quantize = byte_quantization(*o.out_scale, o.out_zero_point, "the output");
-  const Tensor scales = dense(o.weight_scale);
+  const Tensor scales = softneuro::row_major(o.weight_scale);
   const auto* const first = static_cast<const float*>(scales.data_ptr());
   const Quantization of_weight{.scales = {first, first + count},
                                .zero_points = std::vector<int32_t>(static_cast<size_t>(count)),

@@ -95,8 +95,8 @@ void convert_onnx_attention(Lowering& low) {
   low.set(flat ? side_by_side(low, made) : made);
 }
 
-// What the two of com.microsoft have in common: a mask of keys, [B,N] of integers that are positive where a key counts,
-// and a bias of scores. `padding` and `bias` are the inputs' places.
+// The two of com.microsoft have these in common: a mask of keys, [B,N] of integers that are positive where a key
+// counts, and a bias of scores. `padding` and `bias` are the inputs' places.
 Refusal check_masks(const OpView& view, size_t padding, size_t bias) {
   if (view.has(padding) && view.rank(padding) != 2) return "its mask is not one of batch and keys";
   if (view.has(padding) && is_real(view.input(padding).type)) return "its mask is of reals";
