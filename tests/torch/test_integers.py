@@ -12,7 +12,7 @@ INF = float("inf")
 BIG = 2**62 + 1
 POSITIONS = torch.tensor([[1], [0], [3]]), torch.tensor([[2, 0, -1]])
 
-# Inputs are reals with NaN and infinities, integers of 64 and 32 bits, and booleans: all [4, 5] but for a row of integers.
+# Inputs are reals with NaN and infinities, integers of 64 and 32 bits, and booleans. All but a row are [4, 5].
 FUNCTIONS = {
     "where": lambda x, n, k, m, row: torch.where(m, x, -INF),
     "where_row": lambda x, n, k, m, row: torch.where(row > 0, x, x * 2),
