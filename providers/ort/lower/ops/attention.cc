@@ -30,7 +30,8 @@ Refusal check_onnx_attention(const OpView& view) {
   if (view.has(lengths)) return "its keys have lengths of their own";
   if (view.has(past_key) != view.has(past_value)) return "it has one of two pasts";
   // The host's order of the cap and of masks has changed between its versions.
-  const bool masked = view.has(mask) || node.integer("is_causal", 0) != 0;
+  const bool windowed = node.integer("left_window_size", -1) >= 0 || node.integer("right_window_size", -1) >= 0;
+  const bool masked = view.has(mask) || windowed || node.integer("is_causal", 0) != 0;
   if (node.real("softcap", 0) != 0 && masked) return "it has a cap besides a mask";
   if (!view.has(mask)) return {};
   const ElementType type = view.input(mask).type;
@@ -81,9 +82,13 @@ void convert_onnx_attention(Lowering& low) {
   layer.type = "attention";
   if (const double scale = node.real("scale", 0); scale != 0) layer.attrs.set("scale", scale);
   if (const double cap = node.real("softcap", 0); cap != 0) layer.attrs.set("softcap", cap);
-  if (node.integer("is_causal", 0) != 0) {
-    layer.attrs.set("after", low.has(past_key) ? low.shape(past_key)[2] : int64_t{0});
-  }
+  // Row i of the queries stands at position `offset` + i among the keys.
+  const int64_t offset = low.has(past_key) ? low.shape(past_key)[2] : 0;
+  const int64_t left = node.integer("left_window_size", -1);
+  int64_t right = node.integer("right_window_size", -1);
+  if (node.integer("is_causal", 0) != 0) right = 0;
+  if (left >= 0) layer.attrs.set("before", left - offset);
+  if (right >= 0) layer.attrs.set("after", right + offset);
   std::vector<int> inputs{q, k, v};
   if (low.has(mask)) {
     inputs.push_back(of_rank_4(low, low.blob(mask)));
