@@ -139,6 +139,22 @@ def test_weight_only_in_groups(compile_model):
         assert not torch.equal(compiled(X), before)
 
 
+@pytest.mark.parametrize("mapping", ["SYMMETRIC", "ASYMMETRIC"])
+def test_weight_only_of_four_bits(mapping, compile_model):
+    """Their values are stored as bytes, and packed as what they are. An odd number of groups has half a byte left."""
+    from torchao.quantization import IntxWeightOnlyConfig, PerGroup
+    from torchao.quantization.quant_primitives import MappingType
+
+    kind = {"weight_dtype": torch.int4, "granularity": PerGroup(32), "mapping_type": MappingType[mapping]}
+    model = quantized(nn.Sequential(nn.Linear(96, 24), nn.ReLU()), IntxWeightOnlyConfig(**kind))
+    x = torch.randn(3, 96)
+    compiled = compile_model(model)
+    check_whole(compiled, model, x, linear_blocks=1)
+    assert "bits=4" in explain(compiled, x)
+    model[0].weight.qdata[3, 4] = 100  # which is no value of 4 bits
+    check(compiled, model, x)
+
+
 @pytest.mark.parametrize(("size", "columns"), [(8, 16), (24, 48), (8192, 16384)])
 def test_groups_of_other_sizes_are_floats(size, columns, compile_model):
     from torchao.quantization import PerGroup

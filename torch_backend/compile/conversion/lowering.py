@@ -281,8 +281,11 @@ class Lowering:
         """A constant for a layer that multiplies by it: in the host's bytes where that can be."""
         return quantized_weight(node, self.evaluate) or self.constant(node)
 
-    def blocks(self, node: Node, turned: bool) -> dict[str, torch.Tensor] | None:
-        """What a constant [K, C], or its transpose, is made of, as `linear_blocks` takes it; None if it is not."""
+    def blocks(self, node: Node, turned: bool) -> tuple[dict[str, torch.Tensor], int] | None:
+        """What a constant [K, C], or its transpose, is made of, and in how many bits, as `linear_blocks` takes it.
+
+        None if it is not made so.
+        """
         groups = find_groups(node, turned)
         return groups.weights(self.evaluate) if groups is not None else None
 

@@ -116,23 +116,32 @@ class Groups:
     zeros: Node
     scales: Node
 
-    def weights(self, evaluate: Callable[[Node], Any]) -> dict[str, torch.Tensor] | None:
-        """As the core takes them, in unsigned bytes; None if it does not."""
+    def weights(self, evaluate: Callable[[Node], Any]) -> tuple[dict[str, torch.Tensor], int] | None:
+        """As the core takes them, and the bits of a value: 4 where all fit; None if it does not take them."""
         stored, zeros, scales = (evaluate(node).detach() for node in (self.stored, self.zeros, self.scales))
         size = stored.shape[2]
         if not 16 <= size <= 4096 or size & (size - 1) or not scales.isfinite().all():
             return None
         scales = scales.to(torch.float32).reshape(stored.shape[:2])
         zeros = zeros.reshape(stored.shape[:2])
-        return {
-            "weight": _unsigned(stored),
-            "scales": scales,
-            **({"zero_points": _unsigned(zeros)} if zeros.any() else {}),
-        }
+        pack, bits = (_nibbles, 4) if _fit_nibbles(stored) and _fit_nibbles(zeros) else (_unsigned, 8)
+        zero_points = {"zero_points": pack(zeros)} if zeros.any() else {}
+        return {"weight": pack(stored), "scales": scales, **zero_points}, bits
+
+
+def _fit_nibbles(values: torch.Tensor) -> bool:
+    least, most = values.aminmax() if values.numel() else (values.new_zeros(()),) * 2
+    return -8 <= int(least) and int(most) < 8
 
 
 def _unsigned(values: torch.Tensor) -> torch.Tensor:
     return values.contiguous().view(torch.uint8) ^ 128
+
+
+def _nibbles(values: torch.Tensor) -> torch.Tensor:
+    """Two of the last axis to a byte, the first in its lower half."""
+    values = torch.nn.functional.pad(values + 8, (0, values.shape[-1] % 2)).view(torch.uint8)
+    return values[..., ::2] | values[..., 1::2] << 4
 
 
 def find_groups(node: Node, turned: bool) -> Groups | None:

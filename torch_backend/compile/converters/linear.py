@@ -17,7 +17,9 @@ def weighted(low: Lowering, blob: int, weight: Node, turned: bool, bias: torch.T
     """The product by a constant, which has a row per result, or a column where `turned`."""
     biases = {"bias": bias} if bias is not None else {}
     if (blocks := low.blocks(weight, turned)) is not None:
-        return low.add("linear_blocks", [blob], {**blocks, **biases}, bits=8, block=blocks["weight"].shape[2])
+        weights, bits = blocks
+        block = weights["weight"].shape[2] * 8 // bits
+        return low.add("linear_blocks", [blob], {**weights, **biases}, bits=bits, block=block)
     value = low.weight(weight)
     return low.add("linear", [blob], {"weight": value.t() if turned else value, **biases})
 
