@@ -34,10 +34,19 @@ def main() -> None:
 
 
 @main.command()
+@click.argument("model", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option("--peaks", is_flag=True, help="Measure what this machine can do at most (some seconds).")
 @JSON
-def info(*, peaks: bool, as_json: bool) -> None:
-    """Shows the device, the instruction sets, the options and the routines."""
+def info(*, model: str | None, peaks: bool, as_json: bool) -> None:
+    """Shows the device, the instruction sets, the options and the routines.
+
+    Of a MODEL it shows which nodes would be taken and which not, and why. Nothing is measured.
+    """
+    if model is not None:
+        session = providers.session(model, settings_of(model, ()), tune="off", never_worse=False)
+        found = [event for event in report.events(session) if event["event"] == "partition"]
+        show(as_json, {"graphs": found}, report.text_lines(found))
+        return
     data: dict[str, Any] = {
         "version": softneuro.__version__,
         "cpu": softneuro.cpu_brand(),

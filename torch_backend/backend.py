@@ -18,7 +18,7 @@ from softneuro.torch_backend.call.direct import DirectCall
 from softneuro.torch_backend.call.kept import KeptOutputs
 from softneuro.torch_backend.compile.host import host
 from softneuro.torch_backend.compile.host.apart import put_regions
-from softneuro.torch_backend.compile.partitioning.partitioner import find_regions
+from softneuro.torch_backend.compile.partitioning.partitioner import Partition, find_regions
 from softneuro.torch_backend.compile.tracing.in_place import write_in_place
 from softneuro.torch_backend.compile.tracing.tracing import trace_inference
 from softneuro.torch_backend.freshness import guards, shortcuts
@@ -35,7 +35,7 @@ def _changed_inputs() -> list[int]:
     return list(metadata.mutated_inp_runtime_indices) if metadata is not None else []
 
 
-def _static_inputs(count: int) -> list[int]:
+def static_inputs(count: int) -> list[int]:
     """Indices of the graph's inputs that are parameters or buffers which it does not itself change."""
     context = TracingContext.try_get()
     metadata = context.fw_metadata if context else None
@@ -50,6 +50,16 @@ def _is_ordinary(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.layout == torch.strided and value.device.type == "cpu"
 
 
+def partition_of(
+    module: GraphModule, example_inputs: Sequence[Any], options: Options, static: Sequence[int]
+) -> Partition:
+    """The regions of a functional ATen graph, and what stays with the host; `static`: places of weights."""
+    placeholders: list[Node] = [n for n in module.graph.nodes if n.op == "placeholder"]
+    weights = {placeholders[i] for i in static if _is_ordinary(example_inputs[i])}
+    # Inductor has fused what stays with it to what no step could be as fast as.
+    return find_regions(module, weights, options.min_region_size, join=options.host == "eager")
+
+
 def compile_inference(
     module: GraphModule, example_inputs: Sequence[Any], options: Options, static: Sequence[int]
 ) -> Any:
@@ -57,11 +67,8 @@ def compile_inference(
 
     `static` are the places of the inputs that are weights: parameters and buffers which the graph does not change.
     """
-    placeholders: list[Node] = [n for n in module.graph.nodes if n.op == "placeholder"]
     static = [i for i in static if _is_ordinary(example_inputs[i])]
-    weights = {placeholders[i] for i in static}
-    # Inductor has fused what stays with it to what no step could be as fast as.
-    partition = find_regions(module, weights, options.min_region_size, join=options.host == "eager")
+    partition = partition_of(module, example_inputs, options, static)
     level = logging.DEBUG if partition.regions else logging.INFO
     for op, calls in partition.host.items():
         for name, reason in calls:
@@ -118,7 +125,7 @@ class Backend:
             nonlocal graph
             if parsed.host == "eager":  # inductor wants a functional graph
                 write_in_place(module, _changed_inputs())
-            compiled = compile_inference(module, inputs, parsed, _static_inputs(len(inputs)))
+            compiled = compile_inference(module, inputs, parsed, static_inputs(len(inputs)))
             graph = compiled if isinstance(compiled, CompiledGraph) else None
             return compiled
 

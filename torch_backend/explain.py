@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import softneuro
 from softneuro.budget import Budget
 from softneuro.option_texts import option_texts
 from softneuro.torch_backend import backend, registry
+from softneuro.torch_backend import dry_run as dry
 from softneuro.torch_backend.budgets.regions import for_these_shapes, listening
 from softneuro.torch_backend.budgets.tune import tune_within
 from softneuro.torch_backend.call import kept
@@ -21,12 +22,11 @@ from softneuro.torch_backend.call.outside import outside
 from softneuro.torch_backend.call.runtime import RegionRuntime, Shaped
 from softneuro.torch_backend.compile.ops.borders import borders_of
 from softneuro.torch_backend.compile.ops.names import printable
-from softneuro.torch_backend.compile.partitioning.partitioner import Partition, note
+from softneuro.torch_backend.compile.partitioning.partitioner import note
 from softneuro.torch_backend.exported import LoadedProgram
 from softneuro.torch_backend.freshness.tensors import addresses_of
+from softneuro.torch_backend.host_lines import calls, host_lines
 from softneuro.tuned import Tuned
-
-_HOST_EXAMPLES = 3  # names shown per op
 
 
 def _run(model: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> list[CompiledGraph]:
@@ -35,11 +35,15 @@ def _run(model: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> list[C
         if options:
             compiled = LoadedProgram(model.program, {**model.options, **options})
     elif not isinstance(model, torch._dynamo.eval_frame.OptimizedModule) or options:
-        plain = getattr(model, "_orig_mod", model)
-        compiled = torch.compile(plain, backend=backend.softneuro, options=options)
+        compiled = torch.compile(_plain(model), backend=backend.softneuro, options=options)
     with listening() as graphs, torch.no_grad():
         compiled(*inputs)
     return graphs
+
+
+def _plain(model: Any) -> Any:
+    """The model before it was compiled or loaded."""
+    return model.program.module() if isinstance(model, LoadedProgram) else getattr(model, "_orig_mod", model)
 
 
 @dataclass(frozen=True)
@@ -145,8 +149,15 @@ def tune_ahead(model: Any, inputs: Any, **options: Any) -> ModelPlan:
     return ModelPlan([plan for plan in plans if plan is not None])
 
 
-def explain(model: Any, *inputs: Any, **options: Any) -> str:
-    """Runs the model once without gradients and tells what ran where and why; prints the text and returns it."""
+def explain(model: Any, *inputs: Any, dry_run: bool = False, **options: Any) -> str:
+    """Runs the model once without gradients and tells what ran where and why; prints the text and returns it.
+
+    With `dry_run` the host runs all of it, and nothing is prepared or measured: it tells which ops would be taken.
+    """
+    if dry_run:
+        text = dry.dry_run(_plain(model), inputs, options)
+        print(text)
+        return text
     graphs = _run(model, inputs, options)
     found = sum(bool(graph.regions) for graph in graphs)
     lines = [f"{found} graph(s) with regions"] if found else ["no supported region: the host runs everything"]
@@ -154,43 +165,22 @@ def explain(model: Any, *inputs: Any, **options: Any) -> str:
         lines.append(f"graph {number}: {len(graph.regions)} region(s)")
         for region in graph.regions:
             lines += _describe(region)
-        lines += _host_lines(graph.partition, graph.regions)
+        lines += host_lines(graph.partition, [region.handle for region in graph.regions])
     text = "\n".join(lines)
     print(text)
     return text
 
 
-def _host_lines(partition: Partition, regions: Sequence[RegionRuntime]) -> list[str]:
-    lines = ["  on the host:"] if partition.host else []
-    for op, calls in sorted(partition.host.items()):
-        lines += (f"    {line}" for line in _calls(op, calls))
-    for cut in partition.cuts:
-        names = [f"{op} ({name})" for op, name in cut.ops]
-        lines.append(f"  between {regions[cut.before].handle} and {regions[cut.after].handle}: {_some(names)}")
-    return lines
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:_HOST_EXAMPLES]) + (", ..." if len(names) > _HOST_EXAMPLES else "")
-
-
-def _calls(op: str, calls: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """An op's calls, given as (name, reason), by reason."""
-    for reason in sorted({reason for _, reason in calls}):
-        names = [name for name, other in calls if other == reason]
-        yield f"{op} x{len(names)} ({_some(names)}): {printable(reason)}"
-
-
 def _describe(region: RegionRuntime) -> list[str]:
     steps = len(region.region.steps)
     lines = [f"  region {region.handle}: {region.region.ops} ops" + (f", {steps} step(s) of the host" if steps else "")]
-    for op, calls in sorted(region.region.step_ops.items()):
-        lines += (f"    stays with the host as a step: {line}" for line in _calls(op, calls))
+    for op, found in sorted(region.region.step_ops.items()):
+        lines += (f"    stays with the host as a step: {line}" for line in calls(op, found))
     late: dict[str, list[tuple[str, str]]] = {}
     for node, reason in region.region.declined.items():
         note(late, node, reason)
-    for op, calls in sorted(late.items()):
-        lines += (f"    stays with the host for some shapes: {line}" for line in _calls(op, calls))
+    for op, found in sorted(late.items()):
+        lines += (f"    stays with the host for some shapes: {line}" for line in calls(op, found))
     if region.given_up is not None:
         lines.append(f"    the host runs every call: {region.given_up}")
     found = outside(region.core)
@@ -221,7 +211,7 @@ def _describe(region: RegionRuntime) -> list[str]:
     if region.apart is not None:
         lines.append(f"    in its place, without the step(s): {len(region.parts)} region(s)")
         inner = [line for part in region.parts for line in _describe(part)]
-        inner += _host_lines(region.apart.partition, region.parts)
+        inner += host_lines(region.apart.partition, [part.handle for part in region.parts])
         lines += (f"    {line}" for line in inner)
     return lines
 

@@ -54,6 +54,16 @@ def test_info() -> None:
     assert "conv2d" in text
 
 
+def test_info_of_a_model(model: Path) -> None:
+    data = result_of("info", model)
+    (graph,) = data["graphs"]
+    assert graph["claimed"] == graph["nodes"] > 0
+    text = call("info", model).output
+    assert f"{graph['claimed']} of {graph['nodes']} nodes" in text
+    assert " ms" not in text
+    assert "Error" in call("info", model.with_name("none.onnx")).output
+
+
 def test_tune(model: Path, tmp_path: Path) -> None:
     out = tmp_path / "tuned.onnx"
     data = result_of("tune", model, "-o", out, *SHAPE)

@@ -16,8 +16,9 @@ from softneuro.torch_backend import ops
 from softneuro.torch_backend.backend import compile_inference
 from softneuro.torch_backend.call.compiled import CompiledGraph
 from softneuro.torch_backend.compile.tracing.tracing import trace_inference
-from softneuro.torch_backend.explain import _describe, _host_lines
+from softneuro.torch_backend.explain import _describe
 from softneuro.torch_backend.exported import _tensors_in
+from softneuro.torch_backend.host_lines import host_lines
 from softneuro.torch_backend.options import parse
 from tests.torch.told import computed_by_host
 
@@ -64,7 +65,7 @@ class Straight:
             return "no supported region: the host runs everything"
         lines = [f"{len(self.graph.regions)} region(s)"]
         lines += (line for region in self.graph.regions for line in _describe(region))
-        return "\n".join([*lines, *_host_lines(self.graph.partition, self.graph.regions)])
+        return "\n".join([*lines, *host_lines(self.graph.partition, [region.handle for region in self.graph.regions])])
 
     def layers(self) -> list[str]:
         """Descriptors of all that nets run; the host must run nothing else."""

@@ -69,6 +69,25 @@ def test_explain(compile_model, capsys):
     assert "conv2d/cpu:float32" in text
 
 
+def test_a_dry_run_tells_what_would_be_taken(capsys, monkeypatch):
+    import softneuro.torch_backend as door
+    from softneuro.torch_backend.call.runtime import RegionRuntime
+
+    model, x = models.build("squeezenet1_1", size=64)
+    monkeypatch.setattr(RegionRuntime, "__init__", lambda *_, **__: pytest.fail("a region was made"))
+    for _ in range(2):  # the second time Dynamo has it
+        text = door.explain(lambda x: torch.erfinv(model(x).clamp(-0.9, 0.9)), x, dry_run=True)
+        assert "aten.convolution.default x26" in text
+        assert "aten.erfinv.default x1 (erfinv): softneuro has no such layer" in text
+        assert text in capsys.readouterr().out
+    monkeypatch.undo()
+    compiled = torch.compile(model, backend="softneuro", options={"tune": "off"})
+    loaded = door.load(torch.export.export(model, (x,)), tune="off")
+    for made in (compiled, loaded):
+        assert "aten.convolution.default x26" in door.explain(made, x, dry_run=True)
+        assert "conv2d/cpu:float32" in door.explain(made, x)  # it is as it was
+
+
 def test_explain_tells_what_was_measured():
     import softneuro.torch_backend as door
 

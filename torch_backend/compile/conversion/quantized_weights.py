@@ -131,7 +131,7 @@ class Groups:
 
 def _fit_nibbles(values: torch.Tensor) -> bool:
     least, most = values.aminmax() if values.numel() else (values.new_zeros(()),) * 2
-    return -8 <= int(least) and int(most) < 8
+    return int(least) >= -8 and int(most) < 8
 
 
 def _unsigned(values: torch.Tensor) -> torch.Tensor:
