@@ -5,12 +5,16 @@ calls do the same. Milliseconds are medians. Weights: the bytes that a token has
 the time; in brackets as a share of what the memory gives. Error: relative L2 of the logits to eager's. Cold: seconds of
 the first call.
 
+With `--int4` the weights are integers of four bits, 32 of which share a scale, as torchao has them
+(`IntxWeightOnlyConfig`). The input's embedding stays as it is.
+
 Part of `python -m benchmarks.transformers --decode`.
 """
 
 from __future__ import annotations
 
 import copy
+import logging
 import time
 from collections.abc import Callable
 from statistics import median
@@ -50,19 +54,36 @@ class Decoder:
             layer.cumulative_length.sub_(1)
 
 
+def in_four_bits(model: torch.nn.Module) -> torch.nn.Module:
+    """The model with the weights of its linear layers in groups of 32 integers."""
+    logging.getLogger("torchao").setLevel(logging.ERROR)
+    from torchao.quantization import IntxWeightOnlyConfig, PerGroup, quantize_
+
+    quantize_(model, IntxWeightOnlyConfig(weight_dtype=torch.int4, granularity=PerGroup(32)))
+    return model
+
+
+def _bytes(weight: Any) -> int:
+    if hasattr(weight, "qdata"):
+        return int(weight.qdata.numel()) // 2 + int(weight.scale.numel()) * int(weight.scale.element_size())
+    return int(weight.numel()) * int(weight.element_size())
+
+
 def read_bytes(model: Any) -> int:
     """What one token reads of the weights. Of the embedding it reads a row."""
-    every = sum(int(weight.numel()) * int(weight.element_size()) for weight in model.parameters())
+    every = sum(map(_bytes, model.parameters()))
     embedding = model.get_input_embeddings().weight
     tied = embedding is model.get_output_embeddings().weight
-    return every if tied else every - int(embedding.numel()) * int(embedding.element_size())
+    return every if tied else every - _bytes(embedding)
 
 
 def measure(
-    rounds: int, threads: int, quick: bool, console: Console
+    rounds: int, threads: int, quick: bool, console: Console, *, int4: bool = False
 ) -> tuple[dict[str, Any], list[str], list[list[str]]]:
     """Figures by way; a table's header and rows."""
     model, _ = hugging_face.build(NETWORK)
+    if int4:
+        in_four_bits(model)
     prompt = hugging_face.words(model.config, 1, PROMPT)
     word = hugging_face.words(model.config, 1, 1)
     decoders: dict[str, Decoder] = {}

@@ -139,6 +139,7 @@ def main() -> None:
         "--quick", action="store_true", help=f"{','.join(QUICK)} and three rounds, if not said otherwise"
     )
     parser.add_argument("--decode", action="store_true", help="the next token of Llama with a static cache, instead")
+    parser.add_argument("--int4", action="store_true", help="with --decode: weights of four bits")
     parser.add_argument("--attention", action="store_true", help="attention alone, instead")
     parser.add_argument("--json", type=Path, help="also write the figures there")
     record.add_option(parser)
@@ -157,9 +158,11 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     console = Console(width=max(Console().width, 230))  # a table squeezed into 80 columns is unreadable
     if arguments.attention or arguments.decode:
-        part, name = (attention, "attention") if arguments.attention else (decoding, "decode")
+        run, name = (attention.measure, "attention") if arguments.attention else (decoding.measure, "decode")
+        if arguments.int4 and arguments.decode:
+            run, name = partial(decoding.measure, int4=True), "decode, weights of four bits"
         with empty_database(not arguments.warm):
-            measured, header, rows = part.measure(arguments.rounds, arguments.threads, arguments.quick, console)
+            measured, header, rows = run(arguments.rounds, arguments.threads, arguments.quick, console)
         console.print(figures(f"{name}, float32, {arguments.threads} threads", header, rows))
         if arguments.record:
             record.write("transformers", sys.argv[1:], header, rows)

@@ -59,13 +59,14 @@ def test_what_no_peer_is_named_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path
             figures(monkeypatch, tmp_path, *arguments)
 
 
-def test_decoding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [[], ["--int4"]])
+def test_decoding(more: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(decoding, "PROMPT", 8)
     monkeypatch.setattr(decoding, "CACHE", 16)
     ways = {name: decoding.WAYS[name] for name in ("eager", "softneuro")}
     monkeypatch.setattr(decoding, "WAYS", ways)
     monkeypatch.setattr(decoding.device, "bandwidth", lambda *_: 1e10)
-    measured = figures(monkeypatch, tmp_path, "--decode", "--rounds", "4")
+    measured = figures(monkeypatch, tmp_path, "--decode", "--rounds", "4", *more)
     assert set(measured) == set(ways)
     assert measured["eager"]["error"] == 0
     assert measured["softneuro"]["error"] <= 1e-4
