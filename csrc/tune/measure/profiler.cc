@@ -8,6 +8,7 @@
 
 #include "base/arch.h"
 #include "base/log.h"
+#include "layers/contract/registry.h"
 #include "tune/measure/probes.h"
 
 namespace softneuro {
@@ -171,8 +172,11 @@ Profiler::Contender Profiler::contender(const Entry& entry) {
                       .has_weights = weight_bytes(problem) > caches().l1d};
   for (size_t i = 0; i < problem.in.size(); ++i)
     contender.in.push_back(blob(false, i, problem.in[i], entry.candidate->in[i]));
-  for (size_t k = 0; k < problem.outs.size(); ++k)
-    contender.outs.push_back(blob(true, k, problem.outs[k], entry.candidate->outs[k]));
+  for (size_t k = 0; k < problem.outs.size(); ++k) {
+    const int updated = updated_input(layer_def(problem.layer->type), *problem.layer, static_cast<int>(k));
+    contender.outs.push_back(updated >= 0 ? contender.in[static_cast<size_t>(updated)]
+                                          : blob(true, k, problem.outs[k], entry.candidate->outs[k]));
+  }
   const size_t bytes = contender.prepared->workspace().bytes();
   if (workspace_.size() < bytes) workspace_ = AlignedBuffer(bytes);
   return contender;
