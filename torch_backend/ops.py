@@ -59,11 +59,13 @@ def load() -> torch.library.Library:
     library.impl("run_region_instead", _region_op(lambda region: region.run_otherwise), "CPU")
     library.impl("run_region_on_host", _region_op(lambda region: region.stand_in), "CPU")
     torch.library.register_fake("softneuro::run_region", _fake_region, lib=library)
+    torch.library.register_fake("softneuro::run_region_updating", lambda h, _, *a: _fake_region(h, *a), lib=library)
     torch.library.register_fake("softneuro::run_region_slow", _fake_region, lib=library)
     torch.library.register_fake("softneuro::run_region_instead", _fake_region, lib=library)
     torch.library.register_fake("softneuro::run_region_on_host", _fake_region, lib=library)
     # No net is ever ready for tensors without values: run_region takes them.
     torch.library.register_fake("softneuro::run_known", lambda *_: [], lib=library)
+    torch.library.register_fake("softneuro::run_known_updating", lambda *_: [], lib=library)
     _define_layer(library, "conv2d", _reference_conv2d)
     _define_layer(library, "sparse_conv2d", _reference_conv2d)
     _define_layer(library, "fused_sparse_conv2d", _reference_pair, tensors=5)
@@ -79,8 +81,9 @@ def _region_op(method: Callable[[RegionRuntime], Callable[..., list[torch.Tensor
     """An op of a region's handle, inputs, weights and sizes."""
 
     def op(handle: str, *arguments: Any) -> list[torch.Tensor]:
+        region = registry.find(handle)
         try:
-            return method(registry.find(handle))(*arguments)
+            return region.made(method(region)(*arguments))
         except Exception as error:
             # The C interface between here and the caller keeps no message.
             softneuro._C.set_region_error(f"{type(error).__name__}: {error}")
@@ -93,7 +96,8 @@ def _region_op(method: Callable[[RegionRuntime], Callable[..., list[torch.Tensor
 def _fake_region(
     handle: str, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[Any]
 ) -> list[torch.Tensor]:
-    return registry.find(handle).run_host(inputs, weights, sizes)
+    region = registry.find(handle)
+    return region.made(region.run_host(inputs, weights, sizes))
 
 
 # Torch leaves out trailing arguments that have their default.

@@ -7,7 +7,7 @@ from torch import nn
 
 from softneuro.error_measure import relative_error
 from softneuro.torch_backend import registry
-from softneuro.torch_backend.call.runtime import Call
+from softneuro.torch_backend.call.unready import Call
 from softneuro.torch_backend.compile.conversion import lowering
 from softneuro.torch_backend.compile.ops.reals import numbers
 from tests.torch.told import computed_by_host

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from softneuro.torch_backend.call.runtime import Call
+from softneuro.torch_backend.call.unready import Call
 from tests.torch.conftest import OPTIONS
 
 

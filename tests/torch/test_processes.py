@@ -63,7 +63,7 @@ def test_memory_that_runs_out_in_preparation(tmp_path):
         wide = nn.Sequential(nn.Linear(8192, 8192), nn.ReLU()).eval()
         x = torch.randn(1, 8192)
         compiled = torch.compile(wide, backend="softneuro", options={"tune": "off", "never_worse": False})
-        from softneuro.torch_backend.call.runtime import Call
+        from softneuro.torch_backend.call.unready import Call
         lower, instead, forever = Call.lower, Call.run_instead, resource.RLIM_INFINITY
 
         def limited(call):
@@ -138,7 +138,7 @@ def test_fork_while_another_thread_prepares(tmp_path):
     output = run(
         """
         import os, threading, time
-        from softneuro.torch_backend.call.runtime import Call
+        from softneuro.torch_backend.call.unready import Call
         model = nn.Sequential(nn.Linear(8, 8), nn.ReLU()).eval()
         compiled = torch.compile(model, backend="softneuro", options={"tune": "off", "never_worse": False})
         x, lower, begun, forked = torch.randn(1, 8), Call.lower, threading.Event(), threading.Event()

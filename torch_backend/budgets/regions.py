@@ -18,7 +18,8 @@ from softneuro.torch_backend.budgets.batches import Batch
 from softneuro.torch_backend.call import following
 from softneuro.torch_backend.call.compiled import CompiledGraph
 from softneuro.torch_backend.call.direct import listeners
-from softneuro.torch_backend.call.runtime import RegionRuntime, tune_anew
+from softneuro.torch_backend.call.runtime import RegionRuntime
+from softneuro.torch_backend.call.unready import tune_anew
 from softneuro.torch_backend.exported import LoadedProgram
 
 log = logging.getLogger("softneuro.torch_backend")

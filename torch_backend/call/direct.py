@@ -17,10 +17,11 @@ from torch.fx import GraphModule, Node
 import softneuro
 from softneuro.torch_backend import _native, registry
 from softneuro.torch_backend.freshness import tensors
-from softneuro.torch_backend.freshness.weights import Weights
+from softneuro.torch_backend.freshness.weights import Now, Weights
 
 if TYPE_CHECKING:
     from softneuro.torch_backend.call.compiled import CompiledGraph
+    from softneuro.torch_backend.call.runtime import RegionRuntime
 
 log = logging.getLogger("softneuro.torch_backend")
 # Called with every compiled graph that runs, while `tune` or `explain` listens.
@@ -34,6 +35,31 @@ def pick(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     return lambda items: tuple(items[i] for i in places)
 
 
+def run_known(
+    region: RegionRuntime, inputs: Sequence[torch.Tensor], now: Now, sizes: Sequence[int]
+) -> Sequence[torch.Tensor]:
+    """The region's outputs; none if no net is ready."""
+    ops = torch.ops.softneuro
+    if not region.written:
+        found: Sequence[torch.Tensor] = ops.run_known.default(region.handle, inputs, *now, sizes)
+        return found
+    written = [inputs[place] for place in region.written]
+    made = ops.run_known_updating.default(region.handle, written, inputs, *now, sizes)
+    return region.outputs(made, inputs) if made else made
+
+
+def run_op(
+    region: RegionRuntime, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[int]
+) -> Sequence[torch.Tensor]:
+    """The region's outputs, by an op that modes see."""
+    ops = torch.ops.softneuro
+    if not region.written:
+        found: Sequence[torch.Tensor] = ops.run_region.default(region.handle, inputs, weights, sizes)
+        return found
+    written = [inputs[place] for place in region.written]
+    return region.outputs(ops.run_region_updating.default(region.handle, written, inputs, weights, sizes), inputs)
+
+
 def call_region(
     handle: str, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], sizes: Sequence[int]
 ) -> Sequence[torch.Tensor]:
@@ -42,16 +68,15 @@ def call_region(
     try:
         _, now = region.weights.look(weights)
     except RuntimeError:  # tensors without memory, as tracers make them
-        return torch.ops.softneuro.run_region.default(handle, inputs, weights, sizes)
-    results: Sequence[torch.Tensor] = torch.ops.softneuro.run_known.default(handle, inputs, *now, sizes)
-    if results:
+        return run_op(region, inputs, weights, sizes)
+    if results := run_known(region, inputs, now, sizes):
         return results
     if softneuro._C.left_to_host():
         return region.run_as_the_host(inputs, weights, sizes)
     # Modes, and tensors of other kinds, are to see an op; others are spared two.
     if torch._C._len_torch_dispatch_stack() == 0 and all(type(tensor) is torch.Tensor for tensor in inputs):
         return region.resolve(inputs, weights, sizes)
-    return torch.ops.softneuro.run_region.default(handle, inputs, weights, sizes)
+    return run_op(region, inputs, weights, sizes)
 
 
 class DirectCall:
@@ -66,7 +91,6 @@ class DirectCall:
         self._inputs, weights, self._sizes = places
         self._weights = pick(weights)
         self.outputs = outputs
-        self._op: Callable[..., list[torch.Tensor]] = torch.ops.softneuro.run_known.default
 
     @classmethod
     def of(cls, module: GraphModule) -> DirectCall | None:
@@ -99,7 +123,7 @@ class DirectCall:
         except RuntimeError:  # tensors without memory, as tracers make them
             return None
         inputs, sizes = [arguments[i] for i in self._inputs], [arguments[i] for i in self._sizes]
-        results: Sequence[torch.Tensor] = self._op(self.handle, inputs, *now, sizes)
+        results = run_known(region, inputs, now, sizes)
         if not results and self.by_python and softneuro._C.left_to_host():
             results = region.run_as_the_host(inputs, weights, sizes)
         return [results[i] for i in self.outputs] if results else None

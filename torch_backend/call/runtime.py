@@ -6,25 +6,24 @@ import functools
 import logging
 import threading
 from collections.abc import Callable, Sequence, Set
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
 import softneuro
-from softneuro import tuner
-from softneuro.error_measure import judged_error
-from softneuro.torch_backend import _native, registry
+from softneuro.torch_backend import registry
 from softneuro.torch_backend.call import following, raising
+from softneuro.torch_backend.call.unready import Call
 from softneuro.torch_backend.compile.conversion.lowering import Lowered, Lowering
 from softneuro.torch_backend.compile.ops.borders import borders_of
 from softneuro.torch_backend.compile.ops.known_shapes import KnownShapes
 from softneuro.torch_backend.compile.ops.orders import contiguous_in
-from softneuro.torch_backend.compile.ops.reals import InFloat32, has_halves, numbers
+from softneuro.torch_backend.compile.ops.reals import InFloat32, has_halves
+from softneuro.torch_backend.compile.ops.updates import updated_inputs
 from softneuro.torch_backend.compile.partitioning.partitioner import Region
 from softneuro.torch_backend.freshness import shortcuts
-from softneuro.torch_backend.freshness.weights import Weights, pieces_of
+from softneuro.torch_backend.freshness.weights import Weights
 from softneuro.torch_backend.options import Options
 
 if TYPE_CHECKING:
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("softneuro.torch_backend")
 Signature = tuple[int, ...]
-
-# True while a plan is wanted that was made for the very shapes at hand.
-tune_anew: ContextVar[bool] = ContextVar("tune_anew", default=False)
 
 
 class Verdict(NamedTuple):
@@ -55,76 +51,6 @@ class Shaped:
     verdict: Verdict | None = None
     host: str | None = None  # why the host runs it
     net_stats: dict[str, int] | None = None  # of the prepared net
-
-
-class Call:
-    """One call that found no net ready, as `softneuro._C.Region.run` takes it."""
-
-    def __init__(
-        self,
-        region: RegionRuntime,
-        inputs: Sequence[torch.Tensor],
-        weights: Sequence[torch.Tensor],
-        sizes: Sequence[int],
-    ) -> None:
-        self.signature = region.signature(inputs, sizes)
-        self.hosts: list[torch.Tensor] = []
-        self.nets: list[torch.Tensor] = []
-        self._region, self._inputs, self._weights, self._sizes = region, inputs, weights, sizes
-        self._known, self.now = region.weights.look(weights)
-        self._truths: list[torch.Tensor] | None = None
-        self._bar: tuner.Bar | None = None
-        self.open_shapes = region.open_shapes
-        self.anew = tune_anew.get()
-        self.declined = "it is on an empty tensor" if any(0 in tensor.shape for tensor in inputs) else ""
-
-    def lower(self) -> tuple[softneuro.Graph, _native.PaidRuns, list[list[int]]]:
-        """The graph for these inputs, what of the weights it is made of, and outputs' axes as they are to lie."""
-        region, weights = self._region, self._weights
-        self._known.learn(pieces_of(weights, set()))  # before anything reads them
-        low = region.lower(self.signature, self._inputs, weights, self._sizes)
-        return low.graph, self._known.learn(pieces_of(weights, low.watched)), low.orders
-
-    def run_host(self) -> None:
-        """Outputs by the host's own ops."""
-        self.hosts = self._region.run_host(self._inputs, self._weights, self._sizes)
-
-    def run_instead(self) -> None:
-        """Outputs by what runs where a net has lost."""
-        self.hosts = self._region.run_otherwise(self._inputs, self._weights, self._sizes)
-
-    def run_net(self, ready: int) -> bool:
-        """Outputs by the net at this address. False if a step of it has raised."""
-        self.nets = list(torch.ops.softneuro.run_made(self._region.handle, self._inputs, ready))
-        return bool(self.nets)
-
-    def error(self, max_error: float) -> float:
-        """The worst of the net's outputs, on a scale on which max_error is allowed."""
-        if self._truths is None:
-            self._truths = self._region.truths([*self._inputs, *self._sizes, *self._weights])
-        truths = self._truths or [None] * len(self.hosts)
-        errors = (
-            judged_error(numbers(net), numbers(host), None if truth is None else numbers(truth), in_steps, max_error)
-            for net, host, truth, in_steps in zip(
-                self.nets, self.hosts, truths, self._region.region.outputs_in_steps, strict=True
-            )
-        )
-        return max(errors, default=0.0)
-
-    def progress(self, done: int, total: int) -> None:
-        """Told of measuring, now and then."""
-        if self._bar is None:
-            self._bar = tuner.Bar()
-        (tuner.listener.get() or self._bar)(done, total)
-
-    def close(self) -> None:
-        """Ends what is shown of it."""
-        if self._bar is not None:
-            self._bar.close()
-
-    def inputs(self) -> str:
-        """Their shapes in words."""
-        return ", ".join("x".join(map(str, t.shape)) for t in self._inputs)
 
 
 class RegionRuntime:
@@ -149,9 +75,12 @@ class RegionRuntime:
         self.apart: Apart | None = None  # it without them, once its net has lost
         self._exact = InFloat32(region.module) if has_halves(region.module) else None
         self._lock = threading.Lock()
-        self.followed = False
+        self.followed = self._told_of_strides = False
         orders = [node.meta["order"] for node in region.module.graph.output_node().args[0]]
         self._orders = [None if tuple(order) == tuple(range(len(order))) else order for order in orders]
+        self.updates = updated_inputs(region.module.graph)
+        #: places of inputs that the region writes to; such an output is that very tensor
+        self.written = {place for place in self.updates if place is not None}
         self._names = [node.name for node in region.inputs]
         dims = [size for node in region.inputs for size in node.meta["val"].shape]
         self.open_shapes = bool(region.sizes) or not all(isinstance(size, int) for size in dims)
@@ -161,9 +90,12 @@ class RegionRuntime:
     ) -> list[torch.Tensor]:
         """Outputs of the region, and whatever the next call needs to be fast."""
         following.follow(self, weights)
+        if not self._takes(inputs):
+            return self.run_otherwise(inputs, weights, sizes)
         call = Call(self, inputs, weights, sizes)
         try:
             by_net = self.core.run(call.signature, call.now, call, self.threads())
+            call.settle(by_net)
         finally:
             call.close()
         return call.nets if by_net else call.hosts
@@ -212,17 +144,40 @@ class RegionRuntime:
         with torch.no_grad():
             return self._host(*inputs, *sizes, *weights)
 
+    def made(self, outputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        """The outputs but for those that are inputs, as an op of torch's is to give them."""
+        if not self.written:
+            return outputs
+        return [output for output, updated in zip(outputs, self.updates, strict=True) if updated is None]
+
+    def outputs(self, made: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """All outputs, given those that an op has made. It may have given one more."""
+        new = iter(made)
+        return [next(new) if updated is None else inputs[updated] for updated in self.updates]
+
     def as_promised(self, results: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Copies the outputs that lie otherwise or share memory with an input or each other."""
+        """Copies the outputs that lie otherwise or share memory with an input or each other; but for what is one."""
         taken = {t.untyped_storage()._cdata for t in inputs}
         outputs = []
-        for result, order in zip(results, self._orders, strict=True):
+        for result, order, updated in zip(results, self._orders, self.updates, strict=True):
+            if updated is not None:
+                outputs.append(inputs[updated])
+                continue
             output = result.contiguous() if order is None else contiguous_in(order, result)
             if output.untyped_storage()._cdata in taken:
                 output = output.clone(memory_format=torch.preserve_format)
             taken.add(output.untyped_storage()._cdata)
             outputs.append(output)
         return outputs
+
+    def _takes(self, inputs: Sequence[torch.Tensor]) -> bool:
+        """Whether a net could write to all inputs that it is to write to: it would be given copies of others."""
+        apart = [place for place in self.written if not inputs[place].is_contiguous()]
+        if apart and not self._told_of_strides:
+            self._told_of_strides = True
+            log.info("region %s: the host runs calls whose input %d is not contiguous, as it is written to",
+                     self.handle, apart[0])  # fmt: skip
+        return not apart
 
     @property
     def _splits(self) -> bool:

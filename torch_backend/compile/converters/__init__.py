@@ -3,6 +3,7 @@
 from softneuro.torch_backend.compile.converters import (  # noqa: F401  (registers)
     activation,
     attention,
+    cache,
     conv,
     elementwise,
     linear,

@@ -7,6 +7,7 @@ from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import Graph, Node
 
 from softneuro.torch_backend.compile.converters.registry import Call
+from softneuro.torch_backend.compile.ops.updates import updates
 
 _OWN = ("aten", "prims", "quantized_decomposed", "softneuro")  # torch's libraries of functions, and ours
 
@@ -20,9 +21,12 @@ def is_random(node: Node) -> bool:
 def is_pure(node: Node) -> bool:
     """Whether an op gives the same for the same arguments, and does nothing else. None of other libraries is known to.
 
-    Only such an op may run once for many calls, or more often than the host runs it.
+    Only such an op may run once for many calls, or more often than the host runs it. What writes to an input does no
+    more than to give it: nothing else reads that, and its results are in order.
     """
     op = node.target
+    if updates(node):
+        return True
     if not isinstance(op, OpOverload) or op.namespace not in _OWN:
         return False
     return bool(op._schema.returns) and not op._schema.is_mutable and not is_random(node)

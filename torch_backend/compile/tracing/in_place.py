@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch.fx import GraphModule, Node
 
-aten = torch.ops.aten
-# An op that gives a changed copy of its first argument has another that changes it.
-_IN_PLACE = {aten.index_copy.default: aten.index_copy_.default, aten.index_put.default: aten.index_put_.default}
+from softneuro.torch_backend.compile.ops.updates import IN_PLACE
 
 
 def write_in_place(module: GraphModule, changed: Sequence[int]) -> int:
@@ -29,11 +26,11 @@ def write_in_place(module: GraphModule, changed: Sequence[int]) -> int:
     written = 0
     for place, value in zip(changed, outputs, strict=False):
         source = placeholders[place]
-        if not isinstance(value, Node) or value.target not in _IN_PLACE or value.args[0] is not source:
+        if not isinstance(value, Node) or value.target not in IN_PLACE or value.args[0] is not source:
             continue
         if set(source.users) != {value} or list(outputs).count(value) != 1:
             continue
-        value.target = _IN_PLACE[value.target]
+        value.target = IN_PLACE[value.target]
         written += 1
     if written:
         module.recompile()

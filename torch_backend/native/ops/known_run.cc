@@ -64,7 +64,14 @@ size_t run(Region& region, std::span<void* const> inputs, std::span<const int64_
   size_t made = 0;
   try {
     while (made < count) {
-      const AtenTensorHandle output = empty_output(*ready, made);
+      const int updated = ready->net->updated_input(made);
+      AtenTensorHandle output = nullptr;
+      if (updated >= 0) {
+        STABLE_TORCH_ERROR_CODE_CHECK(
+            aoti_torch_new_tensor_handle(handle_of(inputs[static_cast<size_t>(updated)]), &output));
+      } else {
+        output = empty_output(*ready, made);
+      }
       outputs[made++] = output;
       void* data = nullptr;
       STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_data_ptr(output, &data));

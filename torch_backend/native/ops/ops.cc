@@ -37,6 +37,14 @@ class Inputs {
   }
 
   const std::vector<int64_t>& signature() const { return signature_; }
+  // Whether all that the net writes to are as they lie. Of others it would write to copies.
+  bool fit(const softneuro::Net& net) const {
+    for (size_t i = 0; i < net.output_descs().size(); ++i) {
+      const int updated = net.updated_input(i);
+      if (updated >= 0 && !lie_right_[static_cast<size_t>(updated)]) return false;
+    }
+    return true;
+  }
   // Copies what nets do not take as it lies; for as long as this lives.
   std::vector<const void*> memory() {
     std::vector<const void*> data;
@@ -55,14 +63,19 @@ class Inputs {
   std::vector<Tensor> copies_;
 };
 
-std::vector<Tensor> run_net(const Ready& ready, const std::vector<const void*>& in) {
+// The net's outputs but for those that are inputs, which an op's results may not be: at least one tensor.
+std::vector<Tensor> run_net(const Ready& ready, Inputs& inputs) {
+  const std::vector<const void*> in = inputs.memory();
   std::vector<Tensor> outputs;
   std::vector<void*> out;
   for (size_t i = 0; i < ready.net->output_descs().size(); ++i) {
-    outputs.emplace_back(softneuro::empty_output(ready, i));
-    out.push_back(outputs.back().data_ptr());
+    void* data = nullptr;
+    if (ready.net->updated_input(i) < 0) data = outputs.emplace_back(softneuro::empty_output(ready, i)).data_ptr();
+    out.push_back(data);
   }
   softneuro::run_on_torch(ready, in, out);
+  // That it has run is seen by its having results.
+  if (outputs.empty()) outputs.push_back(torch::stable::empty({0}));
   return outputs;
 }
 
@@ -124,22 +137,22 @@ std::vector<Tensor> run_region(const std::string& handle, const std::vector<Tens
   const auto region = RegionTable::global().find(handle);
   const auto ready = region ? region->find_at(inputs.signature(), weights.addresses()) : nullptr;
   // What is not ready is prepared, measured or run on the host.
-  const bool left = ready ? !ready->net : region && region->first_sight(inputs.signature());
+  const bool left = ready ? !ready->net || !inputs.fit(*ready->net) : region && region->first_sight(inputs.signature());
   if (!ready && !left) return run_in_python("softneuro::run_region_slow", handle, tensors, weights, sizes);
   if (left) return run_in_python("softneuro::run_region_instead", handle, tensors, weights, sizes);
   try {
     const softneuro::ProfilerRange range(handle);
-    return run_net(*ready, inputs.memory());
+    return run_net(*ready, inputs);
   } catch (const softneuro::HostStepError&) {
     return run_in_python("softneuro::run_region_on_host", handle, tensors, weights, sizes);
   }
 }
 
 // As run_net, for an op that gives nothing where the caller is to take the way around, which is run_region's.
-std::vector<Tensor> try_net(const std::string& handle, const Ready& ready, const std::vector<const void*>& in) {
+std::vector<Tensor> try_net(const std::string& handle, const Ready& ready, Inputs& inputs) {
   try {
     const softneuro::ProfilerRange range(handle);
-    return run_net(ready, in);
+    return run_net(ready, inputs);
   } catch (const softneuro::HostStepError&) {
     return {};
   }
@@ -147,7 +160,8 @@ std::vector<Tensor> try_net(const std::string& handle, const Ready& ready, const
 
 // A net that the region is about to judge, at this address. No outputs where a step of it has raised.
 std::vector<Tensor> run_made(const std::string& handle, const std::vector<Tensor>& tensors, int64_t ready) {
-  return try_net(handle, *reinterpret_cast<const Ready*>(ready), Inputs(tensors, {}).memory());
+  Inputs inputs(tensors, {});
+  return try_net(handle, *reinterpret_cast<const Ready*>(ready), inputs);
 }
 
 // The same for weights that the caller knows, who keeps them alive: a call with hundreds of tensors spends more time on
@@ -159,8 +173,21 @@ std::vector<Tensor> run_known(const std::string& handle, const std::vector<Tenso
   const softneuro::WeightSet weights{static_cast<uint64_t>(identity), static_cast<uint64_t>(epoch)};
   const auto region = RegionTable::global().find(handle);
   const auto ready = region ? region->find(inputs.signature(), weights) : nullptr;
-  softneuro::set_left_to_host(ready ? !ready->net : region && region->first_sight(inputs.signature()));
-  return ready && ready->net ? try_net(handle, *ready, inputs.memory()) : std::vector<Tensor>();
+  const bool runs = ready && ready->net && inputs.fit(*ready->net);
+  softneuro::set_left_to_host(ready ? !runs : region && region->first_sight(inputs.signature()));
+  return runs ? try_net(handle, *ready, inputs) : std::vector<Tensor>();
+}
+
+// The same for regions that write to inputs, which are given once more for torch to know of.
+std::vector<Tensor> run_region_updating(const std::string& handle, const std::vector<Tensor>&,
+                                        const std::vector<Tensor>& tensors, StableListHandle weight_list,
+                                        const std::vector<int64_t>& sizes) {
+  return run_region(handle, tensors, weight_list, sizes);
+}
+std::vector<Tensor> run_known_updating(const std::string& handle, const std::vector<Tensor>&,
+                                       const std::vector<Tensor>& tensors, int64_t identity, int64_t epoch,
+                                       const std::vector<int64_t>& sizes) {
+  return run_known(handle, tensors, identity, epoch, sizes);
 }
 
 }  // namespace
@@ -168,6 +195,12 @@ std::vector<Tensor> run_known(const std::string& handle, const std::vector<Tenso
 STABLE_TORCH_LIBRARY(softneuro, m) {
   m.def("run_region(str handle, Tensor[] inputs, Tensor[] weights, SymInt[] sizes) -> Tensor[]");
   m.def("run_known(str handle, Tensor[] inputs, int identity, int epoch, SymInt[] sizes) -> Tensor[]");
+  m.def(
+      "run_region_updating(str handle, Tensor(a!)[] written, Tensor[] inputs, Tensor[] weights, SymInt[] sizes) -> "
+      "Tensor[]");
+  m.def(
+      "run_known_updating(str handle, Tensor(a!)[] written, Tensor[] inputs, int identity, int epoch, SymInt[] sizes) "
+      "-> Tensor[]");
   m.def("run_made(str handle, Tensor[] inputs, int ready) -> Tensor[]");
   m.def("region_signature(Tensor[] inputs, SymInt[] sizes) -> int[]");
   m.def("tensor_fields() -> int[]");
@@ -186,5 +219,7 @@ STABLE_TORCH_LIBRARY_IMPL(softneuro, CompositeExplicitAutograd, m) {
 STABLE_TORCH_LIBRARY_IMPL(softneuro, CPU, m) {
   m.impl("run_region", TORCH_BOX(&run_region));
   m.impl("run_known", TORCH_BOX(&run_known));
+  m.impl("run_region_updating", TORCH_BOX(&run_region_updating));
+  m.impl("run_known_updating", TORCH_BOX(&run_known_updating));
   m.impl("run_made", TORCH_BOX(&run_made));
 }
