@@ -17,6 +17,7 @@ from softneuro.torch_backend.compile.ops.names import layer_name, op_name
 from softneuro.torch_backend.compile.ops.orders import axis_order, hints
 from softneuro.torch_backend.compile.ops.sorting import sort_stable
 from softneuro.torch_backend.compile.ops.strides import mend_strides
+from softneuro.torch_backend.compile.ops.updates import updates
 from softneuro.torch_backend.compile.ops.walks import with_sources
 from softneuro.torch_backend.compile.partitioning.inside import rounds_to_steps
 from softneuro.torch_backend.compile.partitioning.op_graph import tell
@@ -218,3 +219,5 @@ def replace_regions(module: GraphModule, regions: Sequence[tuple[Region, str]], 
     # Only now, in the calls of other regions too: else those would keep what is replaced alive.
     for output, item in replaced:
         output.replace_all_uses_with(item)
+        if updates(output):
+            graph.erase_node(output)  # what writes is never dead
