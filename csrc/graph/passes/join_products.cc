@@ -10,7 +10,8 @@
 namespace softneuro {
 namespace {
 
-// Whether a blob goes into an attention, or what turns its operands, and nowhere else, through moves that are views.
+// Whether a blob goes into an attention, what turns its operands or its cache, and nowhere else, through moves that are
+// views.
 bool feeds_attention(const Graph& graph, int blob) {
   while (true) {
     const int reader = sole_reader(graph, blob);
@@ -18,6 +19,7 @@ bool feeds_attention(const Graph& graph, int blob) {
     const Layer& layer = graph.layers()[static_cast<size_t>(reader)];
     if (layer.type == "attention") return true;
     if (layer.type == "rotary" && layer.inputs[0] == blob) return true;
+    if (layer.type == "put" && layer.inputs[1] == blob) return true;
     const bool moves = layer.type == "reshape" || layer.type == "transpose";
     if (!moves || !layer.post.empty()) return false;
     const std::vector<int64_t>* perm = layer.type == "transpose" ? &layer.attrs.integers("perm") : nullptr;
