@@ -19,7 +19,7 @@ from softneuro.torch_backend.call.kept import KeptOutputs
 from softneuro.torch_backend.compile.host import host
 from softneuro.torch_backend.compile.host.apart import put_regions
 from softneuro.torch_backend.compile.partitioning.partitioner import Partition, find_regions
-from softneuro.torch_backend.compile.tracing.in_place import write_in_place
+from softneuro.torch_backend.compile.tracing.in_place import keep_inside, write_in_place
 from softneuro.torch_backend.compile.tracing.tracing import trace_inference
 from softneuro.torch_backend.freshness import guards, shortcuts
 from softneuro.torch_backend.freshness.fetching import fetch_apart
@@ -28,7 +28,7 @@ from softneuro.torch_backend.options import Options, parse
 log = logging.getLogger("softneuro.torch_backend")
 
 
-def _changed_inputs() -> list[int]:
+def changed_inputs() -> list[int]:
     """Indices of the graph's inputs that it changes, whose new values are its first outputs."""
     context = TracingContext.try_get()
     metadata = context.fw_metadata if context else None
@@ -41,7 +41,7 @@ def static_inputs(count: int) -> list[int]:
     metadata = context.fw_metadata if context else None
     if metadata is None:
         return []
-    changed = set(_changed_inputs())
+    changed = set(changed_inputs())
     return [i for i in metadata.static_input_indices if i < count and i not in changed]
 
 
@@ -57,7 +57,11 @@ def partition_of(
     placeholders: list[Node] = [n for n in module.graph.nodes if n.op == "placeholder"]
     weights = {placeholders[i] for i in static if _is_ordinary(example_inputs[i])}
     # Inductor has fused what stays with it to what no step could be as fast as.
-    return find_regions(module, weights, options.min_region_size, join=options.host == "eager")
+    eager = options.host == "eager"
+    partition = find_regions(module, weights, options.min_region_size, join=eager)
+    while not eager and keep_inside(module.graph, [region.nodes for region in partition.regions]):
+        partition = find_regions(module, weights, options.min_region_size, join=False)
+    return partition
 
 
 def compile_inference(
@@ -68,6 +72,7 @@ def compile_inference(
     `static` are the places of the inputs that are weights: parameters and buffers which the graph does not change.
     """
     static = [i for i in static if _is_ordinary(example_inputs[i])]
+    eager = options.host == "eager"
     partition = partition_of(module, example_inputs, options, static)
     level = logging.DEBUG if partition.regions else logging.INFO
     for op, calls in partition.host.items():
@@ -77,11 +82,11 @@ def compile_inference(
         log.info("no supported region: the graph stays with the host")
         run = host.compile_graph(module, example_inputs, options)
         return CompiledGraph(partition, [], [], None, run, inputs=len(example_inputs), kept=None)
-    runtimes = put_regions(partition, options)
+    runtimes = put_regions(partition, options, by_python=eager)
     kept = KeptOutputs.of(module, partition.constants, reads=shortcuts.allowed(options))
     direct = DirectCall.of(module)
     run = host.compile_graph(module, example_inputs, options)
-    if options.host == "eager":
+    if eager:
         static = []  # regions look at their own
     return CompiledGraph(partition, runtimes, static, direct, run, inputs=len(example_inputs), kept=kept)
 
@@ -123,8 +128,7 @@ class Backend:
 
         def inference(module: GraphModule, inputs: Sequence[Any]) -> Any:
             nonlocal graph
-            if parsed.host == "eager":  # inductor wants a functional graph
-                write_in_place(module, _changed_inputs())
+            write_in_place(module, changed_inputs())
             compiled = compile_inference(module, inputs, parsed, static_inputs(len(inputs)))
             graph = compiled if isinstance(compiled, CompiledGraph) else None
             return compiled

@@ -13,10 +13,11 @@ import torch
 from torch.fx import GraphModule
 
 from softneuro.torch_backend import ops
-from softneuro.torch_backend.backend import partition_of, static_inputs
+from softneuro.torch_backend.backend import changed_inputs, partition_of, static_inputs
 from softneuro.torch_backend.compile.host import host
 from softneuro.torch_backend.compile.ops.names import op_name
 from softneuro.torch_backend.compile.partitioning.partitioner import Partition, Region
+from softneuro.torch_backend.compile.tracing.in_place import write_in_place
 from softneuro.torch_backend.compile.tracing.tracing import trace_inference
 from softneuro.torch_backend.host_lines import calls, host_lines
 from softneuro.torch_backend.options import parse
@@ -44,6 +45,7 @@ def _backend(gm: GraphModule, example_inputs: Sequence[Any], *, options: dict[st
     parsed = parse(options)
 
     def inference(module: GraphModule, inputs: Sequence[Any]) -> Any:
+        write_in_place(module, changed_inputs())
         partition = partition_of(module, inputs, parsed, static_inputs(len(inputs)))
         return _Graph(partition, host.compile_graph(partition.module, inputs, parse({})))
 

@@ -63,6 +63,8 @@ def load() -> torch.library.Library:
     torch.library.register_fake("softneuro::run_region_slow", _fake_region, lib=library)
     torch.library.register_fake("softneuro::run_region_instead", _fake_region, lib=library)
     torch.library.register_fake("softneuro::run_region_on_host", _fake_region, lib=library)
+    # Of ops that change their arguments, inductor takes those alone that graphs can be made functional of.
+    library.impl("run_region_updating", _never_functional, "Functionalize")
     # No net is ever ready for tensors without values: run_region takes them.
     torch.library.register_fake("softneuro::run_known", lambda *_: [], lib=library)
     torch.library.register_fake("softneuro::run_known_updating", lambda *_: [], lib=library)
@@ -91,6 +93,10 @@ def _region_op(method: Callable[[RegionRuntime], Callable[..., list[torch.Tensor
             raise
 
     return op
+
+
+def _never_functional(*_: Any) -> Any:
+    raise softneuro.Error("regions are put into graphs that are functional already")
 
 
 def _fake_region(

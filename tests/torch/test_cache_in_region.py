@@ -302,3 +302,44 @@ def test_tuning_ahead(no_grad):
     plan = torch_backend.tune(model, (x, *given, torch.tensor(3)), time_budget_s=1)
     assert sum("put/" in layer.descriptor for layer in plan.layers) == 2
     assert_right(given, expected)
+
+
+@pytest.mark.parametrize("how", ["index_copy_", "index_put_"])
+def test_inductor_as_the_host(how, no_grad):
+    """It is told that the region changes its arguments; what it runs itself stays functional."""
+    model = Cached(how).eval()
+    compiled = torch.compile(model, backend="softneuro", options={**OPTIONS, "host": "inductor"})
+    given = list(caches())
+    with listening() as graphs:
+        for start in (0, 2):
+            made, right = both(model, compiled, given, start=start, seed=start)
+            assert_right(made, right)
+    assert [len(region.written) for region in graphs[0].regions] == [2]
+    assert not any("index" in op for op in graphs[0].partition.host)
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_inductor_with_and_without_its_wrapper(direct, no_grad):
+    """A graph of a region alone is called past it. A cache that inductor's own ops read later is functional."""
+
+    class Read(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Cached()
+
+        def forward(self, x, keys, values, start):
+            made = self.inner(x, keys, values, start)
+            return made if direct else (made, torch.sort(keys.flatten())[0])
+
+    model = Read().eval()
+    compiled = torch.compile(model, backend="softneuro", options={**OPTIONS, "host": "inductor"})
+    given, expected = list(caches()), list(caches())
+    with listening() as graphs:
+        for start in (0, 2, 4):
+            x = torch.randn(1, 2, 8)
+            wanted, got = model(x, *expected, torch.tensor(start)), compiled(x, *given, torch.tensor(start))
+            wanted, got = ([wanted], [got]) if direct else (wanted, got)
+            assert_right([*got, *given], [*wanted, *expected])
+    (graph,) = graphs
+    assert (graph.direct is not None) == direct
+    assert sum(len(region.written) for region in graph.regions) == (2 if direct else 0)

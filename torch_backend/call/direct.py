@@ -95,23 +95,33 @@ class DirectCall:
     @classmethod
     def of(cls, module: GraphModule) -> DirectCall | None:
         """None if there is more in the graph than one region whose arguments and results are the graph's own."""
-        graph = module.graph
+        graph, ops = module.graph, torch.ops.softneuro
+        updating = (ops.run_region_updating.default,)
         placeholders = {node: i for i, node in enumerate(n for n in graph.nodes if n.op == "placeholder")}
         calls = [n for n in graph.nodes if n.op not in ("placeholder", "output") and n.target is not operator.getitem]
-        if len(calls) != 1 or calls[0].target not in (call_region, torch.ops.softneuro.run_region.default):
+        if len(calls) != 1 or calls[0].target not in (call_region, ops.run_region.default, *updating):
             return None
         handle, *groups = calls[0].args
+        written = groups.pop(0) if calls[0].target in updating else []
         results = graph.output_node().args[0]
         if not groups[0] or any(not isinstance(n, Node) or n not in placeholders for group in groups for n in group):
             return None
-        if not isinstance(results, (list, tuple)) or any(
-            not isinstance(n, Node) or n.target is not operator.getitem or n.args[0] is not calls[0] for n in results
-        ):
+        if not isinstance(results, (list, tuple)):
             return None
+        updates = registry.find(handle).updates
+        made = [place for place, updated in enumerate(updates) if updated is None or not written]
+        outputs = []
+        for n in results:
+            if isinstance(n, Node) and n.target is operator.getitem and n.args[0] is calls[0]:
+                outputs.append(made[n.args[1]])
+            elif n in written:
+                outputs.append(updates.index(groups[0].index(n)))
+            else:
+                return None
         return cls(
             handle,
             [[placeholders[n] for n in group] for group in groups],
-            [n.args[1] for n in results],
+            outputs,
             by_python=calls[0].target is call_region,
         )
 

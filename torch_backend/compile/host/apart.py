@@ -22,8 +22,8 @@ from softneuro.torch_backend.options import Options
 log = logging.getLogger("softneuro.torch_backend")
 
 
-def put_regions(partition: Partition, options: Options) -> list[RegionRuntime]:
-    """Puts calls of regions into the partition's module."""
+def put_regions(partition: Partition, options: Options, *, by_python: bool) -> list[RegionRuntime]:
+    """Puts calls of regions into the partition's module, which Python runs or is given to a compiler."""
     runtimes = []
     for region in partition.regions:
         apart = functools.partial(Apart, region, options)
@@ -32,7 +32,6 @@ def put_regions(partition: Partition, options: Options) -> list[RegionRuntime]:
         log.info("region %s: %d ops, %d inputs, %d outputs", runtime.handle, region.ops, len(region.inputs),
                  len(region.outputs))  # fmt: skip
     calls = [(region, runtime.handle) for region, runtime in zip(partition.regions, runtimes, strict=True)]
-    by_python = options.host == "eager"
     replace_regions(partition.module, calls, call_region if by_python else torch.ops.softneuro.run_region.default)
     sort_stable(partition.module)
     return runtimes
@@ -49,7 +48,7 @@ class Apart:
         self.partition = find_regions(
             GraphModule({}, graph), weights, options.min_region_size, join=False, declined=declined
         )
-        self.regions = put_regions(self.partition, options)
+        self.regions = put_regions(self.partition, options, by_python=True)
         for runtime in self.regions:
             weakref.finalize(self, registry.remove, runtime.handle).atexit = False
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node
 
 from softneuro.torch_backend.compile.ops.constants import find_constants, find_sized, free_of_sizes, free_of_values
@@ -21,6 +22,8 @@ from softneuro.torch_backend.compile.ops.updates import updates
 from softneuro.torch_backend.compile.ops.walks import with_sources
 from softneuro.torch_backend.compile.partitioning.inside import rounds_to_steps
 from softneuro.torch_backend.compile.partitioning.op_graph import tell
+
+ops = torch.ops.softneuro
 
 
 @dataclass
@@ -38,6 +41,7 @@ class Region:
     ops: int  # that compute
     steps: list[list[Node]]  # in module.graph: ops of the host that follow each other
     step_ops: dict[str, list[tuple[str, str]]]  # by op: (name, reason) of what the host runs
+    nodes: Set[Node]  # in the outer graph
 
     @property
     def declined(self) -> Mapping[Node, str]:
@@ -130,6 +134,7 @@ def build_region(
         ops=ops,
         steps=joined,
         step_ops=step_ops,
+        nodes=inside,
     )
 
 
@@ -201,17 +206,28 @@ def _note_host(partition: Partition, reasons: Mapping[Node, str]) -> None:
 
 
 def replace_regions(module: GraphModule, regions: Sequence[tuple[Region, str]], target: Any) -> None:
-    """Puts one call of `target` in place of each region's nodes. With each region: its handle."""
+    """Puts one call of `target` in place of each region's nodes. With each region: its handle.
+
+    An op of torch's gives no outputs that are its inputs. Where a region has any, another op stands for `target`.
+    """
     graph = module.graph
     order = {node: i for i, node in enumerate(graph.nodes)}
     replaced = []
     for region, handle in regions:
         # After the last of its inputs: convexity makes that a legal place once every region is replaced.
         last = max([*region.inputs, *region.sizes, *region.weights], key=lambda n: order[n])
+        own = [n for n in region.outputs if updates(n)] if isinstance(target, OpOverload) else []
+        made = [n for n in region.outputs if n not in own]
+        arguments = (region.inputs, region.weights, region.sizes)
         with graph.inserting_after(last):
-            call = graph.call_function(target, (handle, region.inputs, region.weights, region.sizes))
-        call.meta["val"] = [n.meta["val"] for n in region.outputs]
-        for index, output in reversed(list(enumerate(region.outputs))):
+            if own:
+                given = [n.args[0] for n in own]
+                call = graph.call_function(ops.run_region_updating.default, (handle, given, *arguments))
+            else:
+                call = graph.call_function(target, (handle, *arguments))
+        call.meta["val"] = [n.meta["val"] for n in made]
+        replaced += [(n, n.args[0]) for n in own]
+        for index, output in reversed(list(enumerate(made))):
             with graph.inserting_after(call):
                 item = graph.call_function(operator.getitem, (call, index))
             item.meta = dict(output.meta)

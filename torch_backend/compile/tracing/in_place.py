@@ -6,11 +6,13 @@ as much as the input is large.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
-from torch.fx import GraphModule, Node
+from torch.fx import Graph, GraphModule, Node
 
-from softneuro.torch_backend.compile.ops.updates import IN_PLACE
+from softneuro.torch_backend.compile.ops.updates import IN_PLACE, updates
+
+_FUNCTIONAL = {in_place: functional for functional, in_place in IN_PLACE.items()}
 
 
 def write_in_place(module: GraphModule, changed: Sequence[int]) -> int:
@@ -35,3 +37,18 @@ def write_in_place(module: GraphModule, changed: Sequence[int]) -> int:
     if written:
         module.recompile()
     return written
+
+
+def keep_inside(graph: Graph, regions: Sequence[Set[Node]]) -> bool:
+    """Has ops give changed copies again but where one region has the op and all that reads its result.
+
+    For a host that wants a functional graph: it sees no more than a region that changes its arguments. True if any op
+    was changed.
+    """
+    changed = False
+    for node in graph.nodes:
+        readers = {user for user in node.users if user.op != "output"}
+        if updates(node) and not any(node in nodes and readers <= nodes for nodes in regions):
+            node.target = _FUNCTIONAL[node.target]
+            changed = True
+    return changed
