@@ -22,6 +22,7 @@ from softneuro.torch_backend import ops
 from softneuro.torch_backend.backend import compile_inference
 from softneuro.torch_backend.call.compiled import CompiledGraph
 from softneuro.torch_backend.call.direct import FixedCall, listeners
+from softneuro.torch_backend.compile.tracing.in_place import write_in_place
 from softneuro.torch_backend.compile.tracing.overlaps import Written
 from softneuro.torch_backend.compile.tracing.tracing import trace_inference
 from softneuro.torch_backend.freshness import shortcuts
@@ -130,6 +131,7 @@ class LoadedProgram:
             trusted.append(
                 one_to_one and not changed and all(o.output_type.name == "non_alias" for o in metadata.output_info)
             )
+            write_in_place(module, metadata.mutated_inp_runtime_indices)
             compiled = compile_inference(module, inputs, parsed, static)
             self._graph = compiled if isinstance(compiled, CompiledGraph) else None
             return compiled

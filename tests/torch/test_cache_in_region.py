@@ -343,3 +343,45 @@ def test_inductor_with_and_without_its_wrapper(direct, no_grad):
     (graph,) = graphs
     assert (graph.direct is not None) == direct
     assert sum(len(region.written) for region in graph.regions) == (2 if direct else 0)
+
+
+class Kept(nn.Module):
+    """A model with caches of its own, as programs for a static cache have them."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = Cached()
+        for name, cache in zip(("keys", "values"), caches(), strict=True):
+            self.register_buffer(name, cache)
+
+    def forward(self, x, start):
+        return self.inner(x, self.keys, self.values, start)
+
+
+def test_program_with_buffers(no_grad):
+    model = Kept().eval()
+    program = torch.export.export(model, (torch.randn(1, 2, 8), torch.tensor(1)))
+    loaded = torch_backend.load(program, **OPTIONS)
+    given, expected = list(loaded.weights[-2:]), list(caches())
+    assert [cache.shape for cache in given] == [cache.shape for cache in expected]
+    for start in (0, 2, 4):
+        x = torch.randn(1, 2, 8)
+        wanted = model.inner(x, *expected, torch.tensor(start))
+        assert_right([loaded(x, torch.tensor(start)), *given], [wanted, *expected])
+    (region,) = loaded._graph.regions
+    assert len(region.written) == 2
+
+
+def test_program_with_arguments(no_grad):
+    """Arguments of a program may lie otherwise than those that it was made with, and may share memory."""
+    model = Cached().eval()
+    x, start = torch.randn(1, 2, 8), torch.tensor(3)
+    loaded = torch_backend.load(torch.export.export(model, (x, *caches(), start)), **OPTIONS)
+    wide = [torch.randn(1, 2, 2 * ROWS, 4)[:, :, :ROWS] for _ in range(2)]
+    shared = torch.randn(1, 2, ROWS, 4)
+    for given in (caches(), wide, [shared, shared], caches()):
+        expected = [cache.clone() for cache in given] if given[0] is not given[1] else [shared.clone()] * 2
+        wanted = model(x, *expected, start)
+        assert_right([loaded(x, *given, start), *given], [wanted, *expected])
+    (region,) = loaded._graph.regions
+    assert len(region.written) == 2

@@ -70,6 +70,6 @@ def _put(low: Lowering, call: Call, axis: int, places: Node, rows: Node, *, from
     shape[axis] = call.value(places).shape[0]
     if list(call.value(rows).shape) != shape:
         put = low.add("expand", [put], shape=shape)
-    named = {"storage": TYPES[dtype]} if of_reals else {}
+    named: dict[str, Any] = {"storage": TYPES[dtype]} if of_reals else {}
     blobs = [low.stored(call["self"]), put, low.value(places)]
     return low.add("put", blobs, axis=axis, from_end=from_end, **named)
