@@ -42,7 +42,8 @@ Shape with_leading_ones(const Shape& shape) {
 
 bool keep_by_booleans(Graph& graph, int index) {
   const Layer& layer = graph.layers()[static_cast<size_t>(index)];
-  if (layer.main_inputs() != 4 || layer.attrs.text("mask", "add") != "add") return false;
+  if (layer.main_inputs() < 4 || graph.blob(layer.inputs[3]).desc.shape.rank() != 4) return false;  // it has no mask
+  if (layer.attrs.text("mask", "add") != "add") return false;
   const Layer* where = producer_of(graph, before_leading_ones(graph, layer.inputs[3]));
   if (where == nullptr || where->type != "where" || !where->post.empty()) return false;
   constexpr float none = -std::numeric_limits<float>::infinity();

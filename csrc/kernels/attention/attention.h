@@ -5,7 +5,8 @@
 //   s[i][j] = soft(scale * sum over l of q[i][l] * k[j][l]) + mask[i][j],   soft(x) = cap * tanh(x / cap)
 //   dst[i]  = sum over j of exp(s[i][j] - max) * v[j] / sum over j of exp(s[i][j] - max)
 //
-// Only keys j in [i - before, i + after] count for row i, and only those that a boolean mask has as true.
+// Only keys j in [i - before, i + after] count for row i, and only those that a boolean mask has as true. A sink is one
+// more key that counts, whose value is zero.
 #pragma once
 
 #include <cstddef>
@@ -32,6 +33,7 @@ struct AttentionRows {
   ptrdiff_t mask_head = 0, mask_row = 0;
   int64_t before = 0, after = 0;
   float scale = 1, softcap = 0;  // softcap 0: none
+  const float* sinks = nullptr;  // of each head: the score of a key whose value is zero; null: there is none
   float nothing = 0;             // the result where no key counts: 0 or NaN
   bool zero_nan = false;         // nor do any where a weight is NaN
 };

@@ -241,6 +241,10 @@ inline void start(const AttentionRows& a, int64_t begin, int64_t end, void* scra
     const int64_t first = tiles.at(t), rows = tiles.at(t + 1) - first;
     store(tile.most, set(none));
     for (int64_t i = 0; i < tile_rows * lanes; i += lanes) store(tile.sum + i, zero());
+    for (int64_t i = 0; a.sinks != nullptr && i < rows; ++i) {  // its weight is exp(0) so far
+      tile.most[i] = a.sinks[(first + i) / a.rows];
+      tile.sum[i * lanes] = 1;
+    }
     for (int64_t i = 0; i < tile_rows * tile.stride; i += lanes) store(tile.context + i, zero());
     const Vf scale = set(a.scale);
     for (int l = 0; l < a.depth; l += lanes) {

@@ -6,6 +6,8 @@
 
 #include "layers/contract/routine.h"
 #include "layers/contract/validate.h"
+#include "layers/shared/kinds.h"
+#include "layers/weights/weights_check.h"
 
 namespace softneuro {
 
@@ -58,7 +60,10 @@ void read_mask(const TensorDesc& mask, AttentionParams& p) {
 
 OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
   const AttentionParams p = attention_params(layer, in);
-  expect_no_weights(layer);
+  expect_weights(layer, {}, {"sinks"}, Shape{p.heads});
+  if (p.has_lengths && integer_type(in[static_cast<size_t>(p.lengths_input())]) != DType::int64) {
+    throw Error("lengths are of int64, not " + in.back().str());
+  }
   if (p.has_mask && in[3].kind != (p.mask_adds ? ValueKind::real : ValueKind::boolean)) {
     throw Error("a mask that is added is of reals, one that keeps scores is of booleans, not " + in[3].str());
   }
@@ -69,10 +74,10 @@ OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
 }  // namespace
 
 AttentionParams attention_params(const Layer& layer, std::span<const TensorDesc> in) {
-  layer.attrs.expect_only(
-      {"scale", "softcap", "before", "after", "mask", "nan_if_empty", "zero_nan", "rows_first", "lowest_drops"});
-  if (in.size() != 3 && in.size() != 4) {
-    throw Error("attention takes q, k, v and perhaps a mask, not " + std::to_string(in.size()) + " inputs");
+  layer.attrs.expect_only({"scale", "softcap", "before", "after", "mask", "nan_if_empty", "zero_nan", "rows_first",
+                           "lowest_drops", "at_end"});
+  if (in.size() < 3 || in.size() > 5) {
+    throw Error("attention takes q, k, v, perhaps a mask and lengths, not " + std::to_string(in.size()) + " inputs");
   }
   const TensorDesc &q = in[0], &k = in[1], &v = in[2];
   check_operands(q, k, v);
@@ -96,7 +101,15 @@ AttentionParams attention_params(const Layer& layer, std::span<const TensorDesc>
   const std::string mask = layer.attrs.text("mask", "add");
   if (mask != "add" && mask != "keep") throw Error("mask must be add or keep, not '" + mask + "'");
   p.mask_adds = mask == "add";
-  if (in.size() == 4) read_mask(in[3], p);
+  p.at_end = layer.attrs.flag("at_end", false);
+  p.has_lengths = in.size() > 3 && in.back().shape.rank() == 1;
+  if (p.has_lengths && in.back().shape[0] != p.batch) {
+    throw Error(in.back().shape.str() + " lengths are not one for each of a batch of " + std::to_string(p.batch));
+  }
+  if (p.at_end && !p.has_lengths) throw Error("at_end needs lengths");
+  const size_t masks = in.size() - 3 - (p.has_lengths ? 1 : 0);
+  if (masks > 1) throw Error("the last of five inputs must be lengths of rank 1, not " + in.back().shape.str());
+  if (masks == 1) read_mask(in[3], p);
   return p;
 }
 

@@ -17,12 +17,25 @@ struct AttentionParams {
   double nothing = 0;             // the result where no key counts
   bool zero_nan = false;          // weights of a row that are NaN are zeros
   bool rows_first = false;        // the output is [B,M,H,E], not [B,H,M,E]
+  bool has_lengths = false;       // the last input says how many keys count, by batch
+  bool at_end = false;            // the rows are those of the last keys that count
   bool has_mask = false, mask_adds = false;
   bool lowest_drops = false;  // the least float in a mask that is added is as -inf
   // Elements from one index of the mask's axes to the next, 0 where it broadcasts.
   int64_t mask_batch = 0, mask_head = 0, mask_row = 0;
 
   int64_t heads_of_group() const { return groups == 0 ? 0 : heads / groups; }
+  // The input of that kind, where there is one.
+  int mask_input() const { return 3; }
+  int lengths_input() const { return has_mask ? 4 : 3; }
+  // Of a batch of which `length` keys count, from 0 to `keys`: they are all that there are.
+  AttentionParams of_length(int64_t length) const {
+    AttentionParams own = *this;
+    const int64_t first = at_end ? length - rows : 0;  // where row 0 stands among the keys
+    own.before -= first, own.after += first;
+    own.keys = length;
+    return own;
+  }
 };
 
 // Throws Error about the first thing that is wrong with attributes or inputs.

@@ -23,6 +23,7 @@ class PreparedFlash final : public PreparedSplit {
         kernels_(*attention_kernels(isa)),
         gemm_(*gemm_kernels(isa)),
         p_(attention_params(*problem.layer, problem.in)) {
+    if (const Constant* sinks = problem.layer->find_weight("sinks")) sinks_ = (*sinks)->values();
     if (problem.out().shape.elements() == 0) return;
     step_ = params.tiles * kernels_.tile_rows;
     const int64_t rows = p_.rows * p_.heads_of_group();
@@ -47,7 +48,17 @@ class PreparedFlash final : public PreparedSplit {
  private:
   static size_t floats_bytes(int64_t count) { return round_to_line(static_cast<size_t>(count) * sizeof(float)); }
 
-  AttentionRows rows_of(const RunArgs& args, int64_t batch, int64_t group) const {
+  // Of a batch.
+  AttentionParams params_of(const RunArgs& args, int64_t batch) const {
+    if (!p_.has_lengths) return p_;
+    const TensorView& lengths = args.in[p_.lengths_input()];
+    const int64_t length = lengths.as<int64_t>()[batch * lengths.strides[0]];
+    const int64_t within = std::clamp<int64_t>(length, 0, p_.keys);
+    if (within != length) args.reject();
+    return p_.of_length(within);
+  }
+
+  AttentionRows rows_of(const RunArgs& args, const AttentionParams& own, int64_t batch, int64_t group) const {
     const TensorView &q = args.in[0], &out = args.out;
     const int64_t head = group * p_.heads_of_group();
     AttentionRows rows;
@@ -58,11 +69,12 @@ class PreparedFlash final : public PreparedSplit {
     rows.dst_head = p_.rows_first ? p_.width : p_.rows * p_.width;
     rows.dst_row = p_.rows_first ? p_.heads * p_.width : p_.width;
     rows.dst = out.f32() + batch * out.strides[0] + head * rows.dst_head;
-    rows.before = p_.before, rows.after = p_.after;
+    rows.before = own.before, rows.after = own.after;
+    if (sinks_ != nullptr) rows.sinks = sinks_.get() + head;
     rows.scale = static_cast<float>(p_.scale), rows.softcap = static_cast<float>(p_.softcap);
     rows.nothing = static_cast<float>(p_.nothing), rows.zero_nan = p_.zero_nan;
     if (!p_.has_mask) return rows;
-    const TensorView& mask = args.in[3];
+    const TensorView& mask = args.in[p_.mask_input()];
     const int64_t image = mask.shape[0] == 1 ? 0 : mask.strides[0];
     rows.mask = mask.at(batch * image + head * p_.mask_head);
     rows.mask_adds = p_.mask_adds, rows.lowest_drops = p_.lowest_drops;
@@ -71,19 +83,20 @@ class PreparedFlash final : public PreparedSplit {
   }
 
   // Keys that any of the rows sees, from a block's first on.
-  Range keys_of(Range rows) const {
-    int64_t least = p_.rows, most = -1;
-    for (int64_t row = rows.begin; row < rows.end && row < rows.begin + p_.rows; ++row) {
-      least = std::min(least, row % p_.rows);
-      most = std::max(most, row % p_.rows);
+  static Range keys_of(const AttentionParams& p, Range rows) {
+    int64_t least = p.rows, most = -1;
+    for (int64_t row = rows.begin; row < rows.end && row < rows.begin + p.rows; ++row) {
+      least = std::min(least, row % p.rows);
+      most = std::max(most, row % p.rows);
     }
-    const int64_t begin = std::clamp<int64_t>(least - p_.before, 0, p_.keys);
-    return {begin / attention_keys * attention_keys, std::clamp<int64_t>(most + p_.after + 1, 0, p_.keys)};
+    const int64_t begin = std::clamp<int64_t>(least - p.before, 0, p.keys);
+    return {begin / attention_keys * attention_keys, std::clamp<int64_t>(most + p.after + 1, 0, p.keys)};
   }
 
   void run_part(const RunArgs& args, int64_t image, Range rows, std::byte* scratch) const {
     const int64_t batch = image / p_.groups, group = image % p_.groups;
-    const AttentionRows all = rows_of(args, batch, group);
+    const AttentionParams own = params_of(args, batch);
+    const AttentionRows all = rows_of(args, own, batch, group);
     const TensorView &k = args.in[1], &v = args.in[2];
     const float* const k_rows = k.f32() + batch * k.strides[0] + group * k.strides[1];
     const float* const v_rows = v.f32() + batch * v.strides[0] + group * v.strides[1];
@@ -98,12 +111,12 @@ class PreparedFlash final : public PreparedSplit {
       gemm_.pack_b(all.width, count, panel, v_rows + keys.begin * v.strides[2], v.strides[2], false, 0,
                    gemm_panels(all.width, gemm_.lanes, panel), v_packed);
     };
-    const Range wanted = keys_of(rows);
+    const Range wanted = keys_of(own, rows);
     const bool at_once = rows.end - rows.begin > step_;
     if (at_once) pack(wanted);
     for (int64_t begin = rows.begin; begin < rows.end; begin += step_) {
       const int64_t end = std::min(begin + step_, rows.end);
-      const Range keys = keys_of({begin, end});
+      const Range keys = keys_of(own, {begin, end});
       kernels_.start(all, begin, end, state);
       for (int64_t first = keys.begin; first < keys.end; first += attention_keys) {
         const int64_t last = std::min(first + attention_keys, keys.end);
@@ -127,28 +140,31 @@ class PreparedFlash final : public PreparedSplit {
   const AttentionKernels& kernels_;
   const GemmKernels& gemm_;
   const AttentionParams p_;
+  ConstantData::Values sinks_;    // null: there are none
   int64_t step_ = 1;              // rows
   size_t keys_ = 0, values_ = 0;  // bytes of what is packed
 };
 
 class Flash final : public Routine {
  public:
-  Flash(Isa isa, DType mask)
+  // What it takes behind q, k and v.
+  Flash(Isa isa, const std::vector<DType>& more)
       : Routine({.layer_type = "attention",
                  .algorithm = "flash",
                  .isa = isa,
                  .in = f32_nchw.with(Layout::nchw().with_strides()),
                  .out = f32_nchw,
-                 .others = {f32_nchw.with(Layout::nchw().with_strides()), f32_nchw.with(Layout::nchw().with_strides()),
-                            f32_nchw.with(mask)},
+                 .others = others_of(more),
                  // A key that does not count may be one that is left out, or one whose weight is zero.
                  .spreads_nonfinite = true}) {}
 
   Refusal check(const Problem& problem) const override {
     if (!problem.layer->post.empty()) return "takes no post-ops";
     const AttentionParams p = attention_params(*problem.layer, problem.in);
-    const bool booleans = info().others[2].dtype == DType::boolean;
+    const bool booleans = takes(DType::boolean), lengths = takes(DType::int64);
     if (booleans != (p.has_mask && !p.mask_adds)) return "the mask is of another kind";
+    if (lengths != p.has_lengths) return lengths ? "there are no lengths" : "the keys have lengths";
+    if (lengths && p.has_mask != (info().others.size() == 4)) return "the lengths are another input";
     constexpr int64_t most = int64_t{1} << 30;
     if (p.rows * p.heads > most || p.keys > most || p.depth > 4096 || p.width > 4096) return "is too large";
     const auto packed = static_cast<size_t>(p.keys * (p.depth + p.width)) * sizeof(float);
@@ -174,13 +190,31 @@ class Flash final : public Routine {
     parse_within("tiles", params.tiles, 1, 1024);
     return std::make_unique<PreparedFlash>(problem, info().isa, params);
   }
+
+ private:
+  static std::vector<Schema> others_of(const std::vector<DType>& more) {
+    const Schema strided = f32_nchw.with(Layout::nchw().with_strides());
+    std::vector<Schema> others{strided, strided};
+    for (const DType dtype : more) others.push_back(f32_nchw.with(dtype));
+    return others;
+  }
+  bool takes(DType dtype) const {
+    const auto& others = info().others;
+    return std::any_of(others.begin(), others.end(), [&](const Schema& one) { return one.dtype == dtype; });
+  }
 };
 
 }  // namespace
 
 void attention_flash(RoutineList& list) {
+  // A mask; lengths of keys, alone and behind a mask.
+  const std::vector<DType> forms[] = {{DType::float32},
+                                      {DType::boolean},
+                                      {DType::int64},
+                                      {DType::float32, DType::int64},
+                                      {DType::boolean, DType::int64}};
   for (const Isa isa : isas_best_first())
-    for (const DType mask : {DType::float32, DType::boolean}) list.add<Flash>(isa, mask);
+    for (const auto& more : forms) list.add<Flash>(isa, more);
 }
 
 }  // namespace softneuro

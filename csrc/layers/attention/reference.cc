@@ -28,20 +28,25 @@ void attention_reference(const Layer& layer, std::span<const RefTensor> in, RefT
   std::vector<TensorDesc> descs;
   for (const RefTensor& x : in) descs.push_back({x.shape});
   const AttentionParams p = attention_params(layer, descs);
-  std::vector<double> weights(static_cast<size_t>(p.keys));
+  std::vector<double> weights(static_cast<size_t>(p.keys)), sinks;
+  if (layer.find_weight("sinks") != nullptr) sinks = reference_weight(layer, "sinks");
   for (int64_t head = 0; head < p.batch * p.heads; ++head) {
     const int64_t b = head / p.heads, h = head % p.heads, group = b * p.groups + h / p.heads_of_group();
+    const double given = p.has_lengths ? in[static_cast<size_t>(p.lengths_input())].data[b] : 0;
+    if (given < 0 || given > static_cast<double>(p.keys)) throw Error("a length is beyond the keys");
+    const AttentionParams own = p.has_lengths ? p.of_length(static_cast<int64_t>(given)) : p;
     const double *k = in[1].data + group * p.keys * p.depth, *v = in[2].data + group * p.keys * p.width;
     for (int64_t i = 0; i < p.rows; ++i) {
       const double* q = in[0].data + (head * p.rows + i) * p.depth;
       const int64_t at = b * p.mask_batch + h * p.mask_head + i * p.mask_row;
       const double* mask = p.has_mask ? in[3].data + at : nullptr;
-      const int64_t begin = std::max<int64_t>(i - p.before, 0), end = std::min(i + p.after + 1, p.keys);
-      double most = none, sum = 0;
+      const int64_t begin = std::max<int64_t>(i - own.before, 0), end = std::min(i + own.after + 1, own.keys);
+      double most = sinks.empty() ? none : sinks[static_cast<size_t>(h)], sum = 0;
       for (int64_t j = begin; j < end; ++j) {
         weights[static_cast<size_t>(j)] = score(p, q, k, mask, j);
         most = std::fmax(most, weights[static_cast<size_t>(j)]);
       }
+      if (!sinks.empty()) sum = std::exp(sinks[static_cast<size_t>(h)] - most);
       for (int64_t j = begin; j < end; ++j) {
         double& weight = weights[static_cast<size_t>(j)];
         weight = std::exp(weight - (most == none ? 0 : most));
