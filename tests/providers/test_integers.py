@@ -41,6 +41,8 @@ CASES: dict[str, tuple[list[Any], str, dict[str, np.ndarray]]] = {
     "wraps": ([node("Mul", ["n", "c"], ["y"])], "INT64", {"c": i64(2**62 + 1)}),
     "wraps, too": ([node("Sub", ["c", "k"], ["y"])], "INT32", {"c": np.int32(-(2**31))}),
     "cumsum": ([node("CumSum", ["n", "c"], ["y"])], "INT64", {"c": np.int64(-1)}),
+    "sum": ([node("ReduceSum", ["n", "c"], ["y"])], "INT64", {"c": i64(-1)}),
+    "sum of all": ([node("ReduceSum", ["k"], ["b"], keepdims=0), node("Add", ["b", "k"], ["y"])], "INT32", {}),
     "cast to bool": ([node("Cast", ["n"], ["y"], to=TensorProto.BOOL)], "BOOL", {}),
     "cast to int64": ([node("Cast", ["x"], ["y"], to=TensorProto.INT64)], "INT64", {}),
     "cast to float": ([node("Cast", ["m"], ["b"], to=1), node("Mul", ["b", "x"], ["y"])], "FLOAT", {}),

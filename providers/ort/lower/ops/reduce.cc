@@ -16,9 +16,31 @@ Refusal check_norm(const OpView& view) {
   return check_reduce(view);
 }
 
+Refusal check_sum(const OpView& view) {
+  const ElementType type = view.input(0).type;
+  const bool whole = type == ElementType(DType::int64) || type == ElementType(DType::int32);
+  return is_real(type) || whole ? check_reduce(view) : Refusal("its input is " + type.name());
+}
+
 int negated(Lowering& low, int blob) { return low.add("binary", {blob}, {{"function", "mul"}, {"scalar", -1.0}}); }
 
 int squared(Lowering& low, int blob) { return low.add("binary", {blob, blob}, {{"function", "mul"}}); }
+
+// The last of sums of integers so far, which wrap around.
+int whole_sum(Lowering& low, int blob, const std::vector<int64_t>& axes, bool keep) {
+  Shape left;
+  const Shape in = low.shape_of(blob);
+  for (int axis = 0; axis < in.rank(); ++axis) {
+    const bool summed = std::find(axes.begin(), axes.end(), axis) != axes.end();
+    if (!summed || keep) left.push_back(summed ? 1 : in[axis]);
+  }
+  for (const int64_t axis : axes) {
+    const int64_t size = in[static_cast<int>(axis)];
+    blob = low.add("cumsum", {blob}, {{"axis", axis}});
+    blob = low.add("slice", {blob}, {{"axis", axis}, {"start", size - 1}, {"end", size}});
+  }
+  return low.reshape(blob, left);
+}
 
 // Over an image's axes a pooling, which has routines for every layout.
 void convert_reduce(Lowering& low) {
@@ -32,6 +54,7 @@ void convert_reduce(Lowering& low) {
     for (int64_t axis = 0; axis < in.rank(); ++axis) axes.push_back(axis);
   }
   const bool keep = low.node().integer("keepdims", 1) != 0, least = op == "ReduceMin";
+  if (!is_real(low.type(0))) return low.set(whole_sum(low, low.blob(0), axes, keep));
   const bool squares = op == "ReduceSumSquare" || op == "ReduceL2", absolute = op == "ReduceL1";
   const bool sum = op == "ReduceSum" || squares || absolute;
   const std::string function = op == "ReduceMean" ? "mean" : sum ? "sum" : "amax";
@@ -50,7 +73,7 @@ void convert_reduce(Lowering& low) {
 }
 
 constexpr OpEntry reduce_entries[] = {
-    {"ReduceMean", check_reduce, convert_reduce},    {"ReduceSum", check_reduce, convert_reduce},
+    {"ReduceMean", check_reduce, convert_reduce},    {"ReduceSum", check_sum, convert_reduce, false, Holds::anything},
     {"ReduceMax", check_reduce, convert_reduce},     {"ReduceMin", check_reduce, convert_reduce},
     {"ReduceL1", check_norm, convert_reduce},        {"ReduceL2", check_norm, convert_reduce},
     {"ReduceSumSquare", check_norm, convert_reduce},
