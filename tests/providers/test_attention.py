@@ -97,6 +97,14 @@ def test_cap() -> None:
     check(onnx_attention(softcap=1.5))
 
 
+@pytest.mark.skipif(int(onnxruntime.__version__.split(".")[1]) < 32, reason="the host may have masks before the cap")
+@pytest.mark.parametrize("opset", [23, 24, 25])
+def test_cap_besides_masks(opset: int) -> None:
+    for mask in MASKS:
+        check(onnx_attention(opset=opset, softcap=1.5, mask=mask))
+    check(onnx_attention(opset=opset, softcap=1.5, is_causal=1, past=3))
+
+
 @pytest.mark.parametrize("opset", [23, 24])
 def test_rows_that_see_nothing(opset: int) -> None:
     for kind, nothing, everything in (

@@ -2,6 +2,8 @@
 #include <string>
 #include <vector>
 
+#include "providers/ort/abi/api.h"
+#include "providers/ort/lower/ops/heads.h"
 #include "providers/ort/lower/ops/ops.h"
 
 namespace softneuro::ort {
@@ -27,27 +29,18 @@ Refusal check_onnx_attention(const OpView& view) {
   if (Refusal no = check_operands(view); !no.accepted()) return no;
   const HostNode& node = view.node();
   if (view.uses_output(scores)) return "its scores are wanted";
-  if (view.has(lengths)) return "its keys have lengths of their own";
   if (view.has(past_key) != view.has(past_value)) return "it has one of two pasts";
-  // The host's order of the cap and of masks has changed between its versions.
+  if (view.has(lengths) && view.has(past_key)) return "its keys have both a past and lengths";
+  // Earlier versions of the host may have masks before the cap.
   const bool windowed = node.integer("left_window_size", -1) >= 0 || node.integer("right_window_size", -1) >= 0;
   const bool masked = view.has(mask) || windowed || node.integer("is_causal", 0) != 0;
-  if (node.real("softcap", 0) != 0 && masked) return "it has a cap besides a mask";
+  const bool cap_first = node.since_version >= 25 || Runtime::get().release() >= 32;
+  if (node.real("softcap", 0) != 0 && masked && !cap_first) return "it has a cap besides a mask";
   if (!view.has(mask)) return {};
   const ElementType type = view.input(mask).type;
   if (!is_real(type) && type.dtype() != DType::boolean) return "its mask is " + type.name();
   const int rank = view.rank(mask);
   return rank >= 2 && rank <= 4 ? Refusal() : Refusal("its mask has rank " + std::to_string(rank));
-}
-
-// [B,M,H*D] as [B,H,M,D]
-int heads_of(Lowering& low, int blob, int64_t heads) {
-  const Shape shape = low.shape_of(blob);
-  if (shape.rank() == 4) return blob;
-  if (heads <= 0 || shape[2] % heads != 0) {
-    throw Error(std::to_string(heads) + " heads do not divide rows of " + std::to_string(shape[2]));
-  }
-  return low.transpose(low.reshape(blob, {shape[0], shape[1], heads, shape[2] / heads}), {0, 2, 1, 3});
 }
 
 // The past, and then what is new; the output that holds both, if it is wanted.
@@ -63,12 +56,6 @@ int of_rank_4(Lowering& low, int blob) {
   for (int axis = low.shape_of(blob).rank(); axis < 4; ++axis) full.push_back(1);
   for (const int64_t size : low.shape_of(blob)) full.push_back(size);
   return low.reshape(blob, full);
-}
-
-// [B,H,M,D] as [B,M,H*D]
-int side_by_side(Lowering& low, int blob) {
-  const Shape shape = low.shape_of(blob);
-  return low.reshape(low.transpose(blob, {0, 2, 1, 3}), {shape[0], shape[2], shape[1] * shape[3]});
 }
 
 void convert_onnx_attention(Lowering& low) {
@@ -89,6 +76,7 @@ void convert_onnx_attention(Lowering& low) {
   if (node.integer("is_causal", 0) != 0) right = 0;
   if (left >= 0) layer.attrs.set("before", left - offset);
   if (right >= 0) layer.attrs.set("after", right + offset);
+  if (low.has(lengths)) layer.attrs.set("at_end", int64_t{1});
   std::vector<int> inputs{q, k, v};
   if (low.has(mask)) {
     inputs.push_back(of_rank_4(low, low.blob(mask)));
@@ -96,6 +84,7 @@ void convert_onnx_attention(Lowering& low) {
     layer.attrs.set("mask", std::string(adds ? "add" : "keep"));
     if (adds) layer.attrs.set("lowest_drops", int64_t{1});  // as the host has it
   }
+  if (low.has(lengths)) inputs.push_back(low.blob(lengths));
   const int made = low.add(std::move(layer), std::move(inputs));
   low.set(flat ? side_by_side(low, made) : made);
 }

@@ -84,6 +84,7 @@ std::span<const OpEntry> attention_ops();
 std::span<const OpEntry> conv_ops();
 std::span<const OpEntry> linear_ops();
 std::span<const OpEntry> activation_ops();
+std::span<const OpEntry> decoding_ops();
 std::span<const OpEntry> dynamic_ops();
 std::span<const OpEntry> elementwise_ops();
 std::span<const OpEntry> norm_ops();
@@ -92,6 +93,7 @@ std::span<const OpEntry> qlinear_ops();
 std::span<const OpEntry> quantize_ops();
 std::span<const OpEntry> reduce_ops();
 std::span<const OpEntry> resample_ops();
+std::span<const OpEntry> rotary_ops();
 std::span<const OpEntry> shape_ops();
 std::span<const OpEntry> whole_ops();
 
