@@ -179,6 +179,26 @@ def test_bias_that_flows() -> None:
     check(make_model(nodes, {"x": ["n", WIDTH], "b": [WIDTH]}, {"y": None}), {"n": 3})
 
 
+@pytest.mark.parametrize("kinds", [False, True])
+@pytest.mark.parametrize("places", [None, 1, 3])
+@pytest.mark.parametrize("sums", [False, True])
+def test_embedded_words(kinds: bool, places: int | None, sums: bool) -> None:
+    """`places`: how many texts have positions of their own."""
+    shapes: dict[str, Any] = {"words": [3, 5]}
+    constants = {"word_rows": f32(2, WIDTH), "place_rows": f32(6, WIDTH), "gamma": W, "beta": B}
+    if kinds:
+        shapes["kinds"], constants["kind_rows"] = [3, 5], f32(2, WIDTH)
+    if places is not None:
+        shapes["places"] = [places, 5]
+    order = ["words", "kinds", "word_rows", "place_rows", "kind_rows", "gamma", "beta", "", "places"]
+    inputs = [name if name in shapes or name in constants else "" for name in order]
+    outputs = ["y", "counts", "sum"] if sums else ["y", "counts"]
+    node = helper.make_node("EmbedLayerNormalization", inputs, outputs, domain="com.microsoft", epsilon=1e-5)
+    wanted: dict[str, Any] = {name: None for name in outputs if name != "counts"}
+    types = dict.fromkeys(shapes, "INT32")
+    assert "layer_norm" in check(make_model([node], shapes, wanted, constants, types=types))
+
+
 @pytest.mark.parametrize("op", ["SkipLayerNormalization", "SkipSimplifiedLayerNormalization"])
 def test_statistics_that_are_wanted(op: str) -> None:
     """The CPU provider keeps the node, whatever it makes of it."""

@@ -1,6 +1,7 @@
 // Normalisations with constant statistics or parameters.
 #include <algorithm>
 
+#include "providers/ort/lower/ops/heads.h"
 #include "providers/ort/lower/ops/ops.h"
 
 namespace softneuro::ort {
@@ -99,6 +100,42 @@ void convert_skip_norm(Lowering& low) {
   if (low.node().outputs.size() > 3 && low.node().outputs[3] >= 0) low.set(sum, 3);
 }
 
+// Words, their places and kinds, each by rows of tables; weights of the norm; a mask of which numbers are counted;
+// places.
+struct Embedded {
+  enum : size_t { words, kinds, word_rows, place_rows, kind_rows, gamma, beta, word_mask, places };
+};
+
+Refusal check_embed_norm(const OpView& view) {
+  if (view.uses_output(1)) return "its counts of words are wanted";
+  if (view.rank(Embedded::words) != 2) return "its words are not those of a batch";
+  if (view.has(Embedded::kinds) != view.has(Embedded::kind_rows))
+    return "its kinds of words have no table, or it has none of them";
+  for (const size_t input :
+       {Embedded::word_rows, Embedded::place_rows, Embedded::kind_rows, Embedded::gamma, Embedded::beta}) {
+    if (view.has(input) && !view.is_known(input)) return "its input " + std::to_string(input) + " is not constant";
+  }
+  return {};
+}
+
+void convert_embed_norm(Lowering& low) {
+  const Shape shape = low.shape(Embedded::words);
+  const auto rows = [&](int blob, size_t table) {
+    return low.add("embedding", {blob}, {}, {{"weight", low.weight(table)}});
+  };
+  const int at =
+      low.has(Embedded::places) ? low.blob(Embedded::places) : integers_blob(low, {1, shape[1]}, counted(0, shape[1]));
+  const auto sum = [&](int a, int b) { return low.add("binary", {a, b}, {{"function", "add"}}); };
+  int blob = sum(rows(low.blob(Embedded::words), Embedded::word_rows), rows(at, Embedded::place_rows));
+  if (low.has(Embedded::kinds)) blob = sum(blob, rows(low.blob(Embedded::kinds), Embedded::kind_rows));
+  const Shape made = low.shape_of(blob), last{made[made.rank() - 1]};
+  if (made.rank() != 3 || made[0] != shape[0] || made[1] != shape[1]) throw Error("its inputs differ in shape");
+  if (low.node().outputs.size() > 2 && low.node().outputs[2] >= 0) low.set(blob, 2);
+  low.set(low.add("layer_norm", {blob}, {{"axes", int64_t{1}}, {"eps", decimal(low.node().real("epsilon", 1e-12F))}},
+                  {{"weight", broadcast_to(low.weight(Embedded::gamma), last)},
+                   {"bias", broadcast_to(low.weight(Embedded::beta), last)}}));
+}
+
 Refusal check_instance_norm(const OpView& view) {
   return view.rank(0) >= 3 ? known_from(view, 1) : Refusal("its input has no spatial axes");
 }
@@ -137,6 +174,7 @@ constexpr OpEntry norm_entries[] = {
     {"SimplifiedLayerNormalization", check_layer_norm, convert_rms_norm},
     {"SkipLayerNormalization", check_skip_norm, convert_skip_norm, false, Holds::reals, Domain::microsoft},
     {"SkipSimplifiedLayerNormalization", check_skip_norm, convert_skip_norm, false, Holds::reals, Domain::microsoft},
+    {"EmbedLayerNormalization", check_embed_norm, convert_embed_norm, false, Holds::anything, Domain::microsoft},
     {"InstanceNormalization", check_instance_norm, convert_instance_norm},
     {"GroupNormalization", check_group_norm, convert_group_norm},
 };
