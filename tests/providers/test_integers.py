@@ -131,6 +131,16 @@ KNOWN: dict[str, tuple[list[Any], dict[str, np.ndarray]]] = {
         {},
     ),
     "sums": ([node("CumSum", ["r", "zero"], ["c"]), node("Cast", ["c"], ["t"], to=1)], {}),
+    "a sum": ([node("ReduceSum", ["r", "zero"], ["c"]), node("Cast", ["c"], ["t"], to=1)], {}),
+    "sums of rows": (
+        [
+            node("Unsqueeze", ["r", "one"], ["a"]),
+            node("Concat", ["a", "a"], ["b"], axis=1),
+            node("Cast", ["b"], ["c"], to=1),
+            node("ReduceSum", ["c", "one"], ["t"], keepdims=0),
+        ],
+        {},
+    ),
     "by elements": (
         [node("CumSum", ["r", "zero"], ["c"]), node("GatherElements", ["c", "at"], ["d"]),
          node("Cast", ["d"], ["t"], to=1)],

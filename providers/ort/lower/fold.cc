@@ -234,6 +234,32 @@ void fold_product(Lowering& low) {
   put(low, {false, keep ? std::vector<int64_t>{1} : std::vector<int64_t>{}, {product}, {}}, low.known(0).type);
 }
 
+void fold_sum(Lowering& low) {
+  const Numbers values = numbers(low.known(0));
+  const auto rank = static_cast<int>(values.dims.size());
+  std::vector<bool> summed(values.dims.size(), false);
+  const std::vector<int64_t> axes = low.integers(1, "axes");
+  for (const int64_t axis : axes) summed[static_cast<size_t>(low.axis(axis, rank))] = true;
+  if (axes.empty() && low.node().integer("noop_with_empty_axes", 0) == 0) summed.flip();
+  std::vector<int64_t> wide, kept;  // with axes of one, and as asked for
+  for (size_t axis = 0; axis < summed.size(); ++axis) {
+    wide.push_back(summed[axis] ? 1 : values.dims[axis]);
+    if (!summed[axis] || low.node().integer("keepdims", 1) != 0) kept.push_back(wide.back());
+  }
+  Numbers places{false, wide, std::vector<int64_t>(elements(wide)), {}};
+  std::iota(places.integers.begin(), places.integers.end(), int64_t{0});
+  places = expanded(places, values.dims);  // where each value goes
+  std::vector<double> reals(elements(wide));
+  Numbers made{values.real, kept, std::vector<int64_t>(values.real ? 0 : elements(wide)), {}};
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto at = static_cast<size_t>(places.integers[i]);
+    if (values.real) reals[at] += static_cast<double>(values.reals[i]);
+    if (!values.real) made.integers[at] += values.integers[i];
+  }
+  if (values.real) made.reals.assign(reals.begin(), reals.end());
+  put(low, made, low.known(0).type);
+}
+
 void fold_reshape(Lowering& low) {
   const std::string& op = low.node().op;
   const Shape in = low.shape(0);
@@ -283,6 +309,7 @@ const std::map<std::string, Fold, std::less<>>& folds() {
                                                               {"CumSum", fold_cumsum},
                                                               {"Range", fold_range},
                                                               {"ReduceProd", fold_product},
+                                                              {"ReduceSum", fold_sum},
                                                               {"Reshape", fold_reshape},
                                                               {"Squeeze", fold_reshape},
                                                               {"Unsqueeze", fold_reshape},
