@@ -131,6 +131,16 @@ KNOWN: dict[str, tuple[list[Any], dict[str, np.ndarray]]] = {
         {},
     ),
     "sums": ([node("CumSum", ["r", "zero"], ["c"]), node("Cast", ["c"], ["t"], to=1)], {}),
+    "turned": (
+        [
+            node("Unsqueeze", ["r", "one"], ["a"]),
+            node("Concat", ["a", "c"], ["b"], axis=0),
+            node("Transpose", ["b"], ["d"]),
+            node("Slice", ["d", "one", "far", "one"], ["e"]),
+            node("Cast", ["e"], ["t"], to=1),
+        ],
+        {"c": i64(9).reshape(1, 1), "far": i64(99)},
+    ),
     "a sum": ([node("ReduceSum", ["r", "zero"], ["c"]), node("Cast", ["c"], ["t"], to=1)], {}),
     "sums of rows": (
         [

@@ -310,6 +310,7 @@ const std::map<std::string, Fold, std::less<>>& folds() {
                                                               {"Range", fold_range},
                                                               {"ReduceProd", fold_product},
                                                               {"ReduceSum", fold_sum},
+                                                              {"Transpose", fold_transpose},
                                                               {"Reshape", fold_reshape},
                                                               {"Squeeze", fold_reshape},
                                                               {"Unsqueeze", fold_reshape},

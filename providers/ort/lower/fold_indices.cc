@@ -67,4 +67,28 @@ void fold_gather_nd(Lowering& low) {
   low.set(as_type(picked(data, dims, source), low.known(0).type));
 }
 
+void fold_transpose(Lowering& low) {
+  const Numbers data = numbers(low.known(0));
+  const size_t rank = data.dims.size();
+  std::vector<int64_t> perm(rank), dims(rank);
+  for (size_t i = 0; i < rank; ++i) perm[i] = static_cast<int64_t>(rank - 1 - i);
+  perm = low.node().integers("perm", perm);
+  if (perm.size() != rank) throw Error("its axes are not those of its input");
+  std::vector<size_t> strides(rank);  // in the input, of the output's axes
+  for (size_t i = 0; i < rank; ++i) {
+    const auto axis = static_cast<size_t>(low.axis(perm[i], static_cast<int>(rank)));
+    dims[i] = data.dims[axis];
+    strides[i] = elements({data.dims.begin() + static_cast<ptrdiff_t>(axis) + 1, data.dims.end()});
+  }
+  low.set(as_type(picked(data, dims,
+                         [&](size_t index) {
+                           size_t at = 0;
+                           for (size_t i = rank; i-- > 0; index /= static_cast<size_t>(dims[i])) {
+                             at += index % static_cast<size_t>(dims[i]) * strides[i];
+                           }
+                           return at;
+                         }),
+                  low.known(0).type));
+}
+
 }  // namespace softneuro::ort

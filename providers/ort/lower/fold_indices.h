@@ -1,4 +1,4 @@
-// Ops that pick elements by indices, where both are known ahead: see fold.h.
+// Ops that pick elements by indices or put them in another order, where all is known ahead: see fold.h.
 #pragma once
 
 namespace softneuro::ort {
@@ -8,5 +8,6 @@ class Lowering;
 void fold_gather(Lowering& low);
 void fold_gather_elements(Lowering& low);
 void fold_gather_nd(Lowering& low);
+void fold_transpose(Lowering& low);
 
 }  // namespace softneuro::ort
