@@ -156,23 +156,26 @@ def test_bound_caches(shared: bool) -> None:
 
     def steps(session: Any) -> list[np.ndarray]:
         first, _ = generate(session, CAPACITY, steps=0)
-        start = {name: np.zeros((1, G, CAPACITY, D), np.float32) for name in CACHES}
-        caches = [{name: onnxruntime.OrtValue.ortvalue_from_numpy(x.copy()) for name, x in start.items()} for _ in "ab"]
+        random = np.random.default_rng(1)
+        start = {name: random.standard_normal((1, G, CAPACITY, D)).astype(np.float32) for name in CACHES}
+        held = [{name: x.copy() for name, x in start.items()} for _ in range(2)]  # whose memory the values borrow
+        caches = [{name: onnxruntime.OrtValue.ortvalue_from_numpy(x) for name, x in one.items()} for one in held]
         logits, new = [], list(PROMPT)
         for step in range(6):
             past, present = (caches[0], caches[0]) if shared else (caches[step % 2], caches[1 - step % 2])
             binding = session.io_binding()
-            binding.bind_cpu_input("ids", np.array([new]))
-            binding.bind_cpu_input("mask", np.ones((1, len(PROMPT) + step), np.int64))
+            ids, mask = np.array([new]), np.ones((1, len(PROMPT) + step), np.int64)
+            binding.bind_cpu_input("ids", ids)
+            binding.bind_cpu_input("mask", mask)
             for name in CACHES:
                 binding.bind_ortvalue_input(f"past.{name}", past[name])
                 binding.bind_ortvalue_output(f"present.{name}", present[name])
             binding.bind_output("logits")
             session.run_with_iobinding(binding)
-            logits.append(binding.get_outputs()[len(CACHES)].numpy())
+            logits.append(binding.get_outputs()[len(CACHES)].numpy().copy())
             new = [int(logits[-1][0, -1].argmax())]
         np.testing.assert_allclose(logits[0], first[0], rtol=1e-5, atol=1e-6)
-        return logits
+        return logits + [caches[0][name].numpy()[:, :, : len(PROMPT) + 4].copy() for name in CACHES]
 
     ours = whole_session(model)
     for result, reference in zip(steps(ours), steps(cpu_session(model)), strict=True):

@@ -7,7 +7,7 @@
 namespace softneuro {
 namespace {
 
-// Rows of one cache of the batch. A host may give the cache's memory for the output: what stays is then not touched.
+// Rows of one cache of the batch. A host may give the cache's memory for the output: what stays is then not copied.
 class Rows {
  public:
   Rows(const CacheUpdateParams& p, size_t bytes_of_row, std::byte* to)
