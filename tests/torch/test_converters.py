@@ -120,6 +120,9 @@ PRODUCTS = {
 }
 GROUPS = {"elementwise": ELEMENTWISE, "activations": ACTIVATIONS, "pools": POOLS, "moves": MOVES, "products": PRODUCTS}
 FUNCTIONS = {name: function for group in GROUPS.values() for name, function in group.items()}
+    "roll": lambda x: x.roll((2, -1, 30), (1, -1, 2)),
+    "roll_twice": lambda x: x.roll((3, 1), (1, 1)),
+    "roll_all": lambda x: x.roll(-50),
 
 
 @pytest.mark.parametrize("group", GROUPS)

@@ -15,7 +15,8 @@ static PadMode parse_mode(const std::string& text) {
   if (text == "constant") return PadMode::constant;
   if (text == "reflect") return PadMode::reflect;
   if (text == "replicate") return PadMode::replicate;
-  throw Error("mode must be constant, reflect or replicate, got \"" + text + "\"");
+  if (text == "wrap") return PadMode::wrap;
+  throw Error("mode must be constant, reflect, replicate or wrap, got \"" + text + "\"");
 }
 
 PadParams pad_params(const Layer& layer, const Shape& in) {
@@ -33,7 +34,8 @@ PadParams pad_params(const Layer& layer, const Shape& in) {
     const int64_t before = pads[static_cast<size_t>(axis)], after = pads[static_cast<size_t>(axis + rank)];
     const int64_t size = in[axis];
     bool fits = std::max(before, after) <= limit && std::min(before, after) >= -limit;
-    if (p.mode == PadMode::constant) {
+    if (p.mode == PadMode::constant || p.mode == PadMode::wrap) {
+      if (p.mode == PadMode::wrap && size == 0) fits = before == 0 && after == 0;  // there is nothing to repeat
       fits = fits && before + size >= 0 && after + size >= 0 && before + size + after >= 0;
     } else {
       // A mirror reaches at most to the far edge; there is no edge to repeat if there is nothing.
@@ -57,9 +59,12 @@ int64_t pad_source(PadMode mode, int64_t index, int64_t size) {
     case PadMode::reflect:
       return index < 0 ? -index : 2 * (size - 1) - index;
     case PadMode::replicate:
+      return index < 0 ? 0 : size - 1;
+    case PadMode::wrap:
       break;
   }
-  return index < 0 ? 0 : size - 1;
+  const int64_t rest = index % size;
+  return rest < 0 ? rest + size : rest;
 }
 
 static OutputDescs infer_pad(const Layer& layer, std::span<const TensorDesc> in) {

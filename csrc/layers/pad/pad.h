@@ -1,4 +1,5 @@
-// pad: a border around any axes: constant, mirrored without the edge, or the edge repeated. Negative padding crops.
+// pad: a border around any axes: constant, mirrored without the edge, the edge repeated, or what is at the other end.
+// Negative padding crops. As much at one end as is cropped at the other turns an axis around.
 #pragma once
 
 #include <vector>
@@ -7,7 +8,7 @@
 
 namespace softneuro {
 
-enum class PadMode : unsigned char { constant, reflect, replicate };
+enum class PadMode : unsigned char { constant, reflect, replicate, wrap };
 
 struct PadParams {
   PadMode mode;

@@ -11,13 +11,13 @@ from .moving import problem, shapes, values
 
 @st.composite
 def problems(draw: st.DrawFn) -> dict[str, Any]:
-    mode = draw(st.sampled_from(["constant", "reflect", "replicate"]))
+    mode = draw(st.sampled_from(["constant", "reflect", "replicate", "wrap"]))
     shape = draw(shapes(least=1, most=5))
     spatial = draw(st.booleans())
     before, after = [], []
     for axis, size in enumerate(shape):
-        if mode == "constant":
-            low, high = -size, 4
+        if mode in ("constant", "wrap"):
+            low, high = -size, 4 if mode == "constant" else 2 * size
         else:
             low, high = 0, min(4, max(size - 1, 0)) if mode == "reflect" else 4 if size else 0
         if (spatial and axis < 2) or draw(st.integers(0, 3)) == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from torch.fx import Node
@@ -42,6 +43,26 @@ def reflection_pad(low: Lowering, call: Call) -> int:
 def replication_pad(low: Lowering, call: Call) -> int:
     """Padding with the edge."""
     return pad(low, call, "replicate")
+
+
+@converter(aten.roll.default, moves_only=True)
+def roll(low: Lowering, call: Call) -> int:
+    """Axes turned around; without dims it is all elements, as if they were one axis."""
+    shape, rank, blob = list(call.shape("self")), call.rank(), low.blob(call["self"])
+    shifts, dims = ([v] if isinstance(v, int) else list(v) for v in (call["shifts"], call["dims"]))
+    if not dims:
+        flat = low.add("reshape", [blob], shape=[math.prod(shape)])
+        return low.add("reshape", [_turned(low, flat, {0: int(shifts[0])}, [math.prod(shape)])], shape=shape)
+    by_axis: dict[int, int] = {}
+    for shift, dim in zip(shifts, dims, strict=True):
+        by_axis[int(dim) % rank] = by_axis.get(int(dim) % rank, 0) + int(shift)
+    return _turned(low, blob, by_axis, shape)
+
+
+def _turned(low: Lowering, blob: int, shifts: dict[int, int], shape: list[int]) -> int:
+    """What is cropped at an end of an axis comes in at the other."""
+    begin = [shifts.get(axis, 0) % size for axis, size in enumerate(shape)]
+    return low.add("pad", [blob], mode="wrap", pads=[*begin, *(-before for before in begin)])
 
 
 def _plain_scales(call: Call) -> str | None:

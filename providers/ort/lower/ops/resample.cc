@@ -13,7 +13,7 @@ namespace {
 
 std::string_view pad_mode(const std::string& mode) {
   if (mode == "constant") return "constant";
-  if (mode == "reflect") return "reflect";
+  if (mode == "reflect" || mode == "wrap") return mode == "wrap" ? "wrap" : "reflect";
   return mode == "edge" ? "replicate" : "";
 }
 
@@ -22,6 +22,13 @@ Refusal check_pad(const OpView& view) {
   if (pad_mode(mode).empty()) return "mode '" + mode + "' is not supported";
   if (view.node().since_version < 11) return "it is older than opset 11";
   return view.rank(0) > 0 ? known_from(view, 1) : Refusal("its input is a scalar");
+}
+
+// The host wraps what is left of an axis that it has cropped.
+void check_wrapped(const Shape& in, const std::vector<int64_t>& pads) {
+  for (size_t i = 0; i < pads.size(); ++i) {
+    if (pads[i] < 0 || pads[i] > in[static_cast<int>(i) % in.rank()]) throw Error("it crops, or goes around twice");
+  }
 }
 
 void convert_pad(Lowering& low) {
@@ -40,6 +47,7 @@ void convert_pad(Lowering& low) {
   }
   const double value = low.has(2) ? decimal(static_cast<float>(low.known(2).number())) : 0.0;
   const std::string mode(pad_mode(low.node().text("mode", "constant")));
+  if (mode == "wrap") check_wrapped(low.shape(0), pads);
   low.set(low.add("pad", {low.blob(0)}, {{"mode", mode}, {"pads", pads}, {"value", value}}));
 }
 
