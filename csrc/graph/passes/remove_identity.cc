@@ -13,6 +13,13 @@ bool all_equal(const std::vector<int64_t>& values, int64_t wanted) {
   return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == wanted; });
 }
 
+// Whether there is one element behind each result, which is that element.
+bool reduces_nothing(const Layer& layer, const Shape& in) {
+  const auto& axes = layer.attrs.integers("axes");
+  if (layer.attrs.text("function").starts_with("norm")) return false;  // which is the magnitude
+  return std::all_of(axes.begin(), axes.end(), [&](int64_t axis) { return in[static_cast<int>(axis)] == 1; });
+}
+
 // The output is the input, element by element, whatever the values (NaN and infinities included).
 bool is_identity(const Layer& layer, const Shape& in, const Shape& out) {
   const Attrs& attrs = layer.attrs;
@@ -21,10 +28,7 @@ bool is_identity(const Layer& layer, const Shape& in, const Shape& out) {
   if (layer.type == "reshape" || layer.type == "adaptive_pool2d" || layer.type == "pixel_shuffle") return true;
   if (layer.type == "slice") return attrs.integer("step", 1) == 1;
   if (layer.type == "pad") return all_equal(attrs.integers("pads"), 0);
-  if (layer.type == "reduce") {
-    const auto& axes = attrs.integers("axes");
-    return std::all_of(axes.begin(), axes.end(), [&](int64_t axis) { return in[static_cast<int>(axis)] == 1; });
-  }
+  if (layer.type == "reduce") return reduces_nothing(layer, in);
   if (layer.type == "transpose") {
     std::vector<int64_t> order(static_cast<size_t>(in.rank()));
     std::iota(order.begin(), order.end(), 0);
@@ -47,10 +51,7 @@ bool is_identity(const Layer& layer, const Shape& in, const Shape& out) {
 // Same elements in the same row-major order, under another shape.
 bool is_reshape(const Layer& layer, const Shape& in, const Shape& out) {
   if (in.elements() != out.elements()) return false;
-  if (layer.type == "reduce") {
-    const auto& axes = layer.attrs.integers("axes");
-    return std::all_of(axes.begin(), axes.end(), [&](int64_t axis) { return in[static_cast<int>(axis)] == 1; });
-  }
+  if (layer.type == "reduce") return reduces_nothing(layer, in);
   if (layer.type == "transpose") {
     int64_t last = -1;
     for (int64_t axis : layer.attrs.integers("perm")) {

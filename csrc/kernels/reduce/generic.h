@@ -6,11 +6,19 @@
 
 namespace softneuro::SN_ISA {
 
+constexpr bool is_sum(ReduceOp op) { return op != ReduceOp::max && op != ReduceOp::min; }
+
+// What is reduced, for an element.
+template <ReduceOp op>
+SN_INLINE Vf reduced(Vf x) {
+  return op == ReduceOp::squares ? x * x : op == ReduceOp::magnitudes ? abs(x) : x;
+}
+
 template <ReduceOp op>
 void reduce_rows(float* dst, const float* src, int64_t rows, int64_t count, int64_t stride) {
   for (int64_t r = 0; r < rows; ++r, src += stride) {
-    if constexpr (op == ReduceOp::sum) {
-      dst[r] = sum_row(src, count, [](Vf x, int) { return x; });
+    if constexpr (is_sum(op)) {
+      dst[r] = sum_row(src, count, [](Vf x, int) { return reduced<op>(x); });
     } else {
       dst[r] = extreme_row<op == ReduceOp::max>(src, count);
     }
@@ -19,7 +27,7 @@ void reduce_rows(float* dst, const float* src, int64_t rows, int64_t count, int6
 
 template <ReduceOp op>
 SN_INLINE Vf reduce_pair(Vf a, Vf b) {
-  return op == ReduceOp::sum ? a + b : op == ReduceOp::max ? max(a, b) : min(a, b);
+  return is_sum(op) ? a + b : op == ReduceOp::max ? max(a, b) : min(a, b);
 }
 
 // `width` vectors of columns at once, `used` lanes of the last; four results are in flight, so that none waits for its
@@ -30,7 +38,7 @@ SN_INLINE void reduce_strip(float* dst, const float* src, int64_t count, int64_t
   const bool whole = width > 1 || used == lanes;
   const auto read = [&](const float* p) { return whole ? load(p) : load_n(p, used); };
   CompensatedSum sum[width];
-  const Vf start = op == ReduceOp::sum ? zero() : set(op == ReduceOp::max ? -__builtin_inff() : __builtin_inff());
+  const Vf start = is_sum(op) ? zero() : set(op == ReduceOp::max ? -__builtin_inff() : __builtin_inff());
   Vf part[ways][width];
   const auto reset = [&] {
 #pragma GCC unroll 4
@@ -41,7 +49,7 @@ SN_INLINE void reduce_strip(float* dst, const float* src, int64_t count, int64_t
   };
   const auto take = [&](int w, const float* row) {
 #pragma GCC unroll 4
-    for (int j = 0; j < width; ++j) part[w][j] = reduce_pair<op>(part[w][j], read(row + j * lanes));
+    for (int j = 0; j < width; ++j) part[w][j] = reduce_pair<op>(part[w][j], reduced<op>(read(row + j * lanes)));
   };
   const auto together = [&](int j) {
     Vf all = part[0][j];
@@ -57,7 +65,7 @@ SN_INLINE void reduce_strip(float* dst, const float* src, int64_t count, int64_t
       for (int w = 0; w < ways; ++w) take(w, src + (k + w) * stride);
     }
     for (; k < end; ++k) take(0, src + k * stride);
-    if constexpr (op == ReduceOp::sum) {
+    if constexpr (is_sum(op)) {
 #pragma GCC unroll 4
       for (int j = 0; j < width; ++j) sum[j].add(together(j));
       reset();
@@ -65,7 +73,7 @@ SN_INLINE void reduce_strip(float* dst, const float* src, int64_t count, int64_t
   }
 #pragma GCC unroll 4
   for (int j = 0; j < width; ++j) {
-    const Vf result = op == ReduceOp::sum ? sum[j].total : together(j);
+    const Vf result = is_sum(op) ? sum[j].total : together(j);
     if (whole) {
       store(dst + j * lanes, result);
     } else {
@@ -89,8 +97,10 @@ void reduce_columns(float* dst, const float* src, int64_t count, int64_t stride,
 namespace softneuro {
 
 SN_KERNEL_TABLE(ReduceKernels, reduce) = {
-    {SN_ISA::reduce_rows<ReduceOp::sum>, SN_ISA::reduce_rows<ReduceOp::max>, SN_ISA::reduce_rows<ReduceOp::min>},
+    {SN_ISA::reduce_rows<ReduceOp::sum>, SN_ISA::reduce_rows<ReduceOp::max>, SN_ISA::reduce_rows<ReduceOp::min>,
+     SN_ISA::reduce_rows<ReduceOp::squares>, SN_ISA::reduce_rows<ReduceOp::magnitudes>},
     {SN_ISA::reduce_columns<ReduceOp::sum>, SN_ISA::reduce_columns<ReduceOp::max>,
-     SN_ISA::reduce_columns<ReduceOp::min>}};
+     SN_ISA::reduce_columns<ReduceOp::min>, SN_ISA::reduce_columns<ReduceOp::squares>,
+     SN_ISA::reduce_columns<ReduceOp::magnitudes>}};
 
 }  // namespace softneuro

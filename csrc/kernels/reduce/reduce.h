@@ -7,9 +7,10 @@
 
 namespace softneuro {
 
-// sum: in blocks whose sums are added with compensation, so that the error does not grow with the length. max, min: NaN
-// if any is; of nothing -infinity, infinity.
-enum class ReduceOp : uint8_t { sum, max, min };
+// sum: in blocks whose sums are added with compensation, so that the error does not grow with the length; squares and
+// magnitudes are sums of these. max, min: NaN if any is; of nothing -infinity, infinity.
+enum class ReduceOp : uint8_t { sum, max, min, squares, magnitudes };
+inline constexpr int reduce_ops = 5;
 
 // dst[r] = op over i < count of src[r * stride + i], for r < rows.
 using ReduceRowsKernel = void (*)(float* dst, const float* src, int64_t rows, int64_t count, int64_t stride);
@@ -18,8 +19,8 @@ using ReduceColumnsKernel = void (*)(float* dst, const float* src, int64_t count
 
 // By op.
 struct ReduceKernels {
-  ReduceRowsKernel rows[3];
-  ReduceColumnsKernel columns[3];
+  ReduceRowsKernel rows[reduce_ops];
+  ReduceColumnsKernel columns[reduce_ops];
 };
 
 const ReduceKernels& reduce_kernels(Isa isa);

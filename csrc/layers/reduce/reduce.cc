@@ -10,16 +10,22 @@ namespace softneuro {
 
 void reduce_reference(const Layer& layer, std::span<const RefTensor> in, RefTensor out);
 
+static ReduceOp parse_function(const std::string& name) {
+  static constexpr std::pair<std::string_view, ReduceOp> functions[] = {
+      {"mean", ReduceOp::sum}, {"sum", ReduceOp::sum},          {"amax", ReduceOp::max},
+      {"amin", ReduceOp::min}, {"norm1", ReduceOp::magnitudes}, {"norm2", ReduceOp::squares}};
+  for (const auto& [known, op] : functions) {
+    if (known == name) return op;
+  }
+  throw Error("unknown function '" + name + "'", {}, "give mean, sum, amax, amin, norm1 or norm2");
+}
+
 ReduceParams reduce_params(const Layer& layer, const Shape& shape) {
   layer.attrs.expect_only({"function", "axes", "keepdim"});
   const std::string& function = layer.attrs.text("function");
   ReduceParams p;
-  if (function == "mean" || function == "sum" || function == "amax" || function == "amin") {
-    p.mean = function == "mean";
-    p.op = function == "amax" ? ReduceOp::max : function == "amin" ? ReduceOp::min : ReduceOp::sum;
-  } else {
-    throw Error("unknown function '" + function + "'", {}, "give mean, sum, amax or amin");
-  }
+  p.op = parse_function(function);
+  p.mean = function == "mean", p.root = function == "norm2";
   p.keepdim = layer.attrs.flag("keepdim", false);
   const std::vector<int64_t>& axes = layer.attrs.integers("axes");
   if (axes.empty()) throw Error("axes is empty", {}, "list every axis to reduce over");
@@ -39,7 +45,7 @@ ReduceParams reduce_params(const Layer& layer, const Shape& shape) {
       p.out.push_back(1);
     }
   }
-  if (p.op != ReduceOp::sum && p.count == 0 && p.out.elements() != 0) {
+  if ((p.op == ReduceOp::max || p.op == ReduceOp::min) && p.count == 0 && p.out.elements() != 0) {
     throw Error(function + " over an axis without elements, shape " + shape.str());
   }
   return p;

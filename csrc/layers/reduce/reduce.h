@@ -1,4 +1,4 @@
-// reduce: mean, sum, maximum or minimum over axes.
+// reduce: mean, sum, maximum, minimum or a norm over axes.
 #pragma once
 
 #include <array>
@@ -11,6 +11,7 @@ namespace softneuro {
 struct ReduceParams {
   ReduceOp op = ReduceOp::sum;
   bool mean = false;  // op is sum; the result is divided by count
+  bool root = false;  // op is squares; the result is the root of their sum
   bool keepdim = false;
   std::array<bool, Shape::max_rank> reduced{};  // per axis
   int64_t count = 1;                            // elements behind one result

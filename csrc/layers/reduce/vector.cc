@@ -1,5 +1,8 @@
 // reduce in every layout: each run of reduced axes is taken away in a step, innermost first, axis 0 last.
 #include "layers/reduce/reduce.h"
+
+#include <cmath>
+
 #include "layers/shared/grid.h"
 #include "layers/shared/pointwise.h"
 
@@ -70,14 +73,15 @@ class PreparedReduce final : public Prepared {
     auto* memory = reinterpret_cast<float*>(args.workspace.shared());
     for (size_t i = 0; i < steps_.size(); ++i) {
       const Step& step = steps_[i];
+      const ReduceOp op = i == 0 ? params_.op : op_of_results();
       const bool to_out = i + 1 == steps_.size() && !over_images_ && out_image == image_;
       const Buffer to{to_out ? args.out.f32() : memory, to_out ? args.out.strides[0] : step.outer * step.inner};
-      run_step(step, from, to, args.parallel_for);
+      run_step(step, op, from, to, args.parallel_for);
       memory += to_out ? 0 : images_ * to.stride;
       from = to;
     }
     if (over_images_) {
-      run_over_images(from, memory, args.parallel_for);
+      run_over_images(steps_.empty() ? params_.op : op_of_results(), from, memory, args.parallel_for);
       from = {memory, out_image};
     }
     finish(from, args.out, out_images, out_image);
@@ -89,12 +93,18 @@ class PreparedReduce final : public Prepared {
     int64_t stride;  // from image to image
   };
 
-  void run_step(const Step& step, Buffer from, Buffer to, const ParallelFor& parallel_for) const {
+  // What is left of sums of squares or magnitudes is to sum up.
+  ReduceOp op_of_results() const {
+    const bool extreme = params_.op == ReduceOp::max || params_.op == ReduceOp::min;
+    return extreme ? params_.op : ReduceOp::sum;
+  }
+
+  void run_step(const Step& step, ReduceOp op_now, Buffer from, Buffer to, const ParallelFor& parallel_for) const {
     Grid grid;
     grid.outer_rank = 1;
     grid.outer[0] = images_;
     grid.rows = step.outer, grid.count = step.inner, grid.work = step.size;
-    const auto op = static_cast<size_t>(params_.op);
+    const auto op = static_cast<size_t>(op_now);
     for_each_cell(grid, threads_, parallel_for, [&](const Cell& cell) {
       const float* src = from.data + cell.outer * from.stride + cell.row * step.size * step.inner + cell.column;
       float* dst = to.data + cell.outer * to.stride + cell.row * step.inner + cell.column;
@@ -105,24 +115,24 @@ class PreparedReduce final : public Prepared {
     });
   }
 
-  void run_over_images(Buffer from, float* dst, const ParallelFor& parallel_for) const {
+  void run_over_images(ReduceOp op, Buffer from, float* dst, const ParallelFor& parallel_for) const {
     Grid grid;
     grid.count = image_, grid.work = images_;
     for_each_cell(grid, threads_, parallel_for, [&](const Cell& cell) {
-      kernels_.columns[static_cast<size_t>(params_.op)](dst + cell.column, from.data + cell.column, images_,
-                                                        from.stride, cell.count);
+      kernels_.columns[static_cast<size_t>(op)](dst + cell.column, from.data + cell.column, images_, from.stride,
+                                                cell.count);
     });
   }
 
-  // Results to where they belong, and divided for a mean.
+  // Results to where they belong, and divided for a mean, or their roots.
   void finish(Buffer from, const TensorView& out, int64_t images, int64_t image) const {
     const bool placed = from.data == out.f32();
-    if (placed && !params_.mean) return;
+    if (placed && !params_.mean && !params_.root) return;
     const auto divisor = static_cast<float>(params_.mean ? params_.count : 1);
     for (int64_t n = 0; n < images; ++n) {
       const float* src = from.data + n * from.stride;
       float* dst = out.f32() + n * out.strides[0];
-      for (int64_t i = 0; i < image; ++i) dst[i] = src[i] / divisor;
+      for (int64_t i = 0; i < image; ++i) dst[i] = params_.root ? std::sqrt(src[i]) : src[i] / divisor;
     }
   }
 

@@ -22,7 +22,7 @@ def problems(draw: st.DrawFn) -> dict[str, Any]:
     else:
         axes = draw(st.lists(st.integers(0, len(shape) - 1), min_size=1, max_size=len(shape), unique=True))
     x = normal(rng, shape) + draw(st.sampled_from([0, 3]))
-    function = draw(st.sampled_from(["mean", "sum", "amax", "amin"]))
+    function = draw(st.sampled_from(["mean", "sum", "amax", "amin", "norm1", "norm2"]))
     if function in ("amax", "amin") and 0 in shape:
         function = "sum"
     return {

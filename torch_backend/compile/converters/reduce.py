@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from softneuro.torch_backend.compile.converters.registry import Call, aten, converter
@@ -25,6 +26,22 @@ _FUNCTIONS = {
     aten.amax.default: "amax",
     aten.amin.default: "amin",
 }
+
+_NORMS = {1: "norm1", 2: "norm2", math.inf: "amax", -math.inf: "amin"}
+
+
+def _known_norm(call: Call) -> str | None:
+    return None if call["ord"] in _NORMS else f"ord={call['ord']} is not supported"
+
+
+@converter(aten.linalg_vector_norm.default, check=(_check, _known_norm))
+def vector_norm(low: Lowering, call: Call) -> int:
+    """A norm of what lies along axes; the greatest or least magnitude where it is of infinite order."""
+    rank, blob, function = call.rank(), low.blob(call["self"]), _NORMS[call["ord"]]
+    if not function.startswith("norm"):
+        blob = low.add("binary", [blob], function="abs")
+    keepdim = int(bool(call["keepdim"]))
+    return low.add("reduce", [blob], function=function, axes=call.axes("dim", rank), keepdim=keepdim)
 
 
 _POOLINGS = {"mean": "avg", "amax": "max"}

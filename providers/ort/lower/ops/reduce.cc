@@ -24,7 +24,12 @@ Refusal check_sum(const OpView& view) {
 
 int negated(Lowering& low, int blob) { return low.add("binary", {blob}, {{"function", "mul"}, {"scalar", -1.0}}); }
 
-int squared(Lowering& low, int blob) { return low.add("binary", {blob, blob}, {{"function", "mul"}}); }
+std::string function_of(const std::string& op) {
+  if (op == "ReduceL1") return "norm1";
+  if (op == "ReduceL2") return "norm2";
+  if (op == "ReduceMean") return "mean";
+  return op == "ReduceSum" || op == "ReduceSumSquare" ? "sum" : "amax";
+}
 
 // The last of sums of integers so far, which wrap around.
 int whole_sum(Lowering& low, int blob, const std::vector<int64_t>& axes, bool keep) {
@@ -55,20 +60,16 @@ void convert_reduce(Lowering& low) {
   }
   const bool keep = low.node().integer("keepdims", 1) != 0, least = op == "ReduceMin";
   if (!is_real(low.type(0))) return low.set(whole_sum(low, low.blob(0), axes, keep));
-  const bool squares = op == "ReduceSumSquare" || op == "ReduceL2", absolute = op == "ReduceL1";
-  const bool sum = op == "ReduceSum" || squares || absolute;
-  const std::string function = op == "ReduceMean" ? "mean" : sum ? "sum" : "amax";
+  const std::string function = function_of(op);
   int blob = least ? negated(low, low.blob(0)) : low.blob(0);
-  if (squares) blob = squared(low, blob);
-  if (absolute) blob = low.add("binary", {blob}, {{"function", "abs"}});
-  if (in.rank() == 4 && axes == std::vector<int64_t>{2, 3} && function != "sum") {
+  if (op == "ReduceSumSquare") blob = low.add("binary", {blob, blob}, {{"function", "mul"}});
+  if (in.rank() == 4 && axes == std::vector<int64_t>{2, 3} && (function == "mean" || function == "amax")) {
     blob = low.add("adaptive_pool2d", {blob},
                    {{"function", function == "mean" ? "avg" : "max"}, {"output_size", std::vector<int64_t>{1, 1}}});
     if (!keep) blob = low.reshape(blob, Shape{in[0], in[1]});
   } else {
     blob = low.add("reduce", {blob}, {{"function", function}, {"axes", axes}, {"keepdim", int64_t{keep}}});
   }
-  if (op == "ReduceL2") blob = low.add("binary", {blob}, {{"function", "sqrt"}});
   low.set(least ? negated(low, blob) : blob);
 }
 
