@@ -138,6 +138,9 @@ FUNCTIONS = {name: function for group in GROUPS.values() for name, function in g
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_functions(group, all_agree):
+    "baddbmm_factors": lambda x: torch.baddbmm(x[0, :, :, :1], x[0], x[1].transpose(1, 2), beta=0.5, alpha=0.25),
+    "baddbmm_nothing": lambda x: torch.baddbmm(x[0, :, :, :1] / 0, x[0], x[1].transpose(1, 2), beta=0, alpha=-1),
+    "addmm_factors": lambda x: torch.addmm(x[0, 0, :, :1], x[0, 1], x[1, 1].t(), beta=3, alpha=0.5),
     every = Every({name: (function, image()) for name, function in GROUPS[group].items()})
     all_agree(Straight(every, min_region_size=1), every)
 
@@ -207,12 +210,23 @@ class Scaled(nn.Module):
 
 
 def test_constant_operands(all_agree):
-    every = Every({"scaled": (Scaled(), image())})
+    every = Every({"scaled": (Scaled(), image()), "affine": (Affine(), image())})
     all_agree(Straight(every, min_region_size=1), every)
 
 
 DECLINED = {
     "weight that is no constant": lambda x: F.conv2d(x, x[:, :, :2, :2]),
+class Affine(nn.Module):
+    """Products with constants, to which something is added."""
+
+    def __init__(self):
+        super().__init__()
+        self.alpha, self.beta = nn.Parameter(torch.randn(6, 1, 1)), nn.Parameter(torch.randn(6, 1, 1))
+
+    def forward(self, x):
+        return torch.addcmul(self.beta, self.alpha, x) + torch.addcmul(x, x.relu(), self.beta, value=-2)
+
+
     "alpha": lambda x: torch.add(x, x, alpha=2),
     "threshold": lambda x: F.softplus(x, threshold=1),
     "integers": lambda x: (x * 4).long() + 1,

@@ -82,6 +82,24 @@ def pow_by_number(low: Lowering, call: Call) -> int:
     return low.add("binary", [low.blob(call["self"])], function=function)
 
 
+def _reals(call: Call) -> str | None:
+    names = ("self", "tensor1", "tensor2")
+    if not any(call.is_blob(name) for name in names):
+        return "no operand is a tensor of the region"
+    others = (call.value(call.args[name]).dtype for name in names if not call.is_blob(name))
+    return next((f"it computes with {dtype}" for dtype in others if not dtype.is_floating_point), None)
+
+
+@converter(aten.addcmul.default, check=_reals)
+def add_product(low: Lowering, call: Call) -> int:
+    """A product of two, perhaps times a number, and what is added to it."""
+    names = ("tensor1", "tensor2") if call.is_blob("tensor1") else ("tensor2", "tensor1")
+    product = two_operands(low, call, "mul", *names)
+    if call["value"] != 1:
+        product = low.binary("mul", product, call["value"], False)
+    return low.binary("add", product, call["self"], call.is_constant("self"))
+
+
 def _alone(function: str) -> Convert:
     return lambda low, call: low.add("binary", [low.blob(call["self"])], function=function)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.fx import Node
 
-from softneuro.torch_backend.compile.converters.registry import Call, aten, constant, converter, equals
+from softneuro.torch_backend.compile.converters.registry import Call, aten, constant, converter
 
 if TYPE_CHECKING:
     from softneuro.torch_backend.compile.conversion.lowering import Lowering
@@ -54,20 +54,37 @@ def bmm(low: Lowering, call: Call) -> int:
     return low.add("matmul", [low.blob(call["self"]), low.blob(call["mat2"])])
 
 
-@converter(aten.addmm.default, check=equals(alpha=1, beta=1))
+def _known_factors(call: Call) -> str | None:
+    numbers = all(isinstance(call.args[name], int | float) for name in ("alpha", "beta"))
+    return None if numbers else "a factor is no number"
+
+
+def _added(low: Lowering, call: Call, product: int) -> int:
+    """A product times `alpha`, plus a tensor times `beta`, which is not looked at where that is zero."""
+    alpha, beta = call["alpha"], call["beta"]
+    if alpha != 1:
+        product = low.binary("mul", product, alpha, False)
+    if beta == 0:
+        return product
+    if beta == 1:
+        return low.binary("add", product, call["self"], call.is_constant("self"))
+    added = low.binary("mul", low.blob(call["self"]), beta, False)
+    return low.add("binary", [product, added], function="add")
+
+
+@converter(aten.addmm.default, check=_known_factors)
 def addmm(low: Lowering, call: Call) -> int:
     """A product plus a bias of any broadcastable shape."""
     constant_weight = call.is_constant("mat2")
     columns = call.shape("mat2")[1]
-    if constant_weight and call.is_constant("self") and call.shape("self") in ((columns,), (1, columns)):
+    is_bias = call.is_constant("self") and call.shape("self") in ((columns,), (1, columns))
+    if constant_weight and is_bias and call["alpha"] == call["beta"] == 1:
         bias = low.constant(call["self"]).reshape(columns)
         return product(low, call["mat1"], call["mat2"], True, bias)
-    result = product(low, call["mat1"], call["mat2"], constant_weight)
-    return low.binary("add", result, call["self"], call.is_constant("self"))
+    return _added(low, call, product(low, call["mat1"], call["mat2"], constant_weight))
 
 
-@converter(aten.baddbmm.default, check=equals(alpha=1, beta=1))
+@converter(aten.baddbmm.default, check=_known_factors)
 def baddbmm(low: Lowering, call: Call) -> int:
     """A batch of products plus a tensor."""
-    result = low.add("matmul", [low.blob(call["batch1"]), low.blob(call["batch2"])])
-    return low.binary("add", result, call["self"], call.is_constant("self"))
+    return _added(low, call, low.add("matmul", [low.blob(call["batch1"]), low.blob(call["batch2"])]))
