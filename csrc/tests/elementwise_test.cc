@@ -32,6 +32,10 @@ double truth(ElementwiseOp op, double a, double b, double c) {
       return std::fabs(a);
     case Op::round:
       return std::nearbyint(a);
+    case Op::sin:
+      return std::sin(a);
+    case Op::cos:
+      return std::cos(a);
     case Op::sqrt:
     case Op::root:
       return std::sqrt(a);

@@ -37,6 +37,11 @@ ELEMENTWISE = {
     "round": lambda x: (4 * x).round() / 2,
     "sqrt": lambda x: x.abs().sqrt(),
     "rsqrt": lambda x: (x.abs() + 1).rsqrt(),
+    "sin": lambda x: (100 * x).sin(),
+    "cos": torch.cos,
+    "cos_of_large": lambda x: (1e5 * x).cos(),
+    "addcmul": lambda x: torch.addcmul(x, x, x.relu()),
+    "addcmul_scaled": lambda x: torch.addcmul(x, x[:1], x.relu(), value=0.5),
 }
 ACTIVATIONS = {
     "relu": F.relu,

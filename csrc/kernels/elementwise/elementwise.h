@@ -22,6 +22,8 @@ namespace softneuro {
   X(sqrt, "sqrt(a)")                                               \
   X(rsqrt, "1 / sqrt(a)")                                          \
   X(round, "a, to the nearest whole number, of ties the even one") \
+  X(sin, "sin(a)")                                                 \
+  X(cos, "cos(a)")                                                 \
   X(root, "pow(a, 1/2)")                                           \
   X(inverse_root, "pow(a, -1/2)")                                  \
   X(prelu, "a > 0 ? a : b * a")                                    \

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/elementwise/waves.h"
 #include "kernels/store/visit.h"
 #include "kernels/unroll.h"
 
@@ -37,6 +38,8 @@ SN_INLINE Vf elementwise(Vf a, Vf b, Vf c) {
   if constexpr (op == Op::sqrt) return sqrt(a);
   if constexpr (op == Op::rsqrt) return set(1.0f) / sqrt(a);
   if constexpr (op == Op::round) return SN_ISA::round(a);
+  if constexpr (op == Op::sin) return wave<0>(a);
+  if constexpr (op == Op::cos) return wave<1>(a);
   if constexpr (op == Op::root) return root(a);
   if constexpr (op == Op::inverse_root) return set(1.0f) / root(a);
   if constexpr (op == Op::prelu) return select(lt(zero(), a), a, b * a);

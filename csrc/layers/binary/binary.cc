@@ -14,10 +14,11 @@ namespace {
 
 ElementwiseOp parse_function(const std::string& name) {
   static constexpr std::pair<std::string_view, ElementwiseOp> functions[] = {
-      {"add", ElementwiseOp::add},     {"sub", ElementwiseOp::sub},    {"mul", ElementwiseOp::mul},
-      {"div", ElementwiseOp::div},     {"min", ElementwiseOp::min},    {"max", ElementwiseOp::max},
-      {"pow", ElementwiseOp::pow},     {"abs", ElementwiseOp::abs},    {"sqrt", ElementwiseOp::sqrt},
-      {"rsqrt", ElementwiseOp::rsqrt}, {"round", ElementwiseOp::round}};
+      {"add", ElementwiseOp::add},     {"sub", ElementwiseOp::sub},     {"mul", ElementwiseOp::mul},
+      {"div", ElementwiseOp::div},     {"min", ElementwiseOp::min},     {"max", ElementwiseOp::max},
+      {"pow", ElementwiseOp::pow},     {"abs", ElementwiseOp::abs},     {"sqrt", ElementwiseOp::sqrt},
+      {"rsqrt", ElementwiseOp::rsqrt}, {"round", ElementwiseOp::round}, {"sin", ElementwiseOp::sin},
+      {"cos", ElementwiseOp::cos}};
   std::vector<std::string_view> names;
   for (const auto& [known, op] : functions) {
     if (known == name) return op;
@@ -28,7 +29,7 @@ ElementwiseOp parse_function(const std::string& name) {
 
 bool is_unary(ElementwiseOp op) {
   return op == ElementwiseOp::abs || op == ElementwiseOp::sqrt || op == ElementwiseOp::rsqrt ||
-         op == ElementwiseOp::round;
+         op == ElementwiseOp::round || op == ElementwiseOp::sin || op == ElementwiseOp::cos;
 }
 
 OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {

@@ -8,7 +8,7 @@
 namespace softneuro {
 
 struct BinaryParams {
-  ElementwiseOp function = ElementwiseOp::add;  // of add, sub, mul, div, min, max, pow, abs, sqrt, rsqrt
+  ElementwiseOp function = ElementwiseOp::add;  // a function of two operands, or of one
   int constant = -1;                            // 0: the left operand is constant, 1: the right one is
   Constant other;                               // its values, null for `scalar`
   float scalar = 0;

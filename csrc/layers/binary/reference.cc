@@ -26,6 +26,10 @@ double apply(ElementwiseOp function, double a, double b) {
       return std::sqrt(a);
     case ElementwiseOp::rsqrt:
       return 1 / std::sqrt(a);
+    case ElementwiseOp::sin:
+      return std::sin(a);
+    case ElementwiseOp::cos:
+      return std::cos(a);
     case ElementwiseOp::round:
       return std::nearbyint(a);
     default:

@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 from .pointwise import FloatArray, channel_shapes, normal, random, shapes, with_post
 
+BINARY = ("add", "sub", "mul", "div", "min", "max", "pow")
+UNARY = ("abs", "sqrt", "rsqrt", "round", "sin", "cos")
+
 
 def operands(function: str, rng: np.random.Generator, shape: tuple[int, ...], side: int) -> FloatArray:
     """Values for which the function is well conditioned; `side` 0 is left."""
@@ -42,11 +45,16 @@ def broadcast_pair(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
 @st.composite
 def problems(draw: st.DrawFn) -> dict[str, Any]:
     rng = random(draw)
-    function = draw(st.sampled_from(["add", "sub", "mul", "div", "min", "max", "pow", "abs", "sqrt", "rsqrt", "round"]))
-    if function in ("abs", "sqrt", "rsqrt", "round"):
+    function = draw(st.sampled_from([*BINARY, *UNARY]))
+    if function in UNARY:
         shape = draw(shapes())
         x = normal(rng, shape)
-        x = x if function == "abs" else np.round(2 * x) / 2 if function == "round" else abs(x) + np.float32(0.1)
+        if function in ("sin", "cos"):
+            x = x * np.float32(draw(st.sampled_from([1e-3, 1.0, 2000.0, 1e6])))
+        elif function == "round":
+            x = np.round(2 * x) / 2
+        elif function != "abs":
+            x = abs(x) + np.float32(0.1)
         return with_post(draw, rng, {"attrs": {"function": function}, "weights": {}, "inputs": [x]}, shape)
     left, right = draw(broadcast_pair())
     out_shape = np.broadcast_shapes(left, right)

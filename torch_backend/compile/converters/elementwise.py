@@ -107,6 +107,8 @@ def _alone(function: str) -> Convert:
 converter(aten.abs.default)(_alone("abs"))
 converter(aten.sqrt.default)(_alone("sqrt"))
 converter(aten.rsqrt.default)(_alone("rsqrt"))
+converter(aten.sin.default)(_alone("sin"))
+converter(aten.cos.default)(_alone("cos"))
 converter(aten.round.default)(_alone("round"))
 
 

@@ -112,9 +112,11 @@ Refusal check_pow(const OpView& view) {
 
 void convert_neg(Lowering& low) { low.set(with_scalar(low, low.blob(0), "mul", -1)); }
 void convert_reciprocal(Lowering& low) { low.set(with_scalar(low, low.blob(0), "div", 1, true)); }
-void convert_abs(Lowering& low) { low.set(low.add("binary", {low.blob(0)}, {{"function", "abs"}})); }
-
-void convert_sqrt(Lowering& low) { low.set(low.add("binary", {low.blob(0)}, {{"function", "sqrt"}})); }
+template <const char* function>
+void convert_alone(Lowering& low) {
+  low.set(low.add("binary", {low.blob(0)}, {{"function", std::string(function)}}));
+}
+constexpr char absolute[] = "abs", root[] = "sqrt", sine[] = "sin", cosine[] = "cos";
 
 void convert_same(Lowering& low) { low.set(low.blob(0)); }
 
@@ -139,8 +141,10 @@ constexpr OpEntry elementwise_entries[] = {
     {"Mean", modern, convert_many<add>},
     {"Neg", accept, convert_neg},
     {"Reciprocal", accept, convert_reciprocal},
-    {"Abs", accept, convert_abs},
-    {"Sqrt", accept, convert_sqrt},
+    {"Abs", accept, convert_alone<absolute>},
+    {"Sqrt", accept, convert_alone<root>},
+    {"Sin", accept, convert_alone<sine>},
+    {"Cos", accept, convert_alone<cosine>},
     {"Identity", accept, convert_same, true, Holds::all},
     {"Dropout", check_dropout, convert_same, true},
 };
