@@ -28,7 +28,7 @@ def model_of(name: str | bytes) -> bytes:
     """Everything in it but inputs and outputs, whose names the runtime's Python decodes, has a name that ends so."""
     nodes = [
         helper.make_node("Conv", ["x", "kQQQ"], ["aQQQ"], "convQQQ"),
-        helper.make_node("Cos", ["aQQQ"], ["bQQQ"], "cosQQQ"),
+        helper.make_node("Tan", ["aQQQ"], ["bQQQ"], "tanQQQ"),
         helper.make_node("MatMul", ["bQQQ", "mQQQ"], ["y"], "productQQQ"),
     ]
     model = make_model(nodes, {"x": (1, 4, 9, 9)}, {"y": None}, {"kQQQ": f32(4, 4, 3, 3), "mQQQ": f32(7, 5)})

@@ -23,7 +23,7 @@ def _chain(graph, node, kind, value):
             "activations": ((aten.tanh.default,), (aten.mul.Tensor, 1.01)),
             "views": ((aten.permute.default, [1, 0]), (aten.t.default,)),
             "conversions": ((aten._to_copy.default,), (aten.detach.default,)),
-            "steps": ((aten.cumsum.default, 0), (aten.mul.Tensor, 0.3)),
+            "steps": ((aten.cumprod.default, 0), (aten.mul.Tensor, 0.3)),
         }[kind][index % 2]
         options = {"dtype": torch.bfloat16 if index % 4 else torch.float32} if op is aten._to_copy.default else {}
         node = graph.call_function(op, (node, *arguments), options)

@@ -11,10 +11,10 @@ from tests.torch.odd_ops import ODD, Odd
 
 
 def test_explain_shows_steps(image):
-    model = Odd(ODD["cumsum"]).eval()
+    model = Odd(ODD["cumprod"]).eval()
     text = explain(model, image, never_worse=False, tune="off")
     assert "1 step(s) of the host" in text
-    assert "stays with the host as a step: aten.cumsum.default x1" in text
+    assert "stays with the host as a step: aten.cumprod.default x1" in text
     assert "host/cpu:float32:nchw/call" in text
 
 
@@ -31,7 +31,7 @@ def test_tuned(compile_model, agree, regions, image):
 def test_a_region_that_loses_is_cut_at_its_steps(parts_win, compile_model, slow, regions, image):
     slow("net", lambda region: region.region.steps or not parts_win)
     slow("host", lambda region: not region.region.steps and parts_win)
-    model = Odd(ODD["cumsum"])
+    model = Odd(ODD["cumprod"])
     options = {"never_worse": True, "tune": "profile", "time_budget_s": 1}
     compiled = compile_model(model, **options)
     with torch.no_grad():

@@ -80,8 +80,8 @@ def test_a_tensor_that_is_changed_stays_outside(compile_model, image, regions):
 
 
 def test_a_step_at_the_rim_stays_outside(compile_model, agree, regions, image):
-    model = nn.Sequential(Odd(ODD["cumsum"]).before, nn.Softshrink())
-    head = nn.Sequential(nn.Softshrink(), Odd(ODD["cumsum"]).before)
+    model = nn.Sequential(Odd(ODD["cumprod"]).before, nn.Softshrink())
+    head = nn.Sequential(nn.Softshrink(), Odd(ODD["cumprod"]).before)
     for one in (model, head):
         agree(compile_model(one), one, image)
     assert not any(region.region.steps for region in regions())
