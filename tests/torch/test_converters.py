@@ -113,6 +113,8 @@ MOVES = {
     "stack": lambda x: torch.stack([x, -x], 2),
     "cat": lambda x: torch.cat([x, x * 2, x[:, :1]], 1),
     "expand_same": lambda x: x.expand(-1, 6, -1, -1),
+    "gather": lambda x: x.gather(1, (x[:, :2].sigmoid() * 6).long()),
+    "gather_last": lambda x: (x * 2).gather(-1, (x[:1, :, :4, 1:5].sigmoid() * 8).long()),
     "channel_shuffle": lambda x: F.channel_shuffle(x, 3),
     "pad": lambda x: F.pad(x, (1, 2, 0, 3), value=1.5),
     "pad_crop": lambda x: F.pad(x, (-1, 2)),

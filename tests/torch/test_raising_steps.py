@@ -10,7 +10,7 @@ import softneuro
 from softneuro.torch_backend import load
 from softneuro.torch_backend.compile.converters.registry import aten
 from softneuro.torch_backend.compile.host.host_steps import HostStep
-from tests.torch.odd_ops import ODD, Odd, Placed, by_gather, by_index, by_op
+from tests.torch.odd_ops import ODD, Odd, Placed, by_gather, by_index, by_op, by_sum
 
 
 def raises_as_eager(compiled, model, *inputs):
@@ -21,7 +21,7 @@ def raises_as_eager(compiled, model, *inputs):
             compiled(*inputs)
 
 
-@pytest.mark.parametrize("take", [by_gather, by_index, by_op])
+@pytest.mark.parametrize("take", [by_gather, by_index, by_op, by_sum])
 def test_what_a_step_raises_is_what_eager_raises(take, compile_model, agree, regions, image):
     model = Placed(take)
     wrong = torch.arange(1, 9)
@@ -31,7 +31,7 @@ def test_what_a_step_raises_is_what_eager_raises(take, compile_model, agree, reg
         agree(compiled, model, image, torch.randperm(8))
         raises_as_eager(compiled, model, image, wrong)
     (region,) = regions()
-    assert bool(region.region.steps) == (take is by_gather)
+    assert bool(region.region.steps) == (take is by_sum)
     program = load(torch.export.export(model, (image, wrong - 1)), never_worse=False, tune="off")
     for _ in range(3):
         agree(program, model, image, torch.randperm(8))
@@ -39,7 +39,7 @@ def test_what_a_step_raises_is_what_eager_raises(take, compile_model, agree, reg
 
 
 def test_a_step_that_raises_at_the_first_call_is_judged_at_the_next(compile_model, regions, image):
-    model = Placed(by_gather)
+    model = Placed(by_sum)
     compiled = compile_model(model, never_worse=True, tune="profile", time_budget_s=1)
     raises_as_eager(compiled, model, image, torch.arange(1, 9))
     (region,) = regions()
@@ -55,7 +55,7 @@ def test_a_step_that_raises_at_the_first_call_is_judged_at_the_next(compile_mode
 @pytest.mark.parametrize("never_worse", [False, True])
 def test_a_step_that_raises_in_the_net_alone(never_worse, compile_model, monkeypatch, regions, image):
     """As one would whose result is not as promised."""
-    model = Odd(ODD["cumsum"]).eval()
+    model = Odd(ODD["cumprod"]).eval()
     compiled = compile_model(model, never_worse=never_worse, tune="profile", time_budget_s=1)
     broken = []
 

@@ -52,6 +52,17 @@ def index_select(low: Lowering, call: Call) -> int:
 
 
 def _places(call: Call) -> str | None:
+def _has_axes(call: Call) -> str | None:
+    return None if call.rank() else "it is on a scalar"
+
+
+@converter(aten.gather.default, check=(_has_axes, _indices("index")), whole=True)
+def gather(low: Lowering, call: Call) -> int:
+    """What lies at the index of each place along an axis."""
+    blobs = [low.value(call["self"]), low.value(call["index"])]
+    return low.add("gather", blobs, axis=call.axis("dim", call.rank()))
+
+
     """Indices of neighbouring axes."""
     listed = call.args["indices"]
     given = [axis for axis, node in enumerate(listed) if node is not None]

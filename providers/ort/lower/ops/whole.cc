@@ -96,6 +96,15 @@ void convert_gather(Lowering& low) {
   low.set(low.add("take", {low.blob(0), low.blob(1)}, {{"axis", axis}, {"from_end", int64_t{1}}}));
 }
 
+Refusal check_gather_elements(const OpView& view) {
+  if (view.is_known(0) && view.is_known(1)) return "its operands are known";
+  return computes(view, 0);
+}
+void convert_gather_elements(Lowering& low) {
+  const int64_t axis = low.axis(low.node().integer("axis", 0), low.rank(0));
+  low.set(low.add("gather", {low.blob(0), low.blob(1)}, {{"axis", axis}, {"from_end", int64_t{1}}}));
+}
+
 // Indices of leading axes together, which are known, or of the first one.
 Refusal check_gather_nd(const OpView& view) {
   if (view.node().integer("batch_dims", 0) != 0) return "it gathers by batches";
@@ -193,3 +202,4 @@ constexpr OpEntry whole_entries[] = {
 std::span<const OpEntry> whole_ops() { return whole_entries; }
 
 }  // namespace softneuro::ort
+    {"GatherElements", check_gather_elements, convert_gather_elements, false, Holds::anything},
