@@ -43,6 +43,32 @@ CASES: dict[str, tuple[list[Any], str, dict[str, np.ndarray]]] = {
     "cumsum": ([node("CumSum", ["n", "c"], ["y"])], "INT64", {"c": np.int64(-1)}),
     "sum": ([node("ReduceSum", ["n", "c"], ["y"])], "INT64", {"c": i64(-1)}),
     "sum of all": ([node("ReduceSum", ["k"], ["b"], keepdims=0), node("Add", ["b", "k"], ["y"])], "INT32", {}),
+    "cumsum from the end": (
+        [node("CumSum", ["k", "c"], ["s"], reverse=1, exclusive=1), node("Add", ["s", "k"], ["y"])],
+        "INT32",
+        {"c": np.int64(0)},
+    ),
+    "argmax": ([node("ArgMax", ["n"], ["a"], axis=1), node("Add", ["a", "n"], ["y"])], "INT64", {}),
+    "argmin, the last": (
+        [node("ArgMin", ["n"], ["a"], axis=0, keepdims=0, select_last_index=1), node("Add", ["a", "n"], ["y"])],
+        "INT64",
+        {},
+    ),
+    "argmax of reals": (
+        [node("Div", ["x", "c"], ["q"]), node("ArgMax", ["q"], ["a"], axis=-2), node("Add", ["a", "n"], ["y"])],
+        "INT64",
+        {"c": np.array([0, 1, np.nan, 2, np.inf], np.float32)},
+    ),
+    "by elements": (
+        [node("GatherElements", ["n", "c"], ["g"], axis=1), node("Add", ["g", "one"], ["y"])],
+        "INT64",
+        {"c": i64(0, -1, 4, 2, -5, 1, 1, 0).reshape(4, 2), "one": i64(1)},
+    ),
+    "reals by elements": (
+        [node("GatherElements", ["x", "i"], ["g"]), node("Add", ["g", "g"], ["y"])],
+        "FLOAT",
+        {"i": i64(-4, 3, 0, -1, 2).reshape(1, 5)},
+    ),
     "cast to bool": ([node("Cast", ["n"], ["y"], to=TensorProto.BOOL)], "BOOL", {}),
     "cast to int64": ([node("Cast", ["x"], ["y"], to=TensorProto.INT64)], "INT64", {}),
     "cast to float": ([node("Cast", ["m"], ["b"], to=1), node("Mul", ["b", "x"], ["y"])], "FLOAT", {}),

@@ -142,15 +142,16 @@ REDUCE = [
     case("ReduceMean", (2, 3, 4, 5), i64(-1, -2)),
     case("ReduceSum", (2, 3, 4)),
     case("ReduceMean", (2, 3, 4), opset=13, axes=[2]),
+    *(case("CumSum", (2, 3, 4), np.int64(-2), exclusive=e, reverse=r) for e in (0, 1) for r in (0, 1)),
 ]
 RESAMPLE = [
     case("Pad", (2, 3, 4), i64(0, 1, 2, 0, 0, 1), np.float32(1.5)),
     case("Pad", (2, 3, 4), i64(0, -1, 0, 0, 0, -1)),
     case("Pad", (2, 3, 4, 5), i64(1, 2, 2, 1), None, i64(2, 3), mode="reflect"),
     case("Pad", (2, 3, 4, 5), i64(0, 0, 1, 2, 0, 0, 2, 1), mode="edge"),
-    case("Resize", (1, 2, 3, 4), None, np.array([1, 1, 2, 3], np.float32)),
     case("Pad", (2, 3, 4, 5), i64(0, 0, 1, 2, 0, 0, 3, 1), mode="wrap", opset=19),
     case("Pad", (2, 3, 4, 5), i64(2, 0, 4, 0, 1, 3, 0, 5), mode="wrap", opset=19),
+    case("Resize", (1, 2, 3, 4), None, np.array([1, 1, 2, 3], np.float32)),
     case("Resize", (1, 2, 3, 4), None, None, i64(1, 2, 7, 9), coordinate_transformation_mode="asymmetric",
          nearest_mode="floor"),
     case("Resize", (1, 2, 3, 4), None, np.array([1, 1, 2, 1.5], np.float32), mode="linear"),

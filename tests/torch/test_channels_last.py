@@ -127,6 +127,8 @@ MOVES = {
     "repeat": lambda x, r: x.repeat(1, 2, 1, 1),
     "masked_fill": lambda x, r: x.masked_fill(r > 0, 0.0),
     "cumsum": lambda x, r: x.cumsum(1),
+    "cumprod": lambda x, r: x.cumprod(1),
+    "argmax": lambda x, r: x.argmax(1),
     "sort": lambda x, r: x.sort(1)[0],
     "topk": lambda x, r: x.topk(2, 1)[0],
     "softmax": lambda x, r: x.softmax(1),

@@ -85,11 +85,6 @@ POOLS = {
     "amax_channel": lambda x: x.amax(1),
     "amin": lambda x: x.amin((2, 3)),
     "amin_channel": lambda x: x.amin(1),
-}
-MOVES = {
-    "flatten": lambda x: x.flatten(1),
-    "reshape": lambda x: x.reshape(4, 3, 72),
-    "unsqueeze": lambda x: x.unsqueeze(1),
     "cumsum": lambda x: x.cumsum(1),
     "cumsum_last": lambda x: (x * 2).cumsum(-1),
     "argmax": lambda x: x.argmax(1) + x.argmin(3, keepdim=True).float().sum(1),
@@ -101,6 +96,11 @@ MOVES = {
     "norm_of_magnitudes": lambda x: torch.linalg.vector_norm(x, 1, (1, 3)),
     "norm_of_greatest": lambda x: torch.linalg.vector_norm(x, float("inf"), 1),
     "norm_of_least": lambda x: torch.linalg.vector_norm(x, float("-inf"), 3, keepdim=True),
+}
+MOVES = {
+    "flatten": lambda x: x.flatten(1),
+    "reshape": lambda x: x.reshape(4, 3, 72),
+    "unsqueeze": lambda x: x.unsqueeze(1),
     "squeeze": lambda x: x[:1].squeeze(0),
     "permute": lambda x: x.permute(0, 2, 3, 1),
     "transpose": lambda x: x.transpose(1, -1),
@@ -120,6 +120,9 @@ MOVES = {
     "pad_crop": lambda x: F.pad(x, (-1, 2)),
     "pad_reflect": lambda x: F.pad(x, (1, 2, 3, 1), mode="reflect"),
     "pad_replicate": lambda x: F.pad(x, (1, 2, 3, 1), mode="replicate"),
+    "roll": lambda x: x.roll((2, -1, 30), (1, -1, 2)),
+    "roll_twice": lambda x: x.roll((3, 1), (1, 1)),
+    "roll_all": lambda x: x.roll(-50),
     "pixel_shuffle": lambda x: F.pixel_shuffle(torch.cat([x, x], 1), 2),
     "nearest": lambda x: F.interpolate(x, scale_factor=2),
     "nearest_size": lambda x: F.interpolate(x, (13, 5)),
@@ -135,19 +138,16 @@ PRODUCTS = {
     "baddbmm": lambda x: torch.baddbmm(
         x[0, :, :, :1], x.flatten(0, 1)[:6], x.flatten(0, 1)[:6].transpose(1, 2)[:, :, :4]
     ),
+    "baddbmm_factors": lambda x: torch.baddbmm(x[0, :, :, :1], x[0], x[1].transpose(1, 2), beta=0.5, alpha=0.25),
+    "baddbmm_nothing": lambda x: torch.baddbmm(x[0, :, :, :1] / 0, x[0], x[1].transpose(1, 2), beta=0, alpha=-1),
+    "addmm_factors": lambda x: torch.addmm(x[0, 0, :, :1], x[0, 1], x[1, 1].t(), beta=3, alpha=0.5),
 }
 GROUPS = {"elementwise": ELEMENTWISE, "activations": ACTIVATIONS, "pools": POOLS, "moves": MOVES, "products": PRODUCTS}
 FUNCTIONS = {name: function for group in GROUPS.values() for name, function in group.items()}
-    "roll": lambda x: x.roll((2, -1, 30), (1, -1, 2)),
-    "roll_twice": lambda x: x.roll((3, 1), (1, 1)),
-    "roll_all": lambda x: x.roll(-50),
 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_functions(group, all_agree):
-    "baddbmm_factors": lambda x: torch.baddbmm(x[0, :, :, :1], x[0], x[1].transpose(1, 2), beta=0.5, alpha=0.25),
-    "baddbmm_nothing": lambda x: torch.baddbmm(x[0, :, :, :1] / 0, x[0], x[1].transpose(1, 2), beta=0, alpha=-1),
-    "addmm_factors": lambda x: torch.addmm(x[0, 0, :, :1], x[0, 1], x[1, 1].t(), beta=3, alpha=0.5),
     every = Every({name: (function, image()) for name, function in GROUPS[group].items()})
     all_agree(Straight(every, min_region_size=1), every)
 
@@ -216,13 +216,6 @@ class Scaled(nn.Module):
         return self.a / (x * self.b + self.a.exp()).square().clamp(min=0.1) - self.b
 
 
-def test_constant_operands(all_agree):
-    every = Every({"scaled": (Scaled(), image()), "affine": (Affine(), image())})
-    all_agree(Straight(every, min_region_size=1), every)
-
-
-DECLINED = {
-    "weight that is no constant": lambda x: F.conv2d(x, x[:, :, :2, :2]),
 class Affine(nn.Module):
     """Products with constants, to which something is added."""
 
@@ -234,6 +227,13 @@ class Affine(nn.Module):
         return torch.addcmul(self.beta, self.alpha, x) + torch.addcmul(x, x.relu(), self.beta, value=-2)
 
 
+def test_constant_operands(all_agree):
+    every = Every({"scaled": (Scaled(), image()), "affine": (Affine(), image())})
+    all_agree(Straight(every, min_region_size=1), every)
+
+
+DECLINED = {
+    "weight that is no constant": lambda x: F.conv2d(x, x[:, :, :2, :2]),
     "alpha": lambda x: torch.add(x, x, alpha=2),
     "threshold": lambda x: F.softplus(x, threshold=1),
     "integers": lambda x: (x * 4).long() + 1,
@@ -242,7 +242,7 @@ class Affine(nn.Module):
     "sum to double": lambda x: x.sum(1, dtype=torch.float64),
     "complex": lambda x: torch.view_as_real(torch.fft.rfft(x)),
     "conv3d": lambda x: F.conv3d(x.unsqueeze(0), torch.ones(2, 2, 1, 1, 1)),
-    "expand": lambda x: x[:, :1].expand(-1, 3, -1, -1).cumsum(1),
+    "expand": lambda x: x[:, :1].expand(-1, 3, -1, -1).cumprod(1),
     "rank 9": lambda x: x.view(2, 1, 1, 1, 1, 1, 6, 9, 8).cumsum(0),
 }
 

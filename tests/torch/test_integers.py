@@ -52,6 +52,11 @@ FUNCTIONS = {
     "narrow": lambda x, n, k, m, row: (n + 2**33).to(torch.int32),
     "divided": lambda x, n, k, m, row: n.float() / 3,
     "cumsum": lambda x, n, k, m, row: torch.cumsum(m, 1) * m,
+    "argmax": lambda x, n, k, m, row: k.argmax(0) + n.argmin(-1, keepdim=True),
+    "argmax_nan": lambda x, n, k, m, row: torch.cat([x.argmax(1), (x * 1).argmin(0), (x * 2).argmin().view(1)]) + 1,
+    "gather": lambda x, n, k, m, row: (
+        m.gather(0, (n > 0).long()) & (k.gather(1, (row > 0).long().expand(2, 5)) > 0)[:1]
+    ),
     "cumsum_first": lambda x, n, k, m, row: torch.cumsum(k, 0),
     "expand": lambda x, n, k, m, row: (row > 0).expand(4, 5) & m,
     "expand_real": lambda x, n, k, m, row: (x * 2)[:, None].expand(-1, 3, -1) + 1,

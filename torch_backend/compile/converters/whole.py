@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -51,7 +52,6 @@ def index_select(low: Lowering, call: Call) -> int:
     return low.add("take", blobs, axis=call.axis("dim", call.rank()))
 
 
-def _places(call: Call) -> str | None:
 def _has_axes(call: Call) -> str | None:
     return None if call.rank() else "it is on a scalar"
 
@@ -63,6 +63,7 @@ def gather(low: Lowering, call: Call) -> int:
     return low.add("gather", blobs, axis=call.axis("dim", call.rank()))
 
 
+def _places(call: Call) -> str | None:
     """Indices of neighbouring axes."""
     listed = call.args["indices"]
     given = [axis for axis, node in enumerate(listed) if node is not None]
@@ -172,8 +173,39 @@ for _name in ("and", "or", "xor", "not"):
     converter(_overload, check=_given_as(torch.bool), whole=True)(_logical(_name))
 
 
-@converter(aten.cumsum.default, check=_given_as(*_INDICES), whole=True)
+def _same_kind(call: Call) -> str | None:
+    """Reals of one type, or integers."""
+    given, made = call.value(call.args["self"]).dtype, call.output.dtype
+    return None if given == made or made in _INDICES else f"it makes {made} of {given}"
+
+
+@converter(aten.cumsum.default, check=(_given_as(*REALS, *_INDICES), _same_kind), whole=True)
 def cumsum(low: Lowering, call: Call) -> int:
-    """Sums of integers along an axis."""
-    blob = low.operand(call["self"], call.output.dtype)
+    """Sums along an axis."""
+    dtype = call.output.dtype
+    blob = low.operand(call["self"], dtype if dtype in _INDICES else torch.float32)
     return low.add("cumsum", [blob], axis=call.axis("dim", call.rank())) if call.rank() else blob
+
+
+def _ordered(call: Call) -> str | None:
+    """Halves have equal values where what they are inside a region has not."""
+    dtype = call.value(call.args["self"]).dtype
+    return None if dtype in (torch.float32, *_INDICES) else f"it compares {dtype}"
+
+
+def _places_of(function: str) -> Convert:
+    def convert(low: Lowering, call: Call) -> int:
+        blob, axis, keepdim = low.value(call["self"]), 0, int(bool(call["keepdim"]))
+        if call["dim"] is not None:
+            axis = call.axis("dim", call.rank())
+            return low.add("arg_reduce", [blob], function=function, axis=axis, keepdim=keepdim)
+        flat = low.add("reshape", [blob], shape=[math.prod(call.shape("self"))])
+        found = low.add("arg_reduce", [flat], function=function, axis=0)
+        return low.add("reshape", [found], shape=list(call.output_shape)) if keepdim else found
+
+    return convert
+
+
+# At the rim of a region the host takes them: what is equal to it but for the last bit is no index more or less.
+converter(aten.argmax.default, check=(_has_axes, _ordered), moves_only=True, whole=True)(_places_of("argmax"))
+converter(aten.argmin.default, check=(_has_axes, _ordered), moves_only=True, whole=True)(_places_of("argmin"))

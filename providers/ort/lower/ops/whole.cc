@@ -170,18 +170,39 @@ constexpr char both[] = "and", either[] = "or", one_of[] = "xor";
 void convert_not(Lowering& low) { low.set(low.add("logical", {low.blob(0)}, {{"function", std::string("not")}})); }
 
 Refusal check_cumsum(const OpView& view) {
-  if (view.node().integer("exclusive", 0) != 0 || view.node().integer("reverse", 0) != 0) return "it is not plain";
-  if (!is_whole(view.input(0))) return "its input is " + view.input(0).type.name();
+  if (Refusal no = computes(view, 0); !no.accepted()) return no;
   return known_from(view, 1);
 }
 void convert_cumsum(Lowering& low) {
-  low.set(low.add("cumsum", {low.blob(0)}, {{"axis", low.axis(low.known(1).integers().at(0), low.rank(0))}}));
+  low.set(low.add("cumsum", {low.blob(0)},
+                  {{"axis", low.axis(low.known(1).integers().at(0), low.rank(0))},
+                   {"exclusive", low.node().integer("exclusive", 0)},
+                   {"reverse", low.node().integer("reverse", 0)}}));
 }
+
+// NaN is as the host has it: comparisons with it say no. Halves have equal values where what they are inside a region
+// has not.
+Refusal check_arg(const OpView& view) {
+  if (view.rank(0) == 0) return "its input is a scalar";
+  if (is_real(view.input(0).type) && view.input(0).type != ElementType(DType::float32)) return "it compares halves";
+  return computes(view, 0);
+}
+template <const char* function>
+void convert_arg(Lowering& low) {
+  low.set(low.add("arg_reduce", {low.blob(0)},
+                  {{"function", std::string(function)},
+                   {"axis", low.axis(low.node().integer("axis", 0), low.rank(0))},
+                   {"keepdim", low.node().integer("keepdims", 1)},
+                   {"last", low.node().integer("select_last_index", 0)},
+                   {"nan", int64_t{0}}}));
+}
+constexpr char argmax[] = "argmax", argmin[] = "argmin";
 
 constexpr OpEntry whole_entries[] = {
     {"Cast", check_cast, convert_cast, true, Holds::anything},
     {"Expand", check_expand, convert_expand, true, Holds::anything},
     {"Gather", check_gather, convert_gather, false, Holds::all},
+    {"GatherElements", check_gather_elements, convert_gather_elements, false, Holds::anything},
     {"GatherND", check_gather_nd, convert_gather_nd, false, Holds::anything},
     {"IsNaN", accept, convert_isnan, false, Holds::anything},
     {"Where", check_where, convert_where, false, Holds::anything},
@@ -194,6 +215,8 @@ constexpr OpEntry whole_entries[] = {
     {"Or", accept, convert_logical<either>, false, Holds::anything},
     {"Xor", accept, convert_logical<one_of>, false, Holds::anything},
     {"Not", accept, convert_not, false, Holds::anything},
+    {"ArgMax", check_arg, convert_arg<argmax>, true, Holds::anything},
+    {"ArgMin", check_arg, convert_arg<argmin>, true, Holds::anything},
     {"CumSum", check_cumsum, convert_cumsum, false, Holds::anything},
 };
 
@@ -202,4 +225,3 @@ constexpr OpEntry whole_entries[] = {
 std::span<const OpEntry> whole_ops() { return whole_entries; }
 
 }  // namespace softneuro::ort
-    {"GatherElements", check_gather_elements, convert_gather_elements, false, Holds::anything},
