@@ -31,11 +31,11 @@ struct AttentionRows {
   bool mask_adds = false;
   bool lowest_drops = false;  // a key whose mask is the least float is left out, too
   ptrdiff_t mask_head = 0, mask_row = 0;
-  int64_t before = 0, after = 0;
-  float scale = 1, softcap = 0;  // softcap 0: none
-  const float* sinks = nullptr;  // of each head: the score of a key whose value is zero; null: there is none
-  float nothing = 0;             // the result where no key counts: 0 or NaN
-  bool zero_nan = false;         // nor do any where a weight is NaN
+  int64_t before = 0, after = 0, last = 0;  // rows behind `last` see the keys that it sees
+  float scale = 1, softcap = 0;             // softcap 0: none
+  const float* sinks = nullptr;             // of each head: the score of a key whose value is zero; null: there is none
+  float nothing = 0;                        // the result where no key counts: 0 or NaN
+  bool zero_nan = false;                    // nor do any where a weight is NaN
 };
 
 // Keys [first, first + count), packed by gemm's pack_b in panels of two vectors: k transposed, and v as it is. `first`

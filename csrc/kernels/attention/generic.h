@@ -116,7 +116,8 @@ struct Span {
   int begin, end;
 };
 inline Span keys_of(const AttentionRows& a, const AttentionKeys& keys, int64_t row) {
-  const int64_t i = row % a.rows, begin = i - a.before - keys.first, end = i + a.after + 1 - keys.first;
+  const int64_t own = row % a.rows, i = own < a.last ? own : a.last;
+  const int64_t begin = i - a.before - keys.first, end = i + a.after + 1 - keys.first;
   return {static_cast<int>(begin < 0            ? 0
                            : begin > keys.count ? keys.count
                                                 : begin),

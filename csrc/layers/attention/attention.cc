@@ -75,7 +75,7 @@ OutputDescs infer(const Layer& layer, std::span<const TensorDesc> in) {
 
 AttentionParams attention_params(const Layer& layer, std::span<const TensorDesc> in) {
   layer.attrs.expect_only({"scale", "softcap", "before", "after", "mask", "nan_if_empty", "zero_nan", "rows_first",
-                           "lowest_drops", "at_end"});
+                           "lowest_drops", "at_end", "stops"});
   if (in.size() < 3 || in.size() > 5) {
     throw Error("attention takes q, k, v, perhaps a mask and lengths, not " + std::to_string(in.size()) + " inputs");
   }
@@ -106,7 +106,8 @@ AttentionParams attention_params(const Layer& layer, std::span<const TensorDesc>
   if (p.has_lengths && in.back().shape[0] != p.batch) {
     throw Error(in.back().shape.str() + " lengths are not one for each of a batch of " + std::to_string(p.batch));
   }
-  if (p.at_end && !p.has_lengths) throw Error("at_end needs lengths");
+  p.stops = layer.attrs.flag("stops", false);
+  if ((p.at_end || p.stops) && !p.has_lengths) throw Error("at_end and stops need lengths");
   const size_t masks = in.size() - 3 - (p.has_lengths ? 1 : 0);
   if (masks > 1) throw Error("the last of five inputs must be lengths of rank 1, not " + in.back().shape.str());
   if (masks == 1) read_mask(in[3], p);

@@ -13,12 +13,14 @@ struct AttentionParams {
   int64_t rows = 0, keys = 0;
   int64_t depth = 0, width = 0;  // elements of a row of q and k, and of v
   double scale = 0, softcap = 0;
-  int64_t before = 0, after = 0;  // key j counts for row i if i - before <= j <= i + after
-  double nothing = 0;             // the result where no key counts
-  bool zero_nan = false;          // weights of a row that are NaN are zeros
-  bool rows_first = false;        // the output is [B,M,H,E], not [B,H,M,E]
-  bool has_lengths = false;       // the last input says how many keys count, by batch
-  bool at_end = false;            // the rows are those of the last keys that count
+  int64_t before = 0, after = 0;    // key j counts for row i if i - before <= j <= i + after
+  int64_t last = int64_t{1} << 60;  // rows behind this one are taken for it there
+  double nothing = 0;               // the result where no key counts
+  bool zero_nan = false;            // weights of a row that are NaN are zeros
+  bool rows_first = false;          // the output is [B,M,H,E], not [B,H,M,E]
+  bool has_lengths = false;         // the last input says how many keys count, by batch
+  bool at_end = false;              // the rows are those of the last keys that count
+  bool stops = false;               // rows behind the last key that counts are taken for the row that is there
   bool has_mask = false, mask_adds = false;
   bool lowest_drops = false;  // the least float in a mask that is added is as -inf
   // Elements from one index of the mask's axes to the next, 0 where it broadcasts.
@@ -34,6 +36,7 @@ struct AttentionParams {
     const int64_t first = at_end ? length - rows : 0;  // where row 0 stands among the keys
     own.before -= first, own.after += first;
     own.keys = length;
+    if (stops) own.last = length - 1 - first;
     return own;
   }
 };

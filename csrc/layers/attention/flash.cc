@@ -69,7 +69,7 @@ class PreparedFlash final : public PreparedSplit {
     rows.dst_head = p_.rows_first ? p_.width : p_.rows * p_.width;
     rows.dst_row = p_.rows_first ? p_.heads * p_.width : p_.width;
     rows.dst = out.f32() + batch * out.strides[0] + head * rows.dst_head;
-    rows.before = own.before, rows.after = own.after;
+    rows.before = own.before, rows.after = own.after, rows.last = own.last;
     if (sinks_ != nullptr) rows.sinks = sinks_.get() + head;
     rows.scale = static_cast<float>(p_.scale), rows.softcap = static_cast<float>(p_.softcap);
     rows.nothing = static_cast<float>(p_.nothing), rows.zero_nan = p_.zero_nan;
@@ -84,10 +84,11 @@ class PreparedFlash final : public PreparedSplit {
 
   // Keys that any of the rows sees, from a block's first on.
   static Range keys_of(const AttentionParams& p, Range rows) {
-    int64_t least = p.rows, most = -1;
+    int64_t least = p.rows, most = std::min<int64_t>(-1, p.last);
     for (int64_t row = rows.begin; row < rows.end && row < rows.begin + p.rows; ++row) {
-      least = std::min(least, row % p.rows);
-      most = std::max(most, row % p.rows);
+      const int64_t place = std::min(row % p.rows, p.last);
+      least = std::min(least, place);
+      most = std::max(most, place);
     }
     const int64_t begin = std::clamp<int64_t>(least - p.before, 0, p.keys);
     return {begin / attention_keys * attention_keys, std::clamp<int64_t>(most + p.after + 1, 0, p.keys)};

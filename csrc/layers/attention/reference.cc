@@ -40,7 +40,8 @@ void attention_reference(const Layer& layer, std::span<const RefTensor> in, RefT
       const double* q = in[0].data + (head * p.rows + i) * p.depth;
       const int64_t at = b * p.mask_batch + h * p.mask_head + i * p.mask_row;
       const double* mask = p.has_mask ? in[3].data + at : nullptr;
-      const int64_t begin = std::max<int64_t>(i - own.before, 0), end = std::min(i + own.after + 1, own.keys);
+      const int64_t place = std::min(i, own.last), begin = std::max<int64_t>(place - own.before, 0);
+      const int64_t end = std::min(place + own.after + 1, own.keys);
       double most = sinks.empty() ? none : sinks[static_cast<size_t>(h)], sum = 0;
       for (int64_t j = begin; j < end; ++j) {
         weights[static_cast<size_t>(j)] = score(p, q, k, mask, j);

@@ -56,7 +56,7 @@ def problems(draw: st.DrawFn, form: tuple[str, ...] | None = None) -> Problem:
         inputs.append(mask)
     if "int64" in form:
         inputs.append(rng.integers(0, keys + 1, batch).astype(np.float32))
-        attrs["at_end"] = int(draw(st.booleans()))
+        attrs["at_end"], attrs["stops"] = int(draw(st.booleans())), int(draw(st.booleans()))
     weights = {"sinks": 3 * normal(rng, heads)} if draw(st.integers(0, 3)) == 0 else {}
     if draw(st.integers(0, 7)) == 0 and inputs[0].size > 0:
         inputs[0].flat[draw(st.integers(0, inputs[0].size - 1))] = draw(st.sampled_from([np.nan, np.inf]))

@@ -136,9 +136,8 @@ Layer attention_of(Lowering& low, const Call& c) {
     layer.attrs.set("after", int64_t{0});
     if (window >= 0) layer.attrs.set("before", window - 1);
     // Where these are, the host moves the windows of rows that are padding.
-    const bool plain =
-        !low.has(Cached::sinks) && node.integer("smooth_softmax", 0) != 1 && node.real("softcap", 0) == 0;
-    if (!plain && c.first && window >= 0 && window < c.rows && c.rows > 1) throw Error("its rows may be padding");
+    const bool moves = low.has(Cached::sinks) || node.integer("smooth_softmax", 0) == 1 || node.real("softcap", 0) != 0;
+    if (moves && window >= 0 && c.first) layer.attrs.set("stops", int64_t{1});
     if (!c.first) layer.attrs.set("at_end", int64_t{1});
   }
   if (low.has(Cached::bias)) {
