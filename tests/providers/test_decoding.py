@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from onnx import helper
 
 from softneuro import providers
 from tests.providers.conftest import check_same, cpu_session, make_model, random_feeds, reasons, whole_session
+from tests.providers.test_ep_context import compiling, load
 
 H, G, D, LONGEST = 4, 2, 16, 32
 FAILURES = (
@@ -142,6 +144,16 @@ def test_sinks(smooth: int) -> None:
         check(group_query(sinks=sinks, smooth_softmax=smooth), [6, 3])
         check(group_query(**PROMPT, sinks=sinks, smooth_softmax=smooth), [5, 3])
         check(group_query(batch=1, rows=3, sinks=sinks, smooth_softmax=smooth, local_window_size=2), [8])
+
+
+def test_compiled_model_holds_sinks_and_tables(tmp_path: Path) -> None:
+    model = group_query(sinks=True, do_rotary=1)
+    path, ours = compiling(model, tmp_path, never_worse=False)
+    feeds = random_feeds(cpu_session(model)) | {"lengths": np.array([5, 2], np.int32)}
+    loaded = load(path)
+    for session in (ours, loaded):
+        check_same(session, cpu_session(model), feeds)
+    assert not reasons(loaded)
 
 
 @pytest.mark.parametrize("attrs", [{}, {"sinks": True}, {"smooth_softmax": 1}, {"softcap": 1.5}], ids=str)
