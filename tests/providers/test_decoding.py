@@ -71,6 +71,14 @@ def check(model: bytes, lengths: list[int], bound: float = 1e-5, **feeds: np.nda
     assert not reasons(ours)
 
 
+def runs(model: bytes) -> bool:
+    try:
+        cpu_session(model)
+    except Exception:
+        return False
+    return True
+
+
 PROMPT: dict[str, Any] = {"rows": 5, "past": None}
 
 
@@ -113,8 +121,10 @@ def test_windows(window: int) -> None:
 
 @pytest.mark.parametrize("causal", [0, 1])
 def test_all_see_all(causal: int) -> None:
-    check(group_query(**PROMPT, causal=causal), [5, 3])
-    check(group_query(causal=causal), [6, 3])
+    for model, lengths in ((group_query(**PROMPT, causal=causal), [5, 3]), (group_query(causal=causal), [6, 3])):
+        if not runs(model):
+            pytest.skip("the runtime is older than the attribute")
+        check(model, lengths)
 
 
 def test_attributes() -> None:
@@ -214,14 +224,6 @@ def attention(opset: int, *, mask: Any = None, keys: int = 7, **attrs: Any) -> b
     return make_model(
         [helper.make_node("Attention", inputs, ["y"], **attrs)], shapes, {"y": None}, opset=opset, types=types
     )
-
-
-def runs(model: bytes) -> bool:
-    try:
-        cpu_session(model)
-    except Exception:
-        return False
-    return True
 
 
 @pytest.mark.parametrize("opset", [24, 25])

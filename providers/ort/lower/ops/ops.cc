@@ -20,9 +20,9 @@ bool OpView::uses_output(size_t index) const {
 const OpEntry* find_op(const HostNode& node) {
   static const auto table = [] {
     std::unordered_map<std::string_view, const OpEntry*> made;
-    for (const auto family :
-         {attention_ops(), conv_ops(), linear_ops(), activation_ops(), decoding_ops(), dynamic_ops(), elementwise_ops(), norm_ops(),
-          pool_ops(), qlinear_ops(), quantize_ops(), reduce_ops(), resample_ops(), rotary_ops(), shape_ops(), whole_ops()}) {
+    for (const auto family : {attention_ops(), conv_ops(), linear_ops(), activation_ops(), decoding_ops(),
+                              dynamic_ops(), elementwise_ops(), norm_ops(), pool_ops(), qlinear_ops(), quantize_ops(),
+                              reduce_ops(), resample_ops(), rotary_ops(), shape_ops(), whole_ops()}) {
       for (const OpEntry& entry : family) made.emplace(entry.op, &entry);
     }
     return made;
