@@ -83,8 +83,8 @@ def _region_op(method: Callable[[RegionRuntime], Callable[..., list[torch.Tensor
     """An op of a region's handle, inputs, weights and sizes."""
 
     def op(handle: str, *arguments: Any) -> list[torch.Tensor]:
-        region = registry.find(handle)
         try:
+            region = registry.find(handle)
             return region.made(method(region)(*arguments))
         except Exception as error:
             # The C interface between here and the caller keeps no message.

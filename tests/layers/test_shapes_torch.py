@@ -41,6 +41,10 @@ def adaptive_pool2d(a: dict[str, Any], x: Any) -> Any:
 def pad(a: dict[str, Any], x: Any) -> Any:
     pads, rank = a["pads"], x.ndim
     by_axis = [(pads[axis], pads[axis + rank]) for axis in range(rank)]
+    if a["mode"] == "wrap":
+        for axis, (before, after) in enumerate(by_axis):
+            x = x.index_select(axis, torch.arange(-before, x.shape[axis] + after) % max(x.shape[axis], 1))
+        return x
     if a["mode"] != "constant":
         # torch has these modes for the last one to three axes.
         assume(rank in (3, 4, 5) and not any(v for pair in by_axis[:2] for v in pair) and x.numel() > 0)

@@ -282,10 +282,7 @@ class Lowering:
         return quantized_weight(node, self.evaluate) or self.constant(node)
 
     def blocks(self, node: Node, turned: bool) -> tuple[dict[str, torch.Tensor], int] | None:
-        """What a constant [K, C], or its transpose, is made of, and in how many bits, as `linear_blocks` takes it.
-
-        None if it is not made so.
-        """
+        """What a constant [K, C], or its transpose, is made of for `linear_blocks`, and its bits; None if it is not."""
         groups = find_groups(node, turned)
         return groups.weights(self.evaluate) if groups is not None else None
 
