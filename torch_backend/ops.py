@@ -63,7 +63,7 @@ def load() -> torch.library.Library:
     torch.library.register_fake("softneuro::run_region_slow", _fake_region, lib=library)
     torch.library.register_fake("softneuro::run_region_instead", _fake_region, lib=library)
     torch.library.register_fake("softneuro::run_region_on_host", _fake_region, lib=library)
-    # Of ops that change their arguments, inductor takes those alone that graphs can be made functional of.
+    # Inductor takes an op that changes its arguments only where graphs can be made functional of it.
     library.impl("run_region_updating", _never_functional, "Functionalize")
     # No net is ever ready for tensors without values: run_region takes them.
     torch.library.register_fake("softneuro::run_known", lambda *_: [], lib=library)

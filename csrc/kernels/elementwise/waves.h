@@ -19,8 +19,8 @@ SN_INLINE Vf less_turns(Vf x, Vf turns) {
   return x - turns * set(7.549789948768648e-8f);
 }
 
-// Of numbers below `most_wave`, cosines if `ahead` is 1. The polynomials, of up to an eighth of a turn, are those of
-// Cephes.
+// These are sines of numbers below `most_wave`, cosines if `ahead` is 1. The polynomials, of up to an eighth of a turn,
+// are those of Cephes.
 template <int ahead>
 SN_INLINE Vf short_wave(Vf x) {
   const Vf turns = SN_ISA::round(x * set(0.636619772367581343f)), rest = less_turns(x, turns), r2 = rest * rest;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t side_by_side = 16;  // results at once, so that what was found so far stays in registers
 
-// Of `count` results side by side: elements of one of them are p.inner apart.
+// This finds `count` results side by side: elements of one of them are p.inner apart.
 template <typename T, typename Count>
 void find_columns(const ArgReduceParams& p, const T* x, Count count, int64_t* to) {
   std::array<T, side_by_side> found;

@@ -30,7 +30,7 @@ struct AttentionParams {
   // The input of that kind, where there is one.
   int mask_input() const { return 3; }
   int lengths_input() const { return has_mask ? 4 : 3; }
-  // Of a batch of which `length` keys count, from 0 to `keys`: they are all that there are.
+  // The params of a batch of which `length` keys count, from 0 to `keys`: they are all that there are.
   AttentionParams of_length(int64_t length) const {
     AttentionParams own = *this;
     const int64_t first = at_end ? length - rows : 0;  // where row 0 stands among the keys

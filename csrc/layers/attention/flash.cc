@@ -48,7 +48,7 @@ class PreparedFlash final : public PreparedSplit {
  private:
   static size_t floats_bytes(int64_t count) { return round_to_line(static_cast<size_t>(count) * sizeof(float)); }
 
-  // Of a batch.
+  // They differ between batches where there are lengths.
   AttentionParams params_of(const RunArgs& args, int64_t batch) const {
     if (!p_.has_lengths) return p_;
     const TensorView& lengths = args.in[p_.lengths_input()];

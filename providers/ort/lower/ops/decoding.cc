@@ -91,7 +91,7 @@ int positions_of_rows(Lowering& low, const Call& c, int starts) {
     if (low.shape(Cached::positions) != Shape{c.batch, c.rows}) throw Error("its positions are not those of its rows");
     const int given = low.blob(Cached::positions);
     if (!c.first) return given;
-    // Of a first call the host looks at no more than the first of them.
+    // The host looks at no more than the first of them in a first call.
     int start = low.reshape(given, {c.batch * c.rows});
     start = low.add("slice", {start}, {{"axis", int64_t{0}}, {"start", int64_t{0}}, {"end", int64_t{1}}});
     return add_integers(low, as_int64(low, low.reshape(start, {1, 1})),

@@ -25,7 +25,7 @@ struct Angles {
   int cosine, sine;  // [B or 1,1,M,2*R]
 };
 Angles angles_at(Lowering& low, size_t cosines, size_t sines, int positions);
-// Of blobs [B or 1,M,R].
+// The same from blobs [B or 1,M,R].
 Angles angles_of(Lowering& low, int cosine, int sine);
 // The first 2*R of the elements of each row of x[B,H,M,D], their halves or neighbours turned against each other.
 int rotated(Lowering& low, int x, const Angles& angles, bool interleaved);
