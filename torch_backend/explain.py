@@ -174,13 +174,13 @@ def explain(model: Any, *inputs: Any, dry_run: bool = False, **options: Any) -> 
 def _describe(region: RegionRuntime) -> list[str]:
     steps = len(region.region.steps)
     lines = [f"  region {region.handle}: {region.region.ops} ops" + (f", {steps} step(s) of the host" if steps else "")]
-    for op, found in sorted(region.region.step_ops.items()):
-        lines += (f"    stays with the host as a step: {line}" for line in calls(op, found))
+    for op, its in sorted(region.region.step_ops.items()):
+        lines += (f"    stays with the host as a step: {line}" for line in calls(op, its))
     late: dict[str, list[tuple[str, str]]] = {}
     for node, reason in region.region.declined.items():
         note(late, node, reason)
-    for op, found in sorted(late.items()):
-        lines += (f"    stays with the host for some shapes: {line}" for line in calls(op, found))
+    for op, its in sorted(late.items()):
+        lines += (f"    stays with the host for some shapes: {line}" for line in calls(op, its))
     if region.given_up is not None:
         lines.append(f"    the host runs every call: {region.given_up}")
     found = outside(region.core)
