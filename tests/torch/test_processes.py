@@ -118,9 +118,9 @@ def test_code_that_inductor_has_cached(tmp_path):
     """A second process runs code from torch's cache on disk: handles in it must name the same regions."""
     program = """
         def function(x):
-            return model(torch.tan(x)).cumprod(1)
+            return model(x.flip(2)).flip(1)
         other = nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Conv2d(16, 8, 3)).eval()
-        for each in (function, lambda x: other(torch.tan(x)).cumprod(1)):
+        for each in (function, lambda x: other(x.flip(2)).flip(1)):
             compiled = torch.compile(each, backend="softneuro", options={"host": "inductor"})
             with torch.no_grad():
                 for size in (12, 15, 12):

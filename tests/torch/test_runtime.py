@@ -92,7 +92,7 @@ def test_reset_frees_regions(model, compile_model, agree, states):
 
 def test_inductor_host(model, compile_model, agree):
     def function(x):
-        return model(torch.tan(x)).cumprod(1)
+        return model(x.flip(2)).flip(1)
 
     agree(compile_model(function, host="inductor"), function, torch.randn(2, 3, 12, 12))
 
