@@ -99,7 +99,9 @@ void levels() {
     for (Isa isa : *list) {
       expect(parse_isa(isa_name(isa)) == isa, "names of levels");
       expect(isa_available(isa) && architecture_has(isa), "what is listed is available");
-      for (Isa below : isa_prerequisites(isa)) expect(isa_available(below), "prerequisites are available");
+      for (Isa below : isa_prerequisites(isa)) {  // a build may leave some out
+        expect(isa_available(below) || !architecture_has(below), "prerequisites are available");
+      }
     }
   }
   for (Isa isa : all_isas()) expect(vectors_of(isa) == isa, "levels of vectors have their own");
