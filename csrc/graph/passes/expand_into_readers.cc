@@ -1,5 +1,5 @@
-// What is repeated along axes is read as it was before by layers that broadcast their operands themselves: nothing has
-// to be written for them.
+// Layers that broadcast their operands themselves read a repeated blob as it was before: nothing has to be written for
+// them.
 #include <algorithm>
 
 #include "graph/passes/common.h"

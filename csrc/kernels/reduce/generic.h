@@ -8,7 +8,7 @@ namespace softneuro::SN_ISA {
 
 constexpr bool is_sum(ReduceOp op) { return op != ReduceOp::max && op != ReduceOp::min; }
 
-// What is reduced, for an element.
+// Each element is turned into this before it is reduced.
 template <ReduceOp op>
 SN_INLINE Vf reduced(Vf x) {
   return op == ReduceOp::squares ? x * x : op == ReduceOp::magnitudes ? abs(x) : x;

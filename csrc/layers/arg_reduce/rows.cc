@@ -84,7 +84,7 @@ void arg_reduce(const RunArgs& args, const ArgReduceParams& p, bool keepdim, int
       } else if (p.axis > 0 || keepdim || out.shape.rank() == 0) {
         find_side_by_side(of, x, part.end - part.begin, to);
       } else {
-        // What was axis 1 is the output's axis 0.
+        // The input's axis 1 is the output's axis 0.
         std::array<int64_t, side_by_side> found;
         find_side_by_side(of, x, part.end - part.begin, found.data());
         const int64_t inner = out.image_elements();

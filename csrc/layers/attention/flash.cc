@@ -148,7 +148,7 @@ class PreparedFlash final : public PreparedSplit {
 
 class Flash final : public Routine {
  public:
-  // What it takes behind q, k and v.
+  // `more` are the types of its inputs behind q, k and v.
   Flash(Isa isa, const std::vector<DType>& more)
       : Routine({.layer_type = "attention",
                  .algorithm = "flash",

@@ -20,7 +20,7 @@ class Rows {
   void clear(int64_t row, int64_t end) const {
     if (end > row) std::memset(to_ + row * bytes_, 0, static_cast<size_t>((end - row) * bytes_));
   }
-  // What the cache has in [row, end), and zeros beyond its end.
+  // This copies rows [row, end) of the cache, and writes zeros beyond its end.
   void keep(const std::byte* cache, int64_t row, int64_t end) const {
     const int64_t held = std::clamp(p_.held, row, std::max(row, end));
     copy(row, cache + row * bytes_, held - row);

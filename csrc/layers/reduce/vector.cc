@@ -93,7 +93,7 @@ class PreparedReduce final : public Prepared {
     int64_t stride;  // from image to image
   };
 
-  // What is left of sums of squares or magnitudes is to sum up.
+  // Sums of squares or magnitudes only have to be summed up from here on.
   ReduceOp op_of_results() const {
     const bool extreme = params_.op == ReduceOp::max || params_.op == ReduceOp::min;
     return extreme ? params_.op : ReduceOp::sum;

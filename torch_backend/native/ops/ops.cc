@@ -74,7 +74,7 @@ std::vector<Tensor> run_net(const Ready& ready, Inputs& inputs) {
     out.push_back(data);
   }
   softneuro::run_on_torch(ready, in, out);
-  // That it has run is seen by its having results.
+  // Callers take a run without results for one that did not happen.
   if (outputs.empty()) outputs.push_back(torch::stable::empty({0}));
   return outputs;
 }

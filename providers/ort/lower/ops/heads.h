@@ -1,4 +1,4 @@
-// What ops of attention share: heads of flat tensors, places of rows, rotation.
+// Ops of attention share this: heads of flat tensors, places of rows, rotation.
 #pragma once
 
 #include <vector>
